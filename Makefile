@@ -1,0 +1,68 @@
+# The front door: `make help` lists the targets; CMakePresets.json holds the builds behind them.
+JOBS ?= 2
+PREFIX ?= /usr/local
+CMAKE_ARGS ?=
+.DEFAULT_GOAL := help
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage docs figures install clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## install missing tools (asks before using sudo)
+	@tools/setup
+
+build: setup  ## build everything, optimised, in build/release
+	@cmake --preset release $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset release --parallel $(JOBS)
+
+demo: setup  ## train a network on handwritten digits
+	@cmake --preset release $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset release --parallel $(JOBS) --target example_digits
+	@build/release/examples/digits data/digits
+
+test: setup  ## build and run all tests
+	@tools/run_tests release $(JOBS) $(CMAKE_ARGS)
+
+asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/run_tests asan $(JOBS) $(CMAKE_ARGS)
+
+tsan: setup  ## the threading tests under ThreadSanitizer
+	@tools/run_tests tsan $(JOBS) $(CMAKE_ARGS)
+
+coverage: setup  ## line coverage of src/ in build/coverage/coverage.html
+	@tools/run_tests coverage $(JOBS) $(CMAKE_ARGS)
+	@tools/coverage build/coverage
+
+bench: build  ## compare with LibTorch: tables and build/bench/compare.json
+	@bench/compare
+	@bench/memory
+
+bench-baseline: build  ## save this machine's ratios as the baseline
+	@bench/compare --save-baseline build/bench/baseline.json
+
+bench-check: build  ## compare with the saved baseline
+	@bench/compare --check-baseline build/bench/baseline.json
+
+figures: build  ## compile time, start-up, memory and size beside LibTorch's
+	@cmake --preset release -B build/shared -D BUILD_SHARED_LIBS=ON $(CMAKE_ARGS) > /dev/null
+	@cmake --build build/shared --parallel $(JOBS) --target volta
+	@bench/figures --library build/shared/libvolta.so
+
+lint: setup  ## clang-format and clang-tidy
+	@tools/lint
+
+format:  ## reformat the sources
+	@tools/format
+
+docs: setup  ## write the op table, docs/ops.md
+	@cmake --preset release $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset release --target volta_generate
+	@cp build/release/generated/ops.md docs/ops.md && echo "docs/ops.md written"
+
+install: setup  ## install the library under PREFIX (default /usr/local)
+	@cmake --preset release $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset release --parallel $(JOBS) --target volta
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean:  ## remove build/
+	@rm -rf build

@@ -1,0 +1,76 @@
+// Users' own pointwise ops: a struct with a name and a formula becomes an op for every dtype, layout and derivative.
+#pragma once
+#include <span>
+
+#include <volta/kernel.h>
+#include <volta/lift.h>
+
+namespace volta {
+
+// A pointwise op as data: what the framework needs to check, run and differentiate it.
+struct PointOp {
+  static constexpr int max_arity = 3;
+  const char* name;
+  int arity;
+  Domain domain;
+  bool truth;           // the result is boolean
+  int masks;            // leading operands that are conditions
+  bool differentiable;
+  int index;            // in PointOps; -1 for a user's op
+  const Rows* (*rows)(int kernel);  // of a user's op; null: the built-in tables of the device
+  Term (*lift)(const Term* x);      // likewise
+  Term (*lift_back[max_arity])(const Term* x);  // (g, operands…, output)
+  uint32_t (*uses[max_arity])();                // what the derivative by an operand depends on
+};
+
+// Bits of PointOp::uses: 1 is g, 2 << i operand i, 2 << arity the output. `passes_through`: the derivative is g itself.
+inline constexpr uint32_t uses_g = 1, passes_through = uint32_t(1) << 31;
+
+namespace detail {
+
+struct UserTag {};
+
+template <class Op, int Kernel> Term lifted(const Term* x) {
+  return [&]<size_t... I>(std::index_sequence<I...>) -> Term {
+    if constexpr (has_kernel<Op, Kernel>()) return evaluate<Op, Kernel, Term>(x[I]...);
+    else return Term(0);
+  }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
+}
+
+// Evaluates the derivative on probes, once.
+template <class Op, int Kernel> uint32_t uses() {
+  static const uint32_t bits = [] {
+    Term x[PointOp::max_arity + 2] = {Term::probe(1), Term::probe(2), Term::probe(4), Term::probe(8), Term::probe(16)};
+    const Term d = lifted<Op, Kernel>(x);
+    return d.mask() | (d.untouched() && d.mask() == uses_g ? passes_through : 0);
+  }();
+  return bits;
+}
+
+template <class Op> const Rows* user_rows(int kernel) {
+  static constexpr Rows table[] = {rows_of<UserTag, Op, 0>(), rows_of<UserTag, Op, 1>(), rows_of<UserTag, Op, 2>(),
+                                   rows_of<UserTag, Op, 3>()};
+  return &table[kernel];
+}
+
+}  // namespace detail
+
+template <class Op> constexpr PointOp describe(int index, const Rows* (*rows)(int) = nullptr, Term (*lift)(const Term*) = nullptr) {
+  static_assert(arity<Op> > 0, "a pointwise op needs: template <class T> static constexpr T f(T x, …) of 1 to 3 operands");
+  return {Op::name, arity<Op>, domain_of<Op>(), gives_truth<Op>(), masks_of<Op>(),
+          differentiable<Op>() && domain_of<Op>() != Domain::integral, index, rows, lift,
+          {&detail::lifted<Op, 1>, &detail::lifted<Op, 2>, &detail::lifted<Op, 3>},
+          {&detail::uses<Op, 1>, &detail::uses<Op, 2>, &detail::uses<Op, 3>}};
+}
+
+Tensor map(const PointOp& op, std::span<const Operand> operands);
+
+// pointwise<Bump>(x, width): see examples/custom_op.cpp.
+template <class Op, class... Args> Tensor pointwise(const Args&... args) {
+  static_assert(sizeof...(Args) == arity<Op>, "as many operands as the formula takes");
+  static constexpr PointOp op = describe<Op>(-1, &detail::user_rows<Op>, &detail::lifted<Op, 0>);
+  const Operand operands[] = {Operand(args)...};
+  return map(op, operands);
+}
+
+}  // namespace volta

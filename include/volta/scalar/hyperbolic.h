@@ -1,0 +1,96 @@
+// Hyperbolic functions of float and double and their inverses.
+#pragma once
+#include "volta/scalar/exp_log.h"
+
+namespace volta::scalar {
+
+namespace detail {
+
+// log(x + sqrt(x^2 + Sign)) for x >= 1/2 or so: the root and the sum are carried to twice the precision.
+template <int Sign> [[gnu::always_inline]] VOLTA_HD constexpr double area(double x) {
+  const bool huge = x > 0x1p500;  // there the root is x
+  const double safe = select(huge, 1.0, x);
+  const auto [square, square_tail] = exact_square(safe);
+  const auto [radicand, radicand_tail] = exact_sum(square, double(Sign));
+  const double root = sqrt(radicand);
+  const auto [back, back_tail] = exact_square(root);
+  const double root_tail = ((radicand - back) - back_tail + (radicand_tail + square_tail)) / (2 * root);
+  const auto [sum, sum_tail] = exact_sum(safe, root);
+  const double y = log_pair(sum, sum_tail + root_tail);
+  return select(huge, log(x) + 0x1.62e42fefa39efp-1, y);
+}
+
+}  // namespace detail
+
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T sinh(T x) {
+  using namespace detail;
+  const T a = abs(x), z = a * a;
+  T p;
+  if constexpr (is_float<T>)
+    p = poly(z, 1.6666667e-1f, 8.3333505e-3f, 1.9835871e-4f, 2.819029e-6f);
+  else
+    p = poly(z, 0.16666666666666669, 0.008333333333333174, 0.00019841269841425354, 2.7557319156695965e-6,
+             2.5052123477359666e-8, 1.605721707647952e-10, 7.760411617749028e-13);
+  const T half = exp_shifted<-1>(a), outer = half - T(0.25) / half;
+  return copysign(select(a < T(1), a + a * z * p, outer), x);
+}
+
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T cosh(T x) {
+  const T half = detail::exp_shifted<-1>(abs(x));
+  return half + T(0.25) / half;
+}
+
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh(T x) {
+  using namespace detail;
+  constexpr T bound = is_float<T> ? T(10) : T(20);  // from here on tanh rounds to 1
+  const T a = abs(x), b = select(a > bound, bound, a), z = a * a;
+  T p;
+  if constexpr (is_float<T>)
+    p = poly(z, -3.333333e-1f, 1.3333221e-1f, -5.3947445e-2f, 2.170016e-2f, -8.168656e-3f, 2.1301068e-3f);
+  else
+    p = poly(z, -0.33333333333333315, 0.13333333333329017, -0.0539682539648043, 0.021869488407853563,
+             -0.008863232857794525, 0.003592093758897744, -0.001455549374984897, 0.0005884554661642834,
+             -0.0002333752574267448, 8.326545947986512e-5, -1.9440914799680953e-5);
+  const T outer = T(1) - T(2) / (exp_normal(T(2) * b) + T(1));
+  return copysign(select(a < T(is_float<T> ? 0.625 : 0.55), a + a * z * p, outer), x);
+}
+
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T asinh(T x) {
+  if constexpr (detail::is_float<T>) {
+    return T(asinh(double(x)));
+  } else {
+    const T a = abs(x), z = a * a;
+    const T p = detail::poly(z, -0.1666666666666664, 0.07499999999990065, -0.044642857131394126, 0.03038194382575466,
+                             -0.022372140230455133, 0.01735240571560605, -0.013960338783934614, 0.011513245790170172,
+                             -0.009533664319659848, 0.007460525821604364, -0.004734479572023137, 0.0017061558390229967);
+    return copysign(select(a < T(0.5), a + a * z * p, detail::area<1>(a)), x);
+  }
+}
+
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T acosh(T x) {
+  if constexpr (detail::is_float<T>) {
+    return T(acosh(double(x)));
+  } else {
+    // Near 1, with t = x - 1 exact: log1p(t + sqrt(2t + t^2)).
+    const T t = x - T(1);
+    const T near_one = log1p(t + sqrt(T(2) * t + t * t));
+    const T y = select(x < T(2), near_one, detail::area<-1>(x));
+    return select(x < T(1), detail::nan<T>, y);
+  }
+}
+
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T atanh(T x) {
+  if constexpr (detail::is_float<T>) {
+    return T(atanh(double(x)));
+  } else {
+    const T a = abs(x), z = a * a;
+    const T p = detail::poly(z, 0.33333333333333315, 0.20000000000009308, 0.1428571428426543, 0.11111111216585724,
+                             0.09090904741214982, 0.07692420320334081, 0.06664721382604241, 0.05905578417736378,
+                             0.05067926212604681, 0.0592137803773604, -0.004565422311298819, 0.1740721408891814,
+                             -0.1959686700019313, 0.2415548314811238);
+    const T outer = T(0.5) * log1p(T(2) * a / (T(1) - a));
+    return copysign(select(a < T(0.5), a + a * z * p, outer), x);
+  }
+}
+
+}  // namespace volta::scalar

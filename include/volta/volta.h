@@ -1,0 +1,13 @@
+// All of Volta: #include <volta/volta.h>
+#pragma once
+#include <volta/autograd.h>
+#include <volta/create.h>
+#include <volta/device.h>
+#include <volta/dtype.h>
+#include <volta/error.h>
+#include <volta/ops.h>
+#include <volta/pointwise.h>
+#include <volta/print.h>
+#include <volta/random.h>
+#include <volta/tensor.h>
+#include <volta/threads.h>

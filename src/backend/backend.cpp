@@ -1,0 +1,64 @@
+// Finds the backend of a device.
+#include "backend/backend.h"
+
+#include <cstring>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cuda/cuda.h"
+#include "core/storage.h"
+
+namespace volta {
+namespace {
+
+class CpuBackend final : public Backend {
+  Ptr<Storage> allocate(int64_t bytes, int, const char* op) override { return host_storage(bytes, op); }
+  void copy(const Arg& out, const Arg& in) override { cpu::copy(out, in); }
+  void map(const MapCall& call) override { cpu::map(call); }
+  void fold(const FoldCall& call) override { cpu::fold(call); }
+  void rows(const RowCall& call) override { cpu::rows(call); }
+  void scan(const ScanCall& call) override { cpu::scan(call); }
+  void gather(const GatherCall& call) override { cpu::gather(call); }
+  void scatter(const ScatterCall& call) override { cpu::scatter(call); }
+  void sort(const SortCall& call) override { cpu::sort(call); }
+  void search(const SearchCall& call) override { cpu::search(call); }
+  void random(const RandomCall& call) override { cpu::random(call); }
+  void iota(const Arg& out, Scalar start, Scalar step) override { cpu::iota(out, start, step); }
+  void matmul(const MatmulCall& call) override { cpu::matmul(call); }
+  void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }
+  void download(void* host, const void* device, int64_t bytes) override { std::memcpy(host, device, size_t(bytes)); }
+};
+
+}  // namespace
+
+Backend& cpu_backend() {
+  static CpuBackend* b = new CpuBackend;
+  return *b;
+}
+
+Backend& backend(Device device) {
+  if (device.is_cpu()) return cpu_backend();
+  return cuda_backend(device.index);
+}
+
+Device::Device(std::string_view text) {
+  const auto fail = [&](const char* why) {
+    throw Error(Error::Kind::device, "device", "'" + std::string(text) + "' " + why);
+  };
+  const size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  if (kind == "cpu") type = DeviceType::cpu;
+  else if (kind == "cuda") type = DeviceType::cuda;
+  else fail("is not a device; use \"cpu\", \"cuda\" or \"cuda:N\"");
+  if (colon == std::string_view::npos) return;
+  int number = -1;
+  for (char c : text.substr(colon + 1)) {
+    if (c < '0' || c > '9' || number > 255) fail("has no device number after the colon");
+    number = (number < 0 ? 0 : number * 10) + (c - '0');
+  }
+  if (number < 0 || number > 255 || (type == DeviceType::cpu && number > 0)) fail("names no device");
+  index = uint8_t(number);
+}
+
+std::string Device::str() const { return is_cpu() ? "cpu" : "cuda:" + std::to_string(int(index)); }
+
+}  // namespace volta

@@ -1,0 +1,135 @@
+// Backend: the dozen kinds of loop a device must offer, each described by a plain struct.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include <volta/operand.h>
+#include <volta/pointwise.h>
+
+#include "core/layout.h"
+#include "core/random_call.h"
+#include "core/storage.h"
+
+namespace volta {
+
+// Strided typed memory on the backend's device; `data` is the address of the first element. Without a layout it is the
+// number in `scalar`.
+struct Arg {
+  void* data = nullptr;
+  const Layout* layout = nullptr;
+  DType dtype = f32;
+  Scalar scalar;
+  bool unused = false;  // an operand the kernel does not read
+};
+
+// out = op(in…) elementwise in dtype `compute`; operands broadcast (right-aligned) to the shape of `out`.
+struct MapCall {
+  const PointOp* op;
+  int kernel;  // 0: the formula; 1 + i: g times its derivative by operand i, called with (g, operands…, output)
+  DType compute;
+  Arg out;
+  Arg in[PointOp::max_arity + 2];
+  int inputs;
+};
+
+// Reductions. `out` has the rank of `in`, with size 1 where `reduced` has its bit set.
+enum class Fold : uint8_t { sum, mean, prod, max, min, any, all, count_nonzero, nansum, argmax, argmin,
+                            sum_squares, sum_abs, sum_powers, var, logsumexp };
+struct FoldCall {
+  Fold fold;
+  DType compute;      // of the accumulation: f32 for halves, f64, i64 …
+  Arg out, indices;   // indices: for max and min along one axis, when wanted (i64)
+  Arg in;
+  uint32_t reduced;   // bit per axis
+  double parameter;   // p of sum_powers, correction of var
+};
+
+// Ops on whole rows along one axis.
+enum class RowOp : uint8_t { softmax, log_softmax, softmax_back, log_softmax_back };
+struct RowCall {
+  RowOp op;
+  Arg out;
+  Arg in[2];  // forward: x; back: (g, y)
+  int axis;
+};
+
+enum class Scan : uint8_t { sum, prod, max, min, logsumexp };
+struct ScanCall {
+  Scan scan;
+  Arg out, indices;  // indices: for max and min (i64)
+  Arg in;
+  int axis;
+  bool reverse;
+};
+
+// out[i, j, k] = in[index[i, j, k], j, k] for axis 0; out and in have one dtype, and `in` may be larger than `out` along
+// the other axes. The index is i64, has the shape of `out`, often with stride 0 (whole rows are then copied), and lies in
+// [-size, size) of the axis: the loop adds the size to negative ones. On the CPU that range was checked before; a device
+// that cannot be asked without waiting checks in its loop, clamps, and reports at the next synchronisation.
+struct GatherCall {
+  Arg out, in, index;
+  int axis;
+};
+
+// out[index[i, j, k], j, k] (op)= src[i, j, k] for axis 0; out and src have one dtype, src and index one shape (either may
+// have stride 0), and `out` may be larger along the other axes. Indices as for gather. Where several values meet, `set`
+// keeps the last along the axis, and on the CPU the others combine in that order.
+enum class Combine : uint8_t { set, add, multiply, max, min };
+struct ScatterCall {
+  Combine combine;
+  Arg out, src, index;
+  int axis;
+};
+
+// Along `axis`, values and indices hold positions [begin, begin + their size) of the sorted order: the whole of it, or the
+// part that topk and kthvalue want. Stable also when descending; NaN is the largest.
+struct SortCall {
+  Arg values, indices;  // either may be without data; indices are i64
+  Arg in;
+  int axis;
+  bool descending;
+  int64_t begin = 0;
+};
+
+// out (i64) = how many elements of the sorted row are < value (or <= when `right`). `values` has the shape of `out`, of rank
+// 1 or more; `sorted` that shape but for its last axis, often with stride 0. NaN is the largest.
+struct SearchCall {
+  Arg out, sorted, values;
+  bool right;
+};
+
+// c = a @ b over broadcast batch axes, optionally + bias per column and an activation.
+enum class Fused : uint8_t { none, relu, gelu, gelu_tanh, silu, tanh, sigmoid };
+struct MatmulCall {
+  Arg out, a, b;  // all of equal rank >= 2, batch axes broadcast with stride 0
+  Arg bias;       // data null: none
+  Fused activation = Fused::none;
+  bool accumulate = false;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual Ptr<Storage> allocate(int64_t bytes, int index, const char* op) = 0;
+  virtual void copy(const Arg& out, const Arg& in) = 0;  // same device, same shape, any dtypes and strides
+  virtual void map(const MapCall& call) = 0;
+  virtual void fold(const FoldCall& call) = 0;
+  virtual void rows(const RowCall& call) = 0;
+  virtual void scan(const ScanCall& call) = 0;
+  virtual void gather(const GatherCall& call) = 0;
+  virtual void scatter(const ScatterCall& call) = 0;
+  virtual void sort(const SortCall& call) = 0;
+  virtual void search(const SearchCall& call) = 0;
+  virtual void random(const RandomCall& call) = 0;  // contiguous output
+  // out[i] = start + i * step for a vector of any stride; floats are computed in f64, integers in i64 (wrapping).
+  virtual void iota(const Arg& out, Scalar start, Scalar step) = 0;
+  virtual void matmul(const MatmulCall& call) = 0;
+  // Between the host and this device; contiguous bytes, complete when it returns.
+  virtual void upload(void* device, const void* host, int64_t bytes) = 0;
+  virtual void download(void* host, const void* device, int64_t bytes) = 0;
+};
+
+Backend& backend(Device device);  // throws Error::Kind::device, naming the device, when there is none
+Backend& cpu_backend();
+
+}  // namespace volta

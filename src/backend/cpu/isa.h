@@ -1,0 +1,17 @@
+// Which instruction set the CPU kernels use, chosen once at run time.
+//
+// Convention: every file in isa/ is compiled once per level with VOLTA_ISA defined as baseline, v3 or v4 (ARM64: baseline
+// only). Its code lives in namespace volta::cpu::VOLTA_ISA and exports one table of functions, and it calls no inline
+// function of a shared header that might be emitted out of line: the linker would keep one copy for all levels.
+#pragma once
+#include <cstdint>
+
+namespace volta::cpu {
+
+// On x86-64: x86-64-v2, v3 (AVX2, FMA, F16C, BMI) and v4 (AVX-512 F, BW, CD, DQ, VL). Elsewhere always baseline.
+enum class Isa : uint8_t { baseline, v3, v4 };
+
+// What this processor has, lowered by the environment variable VOLTA_ISA=baseline|v3|v4.
+Isa isa();
+
+}  // namespace volta::cpu

@@ -1,0 +1,57 @@
+// Vectors of the widest registers of an instruction set, as the row kernels use them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace volta::cpu::VOLTA_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int register_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int register_bytes = 32;
+#else
+constexpr int register_bytes = 16;
+#endif
+
+template <class T> using Vector [[gnu::vector_size(register_bytes)]] = T;
+template <class T> constexpr int lanes = register_bytes / int(sizeof(T));
+
+template <class T> [[gnu::always_inline]] inline Vector<T> load(const T* x) {
+  Vector<T> v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+template <class T> [[gnu::always_inline]] inline void store(T* x, Vector<T> v) { __builtin_memcpy(x, &v, sizeof v); }
+template <class T> [[gnu::always_inline]] inline Vector<T> broadcast(T x) { return Vector<T>{} + x; }
+
+// Folds a row by several independent vectors of partial results: `map` and `combine` take vectors and numbers alike.
+template <class F, class T> [[gnu::always_inline]] inline T fold_row(int64_t n, const T* x) {
+  constexpr int ways = 8, width = lanes<T>, step = ways * width;
+  int64_t i = 0;
+  T result = F::template identity<T>();
+  if (n >= step) {
+    Vector<T> acc[ways];
+#pragma GCC unroll 8
+    for (int k = 0; k < ways; ++k) acc[k] = F::map(load(x + k * width));
+    for (i = step; i + step <= n; i += step) {
+#pragma GCC unroll 8
+      for (int k = 0; k < ways; ++k) acc[k] = F::combine(acc[k], F::map(load(x + i + k * width)));
+    }
+#pragma GCC unroll 4
+    for (int half = ways / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+      for (int k = 0; k < half; ++k) acc[k] = F::combine(acc[k], acc[k + half]);
+    for (; i + width <= n; i += width) acc[0] = F::combine(acc[0], F::map(load(x + i)));
+    T lane[width];
+    __builtin_memcpy(lane, &acc[0], sizeof lane);
+    for (int half = width / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) lane[k] = F::combine(lane[k], lane[k + half]);
+    result = lane[0];
+  }
+  for (; i < n; ++i) result = F::combine(result, F::map(x[i]));
+  return result;
+}
+
+}  // namespace
+}  // namespace volta::cpu::VOLTA_ISA

@@ -1,0 +1,35 @@
+// Random numbers on the CPU.
+#pragma once
+#include <cstdint>
+#include <tuple>
+
+#include "core/random_call.h"
+
+namespace volta::cpu {
+
+// Checks the call, then fills its output. The result does not depend on the number of threads.
+void fill_random(const RandomCall& call);
+
+struct RandomPiece {  // consecutive elements that begin with a whole block
+  uint64_t seed, counter;
+  DType dtype;
+  int64_t n;
+  void* out;
+};
+
+template <class Formula> using Draw = void (*)(const Formula&, const RandomPiece&);
+
+struct RandomTable {
+  std::tuple<Draw<random::Uniform<float>>, Draw<random::Uniform<double>>, Draw<random::Normal<float>>,
+             Draw<random::Normal<double>>, Draw<random::Exponential<float>>, Draw<random::Exponential<double>>,
+             Draw<random::Bernoulli>, Draw<random::NarrowInteger>, Draw<random::WideInteger>>
+      draw;
+};
+
+namespace baseline { extern const RandomTable random_table; }
+#if defined(__x86_64__)
+namespace v3 { extern const RandomTable random_table; }
+namespace v4 { extern const RandomTable random_table; }
+#endif
+
+}  // namespace volta::cpu

@@ -1,0 +1,51 @@
+// TensorImpl: what a Tensor handle points to; and the few functions that make one.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include <volta/tensor.h>
+
+#include "autograd/node.h"
+#include "core/layout.h"
+#include "core/memory.h"
+#include "core/storage.h"
+
+namespace volta {
+
+// A view made while gradients are recorded remembers what it views, so that writing through it reaches the base's graph.
+struct ViewOf {
+  Tensor base;
+  std::optional<Layout> relative;  // of the view, as if the base were contiguous; nothing when that cannot be said
+  uint32_t version;  // of the storage when the view's node was made
+};
+
+struct TensorImpl : Pooled {
+  std::atomic<uint32_t> refs{1};
+  DType dtype = f32;
+  uint32_t output = 0;  // which output of `node` this is
+  Ptr<Storage> storage;
+  Layout layout;
+  Ptr<Node> node;  // a leaf that requires grad has a LeafNode, a result the node of its op
+  std::unique_ptr<ViewOf> view;
+};
+
+inline void* address(const Tensor& x) {
+  const TensorImpl& t = x.impl();
+  return static_cast<char*>(t.storage->data) + t.layout.offset * size_of(t.dtype);
+}
+inline const Layout& layout(const Tensor& x) { return x.impl().layout; }
+inline void bump_version(const Tensor& x) { x.impl().storage->version.fetch_add(1, std::memory_order_relaxed); }
+inline bool same_memory(const Tensor& a, const Tensor& b) { return a.impl().storage == b.impl().storage; }
+
+// A new uninitialised tensor on the device; row-major, or laid out like `layout` (whose offset is ignored).
+Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op);
+Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op);
+// The same storage seen through another layout; no graph.
+Tensor alias(const Tensor& x, const Layout& layout);
+
+Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype);
+
+Device common_device(const Tensor& a, const Tensor& b, const char* op);  // throws when they differ
+void require_writable(const Tensor& x, const char* op);  // not a grad-requiring leaf, not overlapping itself
+
+}  // namespace volta

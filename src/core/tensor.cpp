@@ -1,0 +1,114 @@
+// Tensor's accessors, and how tensors are made and given up.
+#include <cstring>
+
+#include "autograd/record.h"
+#include "backend/backend.h"
+#include "core/impl.h"
+
+namespace volta {
+
+void retain(TensorImpl* t) noexcept { t->refs.fetch_add(1, std::memory_order_relaxed); }
+void release(TensorImpl* t) noexcept {
+  if (t->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete t;
+}
+
+namespace {
+
+Tensor make(Ptr<Storage> storage, const Layout& layout, DType dtype) {
+  auto* impl = new TensorImpl;
+  impl->storage = std::move(storage);
+  impl->layout = layout;
+  impl->dtype = dtype;
+  return Tensor(Ptr<TensorImpl>::adopt(impl));
+}
+
+}  // namespace
+
+Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op) {
+  const int64_t bytes = checked_numel(shape, op) * size_of(dtype);
+  return make(backend(device).allocate(bytes, device.index, op), Layout::contiguous(shape), dtype);
+}
+
+Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op) {
+  Layout layout = dense;
+  layout.offset = 0;
+  return make(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
+}
+
+Tensor alias(const Tensor& x, const Layout& layout) { return make(x.impl().storage, layout, x.dtype()); }
+
+Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype) {
+  return make(std::move(storage), layout, dtype);
+}
+
+const Tensor& Tensor::checked(const char* op) const {
+  if (!impl_) throw Error(Error::Kind::argument, op, "the tensor is undefined (default-constructed or moved from)");
+  return *this;
+}
+
+DType Tensor::dtype() const { return checked("dtype").impl_->dtype; }
+Device Tensor::device() const { return checked("device").impl_->storage->device; }
+const Shape& Tensor::shape() const { return checked("shape").impl_->layout.shape; }
+const Shape& Tensor::strides() const { return checked("strides").impl_->layout.strides; }
+int64_t Tensor::size(int64_t axis) const { return shape()[normalize_axis(axis, int(dim()), shape(), "size")]; }
+int64_t Tensor::stride(int64_t axis) const { return strides()[normalize_axis(axis, int(dim()), shape(), "stride")]; }
+int64_t Tensor::storage_offset() const { return checked("storage_offset").impl_->layout.offset; }
+int64_t Tensor::dim() const { return shape().size(); }
+int64_t Tensor::numel() const { return shape().numel(); }
+int64_t Tensor::nbytes() const { return numel() * size_of(dtype()); }
+bool Tensor::is_contiguous() const { return checked("is_contiguous").impl_->layout.is_contiguous(); }
+bool Tensor::shares_storage(const Tensor& other) const {
+  return checked("shares_storage").impl_->storage == other.checked("shares_storage").impl_->storage;
+}
+uint32_t Tensor::version() const { return checked("version").impl_->storage->version.load(); }
+void* Tensor::raw_data() const { return address(checked("raw_data")); }
+
+void* Tensor::data(DType as) const {
+  if (checked("data").dtype() != as)
+    throw Error(Error::Kind::dtype, "data", "asked for " + std::string(name(as)) + " of a tensor of " + std::string(name(dtype())));
+  return address(*this);
+}
+
+Scalar Tensor::item() const {
+  if (checked("item").numel() != 1)
+    throw Error(Error::Kind::shape, "item", "needs exactly one element, the tensor has shape " + shape().str());
+  alignas(8) char bytes[8];
+  if (device().is_cpu()) std::memcpy(bytes, address(*this), size_t(size_of(dtype())));
+  else backend(device()).download(bytes, address(*this), size_of(dtype()));
+  return visit(dtype(), [&]<class T>(TypeTag<T>) {
+    T value;
+    std::memcpy(&value, bytes, sizeof value);
+    return Scalar(value);
+  });
+}
+
+void Tensor::copy_to(void* out, DType as) const {
+  const NoGrad off;
+  const Tensor x = to(as).contiguous();
+  if (x.numel() == 0) return;
+  backend(device()).download(out, address(x), x.nbytes());
+}
+
+Tensor Tensor::detach() const { return alias(checked("detach"), impl_->layout); }
+
+Device common_device(const Tensor& a, const Tensor& b, const char* op) {
+  const Device x = a.device(), y = b.device();
+  if (x != y)
+    throw Error(Error::Kind::device, op, "the tensors are on " + x.str() + " and " + y.str() + "; move one with .to(…)");
+  return x;
+}
+
+void require_writable(const Tensor& x, const char* op) {
+  x.checked(op);
+  if (grad_enabled() && needs_grad(x)) {
+    const TensorImpl& base = x.impl().view ? x.impl().view->base.impl() : x.impl();
+    if (base.node && base.node->is_leaf())
+      throw Error(Error::Kind::autograd, op,
+                  "in-place change of a leaf that requires grad, or of a view of one; use NoGrad or detach()");
+  }
+  if (x.impl().layout.overlaps_itself())
+    throw Error(Error::Kind::argument, op,
+                "writing into a tensor of shape " + x.shape().str() + " whose elements share memory; clone() it first");
+}
+
+}  // namespace volta

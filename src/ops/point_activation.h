@@ -1,0 +1,208 @@
+// Pointwise activations. One struct is one op; see point_math.h for how to read one.
+#pragma once
+#include <volta/pointop.h>
+#include <volta/scalar.h>
+
+namespace volta::point {
+
+using namespace volta::scalar;
+
+struct Relu : Numeric {
+  static constexpr auto name = "relu", doc = "max(x, 0); the gradient at 0 is 0";
+  template <class T> static constexpr T f(T x) { return max(x, T(0)); }
+  template <class T> static constexpr T back(T g, T, T y) { return select(y > T(0), g, T(0)); }
+};
+struct Relu6 : Numeric {
+  static constexpr auto name = "relu6", doc = "min(max(x, 0), 6)";
+  template <class T> static constexpr T f(T x) { return min(max(x, T(0)), T(6)); }
+  template <class T> static constexpr T back(T g, T, T y) { return select((y > T(0)) & (y < T(6)), g, T(0)); }
+};
+struct LeakyRelu : Floating {
+  static constexpr auto name = "leaky_relu", doc = "x above 0, slope * x below";
+  static constexpr auto args = "x, negative_slope = 0.01";
+  template <class T> static constexpr T f(T x, T slope) { return select(x > T(0), x, x * slope); }
+  template <class T> static constexpr T back0(T g, T x, T slope, T) { return select(x > T(0), g, g * slope); }
+  template <class T> static constexpr T back1(T g, T x, T, T) { return select(x > T(0), T(0), g * x); }
+};
+struct Elu : Floating {
+  static constexpr auto name = "elu", doc = "x above 0, alpha * (e^x - 1) below";
+  static constexpr auto args = "x, alpha = 1.0";
+  template <class T> static constexpr T f(T x, T alpha) { return select(x > T(0), x, alpha * expm1(min(x, T(0)))); }
+  template <class T> static constexpr T back0(T g, T x, T alpha, T) {
+    return select(x > T(0), g, g * alpha * exp(min(x, T(0))));
+  }
+  template <class T> static constexpr T back1(T g, T x, T, T) {
+    return select(x > T(0), T(0), g * expm1(min(x, T(0))));
+  }
+};
+struct Selu : Floating {
+  static constexpr auto name = "selu", doc = "scaled elu with self-normalising constants";
+  template <class T> static constexpr T f(T x) {
+    const T scale = T(1.0507009873554804934193349852946), alpha = T(1.6732632423543772848170429916717);
+    return scale * select(x > T(0), x, alpha * expm1(min(x, T(0))));
+  }
+  template <class T> static constexpr T back(T g, T x, T) {
+    const T scale = T(1.0507009873554804934193349852946), alpha = T(1.6732632423543772848170429916717);
+    return g * scale * select(x > T(0), T(1), alpha * exp(min(x, T(0))));
+  }
+};
+struct Celu : Floating {
+  static constexpr auto name = "celu", doc = "max(x, 0) + min(0, alpha * (e^(x / alpha) - 1))";
+  static constexpr auto args = "x, alpha = 1.0";
+  template <class T> static constexpr T f(T x, T alpha) {
+    return select(x > T(0), x, alpha * expm1(min(x, T(0)) / alpha));
+  }
+  template <class T> static constexpr T back0(T g, T x, T alpha, T) {
+    return select(x > T(0), g, g * exp(min(x, T(0)) / alpha));
+  }
+  template <class T> static constexpr T back1(T g, T x, T alpha, T) {
+    const T z = min(x, T(0)) / alpha;
+    return select(x > T(0), T(0), g * (expm1(z) - z * exp(z)));
+  }
+};
+struct Sigmoid : Floating {
+  static constexpr auto name = "sigmoid", doc = "1 / (1 + e^-x), without overflow";
+  template <class T> static constexpr T f(T x) {
+    const T e = exp(neg(abs(x)));
+    return select(x > T(0), T(1), e) / (T(1) + e);
+  }
+  template <class T> static constexpr T back(T g, T, T y) { return g * y * (T(1) - y); }
+};
+struct Silu : Floating {
+  static constexpr auto name = "silu", doc = "x * sigmoid(x)";
+  template <class T> static constexpr T f(T x) { return x * Sigmoid::f(x); }
+  template <class T> static constexpr T back(T g, T x, T) {
+    const T s = Sigmoid::f(x);
+    return g * s * (T(1) + x * (T(1) - s));
+  }
+};
+struct Softplus : Floating {
+  static constexpr auto name = "softplus", doc = "log(1 + e^(beta x)) / beta, x itself above the threshold";
+  static constexpr auto args = "x, beta = 1.0, threshold = 20.0";
+  template <class T> static constexpr T f(T x, T beta, T threshold) {
+    const T z = x * beta;
+    return select(z > threshold, x, (max(z, T(0)) + log1p(exp(neg(abs(z))))) / beta);
+  }
+  template <class T> static constexpr T back0(T g, T x, T beta, T threshold, T) {
+    return select(x * beta > threshold, g, g * Sigmoid::f(x * beta));
+  }
+  template <class T> static constexpr T back1(T g, T x, T beta, T threshold, T y) {
+    return select(x * beta > threshold, T(0), g * (x * Sigmoid::f(x * beta) - y) / beta);
+  }
+  template <class T> static constexpr T back2(T, T, T, T, T) { return T(0); }
+};
+struct Mish : Floating {
+  static constexpr auto name = "mish", doc = "x * tanh(softplus(x))";
+  template <class T> static constexpr T softplus(T x) { return max(x, T(0)) + log1p(exp(neg(abs(x)))); }
+  template <class T> static constexpr T f(T x) { return x * tanh(softplus(x)); }
+  template <class T> static constexpr T back(T g, T x, T) {
+    const T t = tanh(softplus(x));
+    return g * (t + x * (T(1) - t * t) * Sigmoid::f(x));
+  }
+};
+struct Gelu : Floating {
+  static constexpr auto name = "gelu", doc = "x * Phi(x), exact; gelu_tanh is the approximation";
+  template <class T> static constexpr T f(T x) {
+    return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440)));
+  }
+  template <class T> static constexpr T back(T g, T x, T) {
+    const T cdf = T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
+    return g * (cdf + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x));
+  }
+};
+struct GeluTanh : Floating {
+  static constexpr auto name = "gelu_tanh", doc = "0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))";
+  template <class T> static constexpr T f(T x) {
+    return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
+  }
+  template <class T> static constexpr T back(T g, T x, T) {
+    const T k = T(0.79788456080286535588), t = tanh(k * (x + T(0.044715) * x * x * x));
+    return g * T(0.5) * (T(1) + t + x * (T(1) - t * t) * k * (T(1) + T(0.134145) * x * x));
+  }
+};
+struct Softsign : Floating {
+  static constexpr auto name = "softsign", doc = "x / (1 + |x|)";
+  template <class T> static constexpr T f(T x) { return x / (T(1) + abs(x)); }
+  template <class T> static constexpr T back(T g, T x, T) {
+    const T d = T(1) + abs(x);
+    return g / (d * d);
+  }
+};
+struct Hardtanh : Numeric {
+  static constexpr auto name = "hardtanh", doc = "x clamped to [min_val, max_val]";
+  static constexpr auto args = "x, min_val = -1.0, max_val = 1.0";
+  template <class T> static constexpr T f(T x, T low, T high) { return min(max(x, low), high); }
+  template <class T> static constexpr T back0(T g, T x, T low, T high, T) {
+    return select((x > low) & (x < high), g, T(0));
+  }
+  template <class T> static constexpr T back1(T g, T x, T low, T high, T) {
+    return select((x <= low) & (low < high), g, T(0));
+  }
+  template <class T> static constexpr T back2(T g, T x, T low, T high, T) {
+    return select((x >= high) | (low >= high), g, T(0));
+  }
+};
+struct Hardsigmoid : Floating {
+  static constexpr auto name = "hardsigmoid", doc = "clamp(x / 6 + 1/2, 0, 1)";
+  template <class T> static constexpr T f(T x) { return min(max(x + T(3), T(0)), T(6)) / T(6); }
+  template <class T> static constexpr T back(T g, T x, T) {
+    return select((x > T(-3)) & (x < T(3)), g / T(6), T(0));
+  }
+};
+struct Hardswish : Floating {
+  static constexpr auto name = "hardswish", doc = "x * hardsigmoid(x)";
+  template <class T> static constexpr T f(T x) { return x * min(max(x + T(3), T(0)), T(6)) / T(6); }
+  template <class T> static constexpr T back(T g, T x, T) {
+    return g * select(x <= T(-3), T(0), select(x >= T(3), T(1), (x + x + T(3)) / T(6)));
+  }
+};
+struct LogSigmoid : Floating {
+  static constexpr auto name = "logsigmoid", doc = "log(sigmoid(x)), stable";
+  template <class T> static constexpr T f(T x) { return min(x, T(0)) - log1p(exp(neg(abs(x)))); }
+  template <class T> static constexpr T back(T g, T x, T) { return g * Sigmoid::f(neg(x)); }
+};
+struct Threshold : Numeric {
+  static constexpr auto name = "threshold", doc = "x above the threshold, value elsewhere";
+  static constexpr auto args = "x, threshold, value";
+  template <class T> static constexpr T f(T x, T level, T value) { return select(x > level, x, value); }
+  template <class T> static constexpr T back0(T g, T x, T level, T, T) { return select(x > level, g, T(0)); }
+  template <class T> static constexpr T back1(T, T, T, T, T) { return T(0); }
+  template <class T> static constexpr T back2(T g, T x, T level, T, T) { return select(x > level, T(0), g); }
+};
+struct Tanhshrink : Floating {
+  static constexpr auto name = "tanhshrink", doc = "x - tanh(x)";
+  template <class T> static constexpr T f(T x) { return x - tanh(x); }
+  template <class T> static constexpr T back(T g, T x, T) {
+    const T t = tanh(x);
+    return g * t * t;
+  }
+};
+struct Softshrink : Floating {
+  static constexpr auto name = "softshrink", doc = "x moved toward 0 by lambda, 0 within it";
+  static constexpr auto args = "x, lambda = 0.5";
+  template <class T> static constexpr T f(T x, T lambda) {
+    return select(x > lambda, x - lambda, select(x < neg(lambda), x + lambda, T(0)));
+  }
+  template <class T> static constexpr T back0(T g, T x, T lambda, T) { return select(abs(x) > lambda, g, T(0)); }
+  template <class T> static constexpr T back1(T g, T x, T lambda, T) {
+    return select(x > lambda, neg(g), select(x < neg(lambda), g, T(0)));
+  }
+};
+struct Hardshrink : Floating {
+  static constexpr auto name = "hardshrink", doc = "x outside [-lambda, lambda], 0 within";
+  static constexpr auto args = "x, lambda = 0.5";
+  template <class T> static constexpr T f(T x, T lambda) { return select(abs(x) > lambda, x, T(0)); }
+  template <class T> static constexpr T back0(T g, T x, T lambda, T) { return select(abs(x) > lambda, g, T(0)); }
+  template <class T> static constexpr T back1(T, T, T, T) { return T(0); }
+};
+struct Logit : Floating {
+  static constexpr auto name = "logit", doc = "log(x / (1 - x))";
+  template <class T> static constexpr T f(T x) { return log(x) - log1p(neg(x)); }
+  template <class T> static constexpr T back(T g, T x, T) { return g / (x * (T(1) - x)); }
+};
+
+using ActivationOps = List<Relu, Relu6, LeakyRelu, Elu, Selu, Celu, Sigmoid, Silu, Softplus, Mish, Gelu, GeluTanh, Softsign,
+                           Hardtanh, Hardsigmoid, Hardswish, LogSigmoid, Threshold, Tanhshrink, Softshrink, Hardshrink,
+                           Logit>;
+
+}  // namespace volta::point

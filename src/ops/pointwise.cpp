@@ -1,0 +1,287 @@
+// Runs pointwise ops: checks, promotes, allocates, calls the backend, records the graph.
+#include "ops/pointwise.h"
+
+#include <volta/create.h>
+
+#include "autograd/history.h"
+#include "autograd/record.h"
+#include "core/impl.h"
+#include "ops/point.h"
+
+namespace volta {
+namespace {
+
+template <class... Ops> constexpr std::array<PointOp, sizeof...(Ops)> describe_all(List<Ops...>) {
+  int i = 0;
+  return {describe<Ops>(i++)...};
+}
+constexpr auto point_ops = describe_all(PointOps{});
+
+struct Inferred {
+  Shape shape;
+  DType common, result;
+  Device device;
+};
+
+DType domain_dtype(const PointOp& op, DType common) {
+  const auto refuse = [&](const char* rule) {
+    throw Error(Error::Kind::dtype, op.name, std::string(rule) + ", got " + std::string(name(common)));
+  };
+  if (op.domain == Domain::floating && !is_floating(common)) return default_dtype();
+  if (op.domain == Domain::numeric && common == boolean) refuse("is not defined for booleans");
+  if (op.domain == Domain::integral && is_floating(common)) refuse("needs integers or booleans");
+  return common;
+}
+
+Inferred infer(const PointOp& op, std::span<const Operand> x) {
+  Inferred r{{}, f32, f32, {}};
+  const Tensor* first = nullptr;
+  for (const Operand& o : x) {
+    if (!o.tensor) continue;
+    o.tensor->checked(op.name);
+    if (!first) {
+      first = o.tensor;
+      r.shape = first->shape();
+      r.device = first->device();
+    } else {
+      if (o.tensor->device() != r.device) common_device(*first, *o.tensor, op.name);
+      if (o.tensor->shape() != r.shape) r.shape = broadcast_shapes(r.shape, o.tensor->shape(), op.name);
+    }
+  }
+  r.common = domain_dtype(op, result_type(x.subspan(size_t(op.masks)), op.name));
+  r.result = op.truth ? boolean : r.common;
+  return r;
+}
+
+// The node of every pointwise op: the op's description says what to save and how to go back.
+struct PointNode final : Node {
+  PointNode(const PointOp& description, size_t count) : Node(description.name, count), op(&description) {}
+
+  void backward(std::span<const Tensor> g, std::span<Tensor> out) override {
+    for (int i = 0; i < op->arity; ++i)
+      if (needs(size_t(i))) out[size_t(i)] = by_operand(g[0], i);
+  }
+  void release_saved() override {
+    for (Saved& s : inputs) s = {};
+    output = {};
+  }
+
+  Tensor by_operand(const Tensor& g, int i) {
+    const uint32_t uses = op->uses[i]();
+    if (uses & passes_through) return g;
+    if (uses == 0) return full(first.shape, op->lift_back[i](probes().data()).value(), {first.dtype, first.device});
+    return grad_enabled() || uses_tensor_rule() ? as_expression(g, i, uses) : as_kernel(g, i, uses);
+  }
+  // Users' ops have kernels for the CPU only; elsewhere their rules run as expressions of tensors.
+  bool uses_tensor_rule() const { return op->index < 0 && !first.device.is_cpu(); }
+  static std::array<Term, 5> probes() { return {Term::probe(1), Term::probe(2), Term::probe(4), Term::probe(8), Term::probe(16)}; }
+
+  Tensor as_expression(const Tensor& g, int i, uint32_t uses) {
+    std::vector<Term> x{Term(g)};
+    for (int k = 0; k < op->arity; ++k) {
+      if (!(uses & (2u << k))) x.emplace_back(0);
+      else if (inputs[size_t(k)]) x.emplace_back(inputs[size_t(k)].get(*this));
+      else x.push_back(constant(k));
+    }
+    x.push_back(uses & (2u << op->arity) ? Term(output.get(*this)) : Term(0));
+    const Term d = op->lift_back[i](x.data());
+    return d.constant() ? full(first.shape, d.value(), {first.dtype, first.device}) : d.tensor();
+  }
+  Term constant(int k) const {
+    const Scalar s = scalars[size_t(k)];
+    return s.is_floating() ? Term(s.as<double>()) : Term(s.as<int64_t>());
+  }
+
+  Tensor as_kernel(const Tensor& g, int i, uint32_t uses) {
+    MapCall call{op, 1 + i, traits(compute).compute, {}, {}, op->arity + 2};
+    for (Arg& a : call.in) a.unused = true;
+    Tensor kept[PointOp::max_arity + 1];
+    if (uses & uses_g) call.in[0] = arg(g);
+    for (int k = 0; k < op->arity; ++k) {
+      if (!(uses & (2u << k))) continue;
+      if (inputs[size_t(k)]) call.in[k + 1] = arg(kept[k] = inputs[size_t(k)].get(*this));
+      else call.in[k + 1] = Arg{nullptr, nullptr, compute, scalars[size_t(k)]};
+    }
+    if (uses & (2u << op->arity)) call.in[op->arity + 1] = arg(kept[op->arity] = output.get(*this));
+    const Tensor y = g.is_contiguous() || !layout(g).is_dense() ? allocate(first.shape, first.dtype, first.device, name)
+                                                                : allocate_like(layout(g), first.dtype, first.device, name);
+    call.out = arg(y);
+    backend(first.device).map(call);
+    return y;
+  }
+
+  const PointOp* op;
+  DType compute = f32;
+  std::array<Saved, PointOp::max_arity> inputs;
+  std::array<Scalar, PointOp::max_arity> scalars;
+  Saved output;
+};
+
+// The node for y = op(x…), or null when nothing asks for a gradient. Saves the operands, not yet the output.
+Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r) {
+  if (!grad_enabled() || op.truth || !is_floating(r.result)) return {};
+  bool any = false;
+  for (size_t i = size_t(op.masks); i < x.size(); ++i) any |= x[i].tensor && needs_grad(*x[i].tensor);
+  if (!any) return {};
+  if (!op.differentiable)
+    throw Error(Error::Kind::autograd, op.name, "has no derivative; detach() its inputs or use NoGrad");
+  auto* node = new PointNode(op, x.size());
+  auto owner = Ptr<Node>::adopt(node);
+  node->compute = r.common;
+  uint32_t uses = 0;
+  for (size_t i = size_t(op.masks); i < x.size(); ++i)
+    if (x[i].tensor && needs_grad(*x[i].tensor)) {
+      connect(*node, i, *x[i].tensor);
+      uses |= op.uses[i]();
+    }
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!x[i].tensor) node->scalars[i] = x[i].scalar;
+    else if (uses & (2u << i)) node->inputs[i] = save(*x[i].tensor);
+  }
+  return owner;
+}
+
+void finish_node(const Ptr<Node>& node, const Tensor& y) {
+  auto& n = static_cast<PointNode&>(*node);
+  uint32_t uses = 0;
+  for (size_t i = 0; i < n.edges.size(); ++i)
+    if (n.needs(i)) uses |= n.op->uses[i]();
+  if (uses & (2u << n.op->arity)) n.output = save_output(y);
+}
+
+// A dense layout all tensor operands share, so that the result keeps it and rows stay contiguous.
+const Layout* common_layout(std::span<const Operand> x, const Shape& shape) {
+  const Layout* found = nullptr;
+  for (const Operand& o : x) {
+    if (!o.tensor) continue;
+    const Layout& l = layout(*o.tensor);
+    if (l.shape != shape || (found && found->strides != l.strides)) return nullptr;
+    found = &l;
+  }
+  return found && !found->is_contiguous() && found->is_dense() ? found : nullptr;
+}
+
+const Tensor* reusable(std::span<const Operand> x, const Inferred& r) {
+  for (const Operand& o : x) {
+    if (!o.temporary || !o.tensor) continue;
+    const TensorImpl& t = o.tensor->impl();
+    if (t.refs.load(std::memory_order_acquire) == 1 && t.storage->unique() && !t.node && !t.view && t.dtype == r.result &&
+        t.layout.shape == r.shape && t.layout.is_contiguous())
+      return o.tensor;
+  }
+  return nullptr;
+}
+
+void run(const PointOp& op, std::span<const Operand> x, DType common, const Tensor& out) {
+  MapCall call{&op, 0, traits(common).compute, arg(out), {}, int(x.size())};
+  for (size_t i = 0; i < x.size(); ++i) call.in[i] = arg(x[i]);
+  backend(out.device()).map(call);
+}
+
+// A user's op on a device that has no kernel of it: its formula as an expression of tensors.
+Tensor map_lifted(const PointOp& op, std::span<const Operand> x, const Inferred& r) {
+  std::vector<Term> terms;
+  for (const Operand& o : x) {
+    if (o.tensor) terms.emplace_back(*o.tensor);
+    else terms.push_back(o.scalar.is_floating() ? Term(o.scalar.as<double>()) : Term(o.scalar.as<int64_t>()));
+  }
+  const Term y = op.lift(terms.data());
+  return y.constant() ? full(r.shape, y.value(), {r.result, r.device}) : y.tensor();
+}
+
+}  // namespace
+
+const PointOp& point_op(int index) { return point_ops[size_t(index)]; }
+
+Arg arg(const Tensor& x) { return {address(x), &layout(x), x.dtype(), {}}; }
+Arg arg(const Operand& x) { return x.tensor ? arg(*x.tensor) : Arg{nullptr, nullptr, f64, x.scalar}; }
+
+DType result_type(std::span<const Operand> operands, const char* op) {
+  std::optional<DType> tensors;
+  Kind scalars = Kind::boolean;
+  for (const Operand& o : operands) {
+    if (!o.tensor) scalars = std::max(scalars, o.scalar.kind());
+    else tensors = tensors ? promote(*tensors, o.tensor->checked(op).dtype()) : o.tensor->checked(op).dtype();
+  }
+  const bool whole = scalars == Kind::signed_int || scalars == Kind::unsigned_int;
+  if (!tensors) return scalars == Kind::floating ? default_dtype() : whole ? i64 : boolean;
+  if (scalars == Kind::floating && !is_floating(*tensors)) return default_dtype();
+  if (whole && *tensors == boolean) return i64;
+  return *tensors;
+}
+
+Tensor map(const PointOp& op, std::span<const Operand> x) {
+  const Inferred r = infer(op, x);
+  if (op.index < 0 && !r.device.is_cpu()) return map_lifted(op, x, r);
+  const Ptr<Node> node = make_node(op, x, r);
+  const Tensor* recycled = node ? nullptr : reusable(x, r);
+  const Layout* like = recycled ? nullptr : common_layout(x, r.shape);
+  Tensor y = recycled ? alias(*recycled, layout(*recycled))
+             : like   ? allocate_like(*like, r.result, r.device, op.name)
+                      : allocate(r.shape, r.result, r.device, op.name);
+  run(op, x, r.common, y);
+  if (node) {
+    attach(node, std::span(&y, 1));
+    finish_node(node, y);
+  }
+  return y;
+}
+
+bool overlaps(const Tensor& self, const Tensor& x) {
+  if (!same_memory(self, x) || layout(self) == layout(x)) return false;
+  const Extent a = extent(layout(self)), b = extent(layout(x));
+  return a.begin < b.end && b.begin < a.end;
+}
+
+Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Operand> rest) {
+  self.checked(op.name);
+  Operand x[PointOp::max_arity] = {self, self, self};
+  Tensor copies[PointOp::max_arity];
+  size_t n = 1;
+  for (const Operand& o : rest) x[n++] = o;
+  const std::span operands(x, n);
+  const Inferred r = infer(op, operands);
+  if (r.shape != self.shape())
+    throw Error(Error::Kind::shape, op.name, "in place: the result has shape " + r.shape.str() + ", the tensor " + self.shape().str());
+  if (traits(r.result).kind > traits(self.dtype()).kind && !(is_integral(r.result) && is_integral(self.dtype())))
+    throw Error(Error::Kind::dtype, op.name,
+                "in place: a result of " + std::string(name(r.result)) + " cannot be stored in " + std::string(name(self.dtype())));
+  require_writable(self, op.name);
+  for (size_t i = 1; i < n; ++i)
+    if (x[i].tensor && overlaps(self, *x[i].tensor)) x[i] = copies[i] = x[i].tensor->clone();
+  Ptr<Node> node = make_node(op, operands, {r.shape, r.common, self.dtype(), r.device});
+  run(op, operands, r.common, self);
+  bump_version(self);
+  if (node) {
+    rewrite_history(self, node);
+    finish_node(node, self);
+  }
+  return self;
+}
+
+Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
+Tensor operator-(const Operand& a, const Operand& b) { return sub(a, b); }
+Tensor operator*(const Operand& a, const Operand& b) { return mul(a, b); }
+Tensor operator/(const Operand& a, const Operand& b) { return div(a, b); }
+Tensor operator%(const Operand& a, const Operand& b) { return remainder(a, b); }
+Tensor operator-(const Tensor& x) { return neg(x); }
+Tensor operator==(const Operand& a, const Operand& b) { return eq(a, b); }
+Tensor operator!=(const Operand& a, const Operand& b) { return ne(a, b); }
+Tensor operator<(const Operand& a, const Operand& b) { return lt(a, b); }
+Tensor operator<=(const Operand& a, const Operand& b) { return le(a, b); }
+Tensor operator>(const Operand& a, const Operand& b) { return gt(a, b); }
+Tensor operator>=(const Operand& a, const Operand& b) { return ge(a, b); }
+Tensor operator&(const Operand& a, const Operand& b) { return bitwise_and(a, b); }
+Tensor operator|(const Operand& a, const Operand& b) { return bitwise_or(a, b); }
+Tensor operator^(const Operand& a, const Operand& b) { return bitwise_xor(a, b); }
+Tensor operator~(const Tensor& x) { return bitwise_not(x); }
+Tensor operator!(const Tensor& x) { return logical_not(x); }
+
+Tensor& Tensor::operator+=(const Operand& other) { return add_(other); }
+Tensor& Tensor::operator-=(const Operand& other) { return sub_(other); }
+Tensor& Tensor::operator*=(const Operand& other) { return mul_(other); }
+Tensor& Tensor::operator/=(const Operand& other) { return div_(other); }
+
+#include <volta/method_bodies.h>  // the generated functions and methods
+
+}  // namespace volta

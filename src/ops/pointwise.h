@@ -1,0 +1,25 @@
+// How pointwise ops are run: one function for all of them, and one for their in-place forms.
+#pragma once
+#include <initializer_list>
+
+#include <volta/pointwise.h>
+
+#include "backend/backend.h"
+
+namespace volta {
+
+const PointOp& point_op(int index);  // in PointOps
+template <class Op> const PointOp& point_op();
+
+Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Operand> rest);
+
+Arg arg(const Tensor& x);
+Arg arg(const Operand& x);
+
+// The dtype operands meet in: tensors by the array API's lattice, numbers weakly.
+DType result_type(std::span<const Operand> operands, const char* op);
+
+// An operand that lies in the memory of `self` in another way is copied, so that writing into self is well defined.
+bool overlaps(const Tensor& self, const Tensor& x);
+
+}  // namespace volta

@@ -1,0 +1,43 @@
+# Run by ctest: lists the suites of the GoogleTest program and adds one entry per category, in shards when it is large.
+# Given: program (the test program) and results (a folder for its reports).
+set(tests_per_shard 500)
+
+execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE listing RESULT_VARIABLE status ERROR_VARIABLE complaint)
+if(NOT status EQUAL 0)
+  add_test(volta_tests_missing ${program} --gtest_list_tests)
+  return()
+endif()
+
+# Brackets and semicolons in parameter comments would upset CMake's lists.
+string(REGEX REPLACE "[][;]" "" listing "${listing}")
+string(REGEX REPLACE " *#[^\n]*" "" listing "${listing}")
+string(REPLACE "\n" ";" lines "${listing}")
+set(categories "")
+foreach(line IN LISTS lines)
+  if(line MATCHES "^([A-Za-z0-9_]+/)?([A-Za-z][a-z0-9]*)([A-Za-z0-9_/]*)\\.$")
+    string(TOLOWER ${CMAKE_MATCH_2} category)
+    list(APPEND categories ${category})
+    string(APPEND filter_${category} ":${line}*")
+    if(NOT DEFINED count_${category})
+      set(count_${category} 0)
+    endif()
+  elseif(line MATCHES "^  ")
+    math(EXPR count_${category} "${count_${category}} + 1")
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES categories)
+
+foreach(category IN LISTS categories)
+  string(SUBSTRING "${filter_${category}}" 1 -1 filter)
+  math(EXPR shards "(${count_${category}} + ${tests_per_shard} - 1) / ${tests_per_shard}")
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    set(entry ${category})
+    if(shards GREATER 1)
+      set(entry ${category}_${shard})
+    endif()
+    add_test(${entry} ${program} --gtest_brief=1 --gtest_filter=${filter} --gtest_output=xml:${results}/${entry}.xml)
+    set_tests_properties(${entry} PROPERTIES LABELS ${category} TIMEOUT 1500
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
+endforeach()
