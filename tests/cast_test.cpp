@@ -62,7 +62,8 @@ template <class Half> uint16_t round_reference(long double x) {
   if (exponent > greatest_exponent<Half>) return uint16_t(sign | infinity);
   const auto whole = uint32_t(units);
   const bool normal = whole >= (1u << m);
-  return uint16_t(sign | (normal ? uint32_t(exponent - least_exponent<Half> + 1) << m : 0u) | (whole & ((1u << m) - 1)));
+  return uint16_t(sign | (normal ? uint32_t(exponent - least_exponent<Half> + 1) << m : 0u) |
+                  (whole & ((1u << m) - 1)));
 }
 
 template <class Half> bool is_nan(uint16_t bits) { return std::isnan(value_of<Half>(bits)); }
@@ -129,7 +130,8 @@ template <class To> To truncate_reference(double x) {
 template <class To, class From> void expect_truncated(const std::vector<From>& in, const std::vector<double>& exact) {
   const auto out = cast<To>(in);
   for (size_t i = 0; i < in.size(); i++) {
-    ASSERT_EQ(out[i], truncate_reference<To>(exact[i])) << name(dtype_of<From>()) << " to " << name(dtype_of<To>()) << ": " << exact[i];
+    ASSERT_EQ(out[i], truncate_reference<To>(exact[i]))
+        << name(dtype_of<From>()) << " to " << name(dtype_of<To>()) << ": " << exact[i];
   }
 }
 
@@ -179,7 +181,8 @@ TYPED_TEST(HalfCast, DoublesRoundOnce) {
       for (const double y : {x, std::nextafter(x, 0.0), std::nextafter(x, INFINITY)}) in.insert(in.end(), {y, -y});
     }
   }
-  for (const double x : {0.0, -0.0, 1e-300, 5e-324, 1e300, 65519.999, 65520.0, 3.4e38, 3.5e38, double(INFINITY), std::nan("")}) {
+  for (const double x :
+       {0.0, -0.0, 1e-300, 5e-324, 1e300, 65519.999, 65520.0, 3.4e38, 3.5e38, double(INFINITY), std::nan("")}) {
     in.insert(in.end(), {x, -x});
   }
   std::mt19937_64 generator(7);
@@ -208,7 +211,8 @@ template <class Half, class I> void expect_integers_round_once() {
   }
   const std::vector<Half> out = cast<Half>(in);
   for (size_t i = 0; i < in.size(); i++) {
-    ASSERT_EQ(out[i].bits, round_reference<Half>(static_cast<long double>(in[i]))) << name(dtype_of<I>()) << " " << +in[i];
+    ASSERT_EQ(out[i].bits, round_reference<Half>(static_cast<long double>(in[i])))
+        << name(dtype_of<I>()) << " " << +in[i];
   }
 }
 
@@ -225,11 +229,20 @@ TYPED_TEST(HalfCast, IntegersRoundOnce) {
 }
 
 template <class F> std::vector<F> delicate_floats() {
-  std::vector<F> in{F(0), F(-0.0), F(0.5), F(0.999), F(1), F(1.5), std::numeric_limits<F>::max(), std::numeric_limits<F>::denorm_min(),
-                    std::numeric_limits<F>::infinity(), std::numeric_limits<F>::quiet_NaN()};
+  std::vector<F> in{F(0),
+                    F(-0.0),
+                    F(0.5),
+                    F(0.999),
+                    F(1),
+                    F(1.5),
+                    std::numeric_limits<F>::max(),
+                    std::numeric_limits<F>::denorm_min(),
+                    std::numeric_limits<F>::infinity(),
+                    std::numeric_limits<F>::quiet_NaN()};
   for (int e = 6; e <= 65; e++) {
     const F power = std::ldexp(F(1), e);
-    in.insert(in.end(), {power, std::nextafter(power, F(0)), std::nextafter(power, F(1e30)), power - F(1), power + F(1), power - F(0.5)});
+    in.insert(in.end(), {power, std::nextafter(power, F(0)), std::nextafter(power, F(1e30)), power - F(1), power + F(1),
+                         power - F(0.5)});
   }
   const size_t n = in.size();
   for (size_t i = 0; i < n; i++) in.push_back(-in[i]);
@@ -264,7 +277,8 @@ TEST(Cast, SaturationByExample) {
 TEST(Cast, LargeIntegersAndDoublesKeepTheirBits) {
   EXPECT_EQ((cast_one<double, int64_t>((int64_t(1) << 53) - 1)), 9007199254740991.0);
   EXPECT_EQ((cast_one<int64_t, double>(9007199254740991.0)), (int64_t(1) << 53) - 1);
-  EXPECT_EQ((cast_one<int64_t, int64_t>(std::numeric_limits<int64_t>::max() - 1)), std::numeric_limits<int64_t>::max() - 1);
+  EXPECT_EQ((cast_one<int64_t, int64_t>(std::numeric_limits<int64_t>::max() - 1)),
+            std::numeric_limits<int64_t>::max() - 1);
   EXPECT_EQ((cast_one<uint64_t, int64_t>(std::numeric_limits<int64_t>::max())), uint64_t(1) << 63 ^ ~uint64_t(0));
   // 2^24 + 1 is a tie in float; the bit far below must break it upward.
   const int64_t beside_tie = (int64_t(1) << 54) + (int64_t(1) << 30) + 1;
@@ -351,7 +365,8 @@ TEST(Cast, BoolReadsAnyByteAndWritesZeroOrOne) {
 }
 
 TEST(Cast, ToBoolIsDifferenceFromZero) {
-  EXPECT_EQ(cast_to_bool(std::vector<float>{0.0f, -0.0f, 1e-45f, NAN, INFINITY, -1}), (std::vector<uint8_t>{0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(cast_to_bool(std::vector<float>{0.0f, -0.0f, 1e-45f, NAN, INFINITY, -1}),
+            (std::vector<uint8_t>{0, 0, 1, 1, 1, 1}));
   EXPECT_EQ(cast_to_bool(std::vector<double>{0.0, -0.0, 5e-324, NAN}), (std::vector<uint8_t>{0, 0, 1, 1}));
   EXPECT_EQ(cast_to_bool(std::vector<int32_t>{0, 256, 65536, -1}), (std::vector<uint8_t>{0, 1, 1, 1}));
   EXPECT_EQ(cast_to_bool(std::vector<uint64_t>{0, uint64_t(1) << 63}), (std::vector<uint8_t>{0, 1}));
@@ -373,7 +388,8 @@ TEST(Cast, EveryLengthOfEveryPair) {
       for (const int64_t n : {0, 1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 63, 100, 511, 512, 513, 1025, 1100}) {
         std::vector<std::byte> out(size_t(n * size + 64), std::byte(0xa5));
         convert(n, out.data(), source.data());
-        ASSERT_TRUE(std::equal(out.begin(), out.begin() + n * size, one_by_one.begin())) << name(DType(t)) << " from " << name(DType(f)) << ", " << n;
+        ASSERT_TRUE(std::equal(out.begin(), out.begin() + n * size, one_by_one.begin()))
+            << name(DType(t)) << " from " << name(DType(f)) << ", " << n;
         for (int64_t i = n * size; i < n * size + 64; i++) ASSERT_EQ(out[size_t(i)], std::byte(0xa5));
       }
     }

@@ -43,7 +43,8 @@ TEST_P(Move, ScatterEveryStrideAndLength) {
   for (const int64_t stride : {0, 1, 2, 3, 4, 5, 8, 17, -1, -2, -3, -8}) {
     for (const int64_t n : {0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 100, 129}) {
       std::vector<std::byte> out(65536, std::byte(0x5a)), want = out;
-      for (int64_t i = 0; i < n; i++) std::memcpy(want.data() + 32768 + i * stride * size, source.data() + i * size, size_t(size));
+      for (int64_t i = 0; i < n; i++)
+        std::memcpy(want.data() + 32768 + i * stride * size, source.data() + i * size, size_t(size));
       scatter_row(size, n, out.data() + 32768, stride * size, source.data());
       ASSERT_EQ(out, want) << "stride " << stride << ", n " << n;
     }
@@ -108,10 +109,12 @@ TEST_P(Move, TransposeNegativeStrides) {
   std::vector<std::byte> out(in.size()), want(in.size());
   for (int64_t r = 0; r < rows; r++) {
     for (int64_t c = 0; c < cols; c++) {
-      std::memcpy(want.data() + ((cols - 1 - c) * rows + r) * size, in.data() + ((rows - 1 - r) * cols + c) * size, size_t(size));
+      std::memcpy(want.data() + ((cols - 1 - c) * rows + r) * size, in.data() + ((rows - 1 - r) * cols + c) * size,
+                  size_t(size));
     }
   }
-  transpose(size, rows, cols, out.data() + (cols - 1) * rows * size, -rows * size, in.data() + (rows - 1) * cols * size, -cols * size);
+  transpose(size, rows, cols, out.data() + (cols - 1) * rows * size, -rows * size, in.data() + (rows - 1) * cols * size,
+            -cols * size);
   EXPECT_EQ(out, want);
 }
 

@@ -113,7 +113,8 @@ TEST(Random, PiecesEqualTheWhole) {
     for (const int64_t begin : {4, 32, 252, 256, 1020, 32768, 65532}) {
       for (const int64_t length : {1, 3, 4, 5, 255, 257, 4001}) {
         const auto piece = draw(call, length, 5 + uint64_t(begin / 4));
-        ASSERT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + begin * size)) << label(call) << " " << begin;
+        ASSERT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + begin * size))
+            << label(call) << " " << begin;
       }
     }
   });

@@ -69,7 +69,9 @@ template <class T> std::vector<Stored<T>> make_row(int64_t n, Fill fill) {
   return row;
 }
 
-template <class T> bool same_bits(const Stored<T>& a, const Stored<T>& b) { return std::memcmp(&a, &b, sizeof(T)) == 0; }
+template <class T> bool same_bits(const Stored<T>& a, const Stored<T>& b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
 
 template <class T> void expect_sorted(int64_t n, Fill fill, bool descending) {
   const auto in = make_row<T>(n, fill);
@@ -77,7 +79,8 @@ template <class T> void expect_sorted(int64_t n, Fill fill, bool descending) {
   std::vector<Stored<T>> values(in.size());
   std::vector<int64_t> indices(in.size());
   sort_row(dtype_of<T>(), n, in.data(), values.data(), indices.data(), descending);
-  ASSERT_EQ(indices, order) << name(dtype_of<T>()) << " n " << n << " fill " << int(fill) << " descending " << descending;
+  ASSERT_EQ(indices, order) << name(dtype_of<T>()) << " n " << n << " fill " << int(fill) << " descending "
+                            << descending;
   for (size_t i = 0; i < in.size(); i++) ASSERT_TRUE(same_bits<T>(values[i], in[size_t(order[i])]));
 }
 

@@ -5,6 +5,7 @@
 
 #include <volta/scalar.h>
 #include <volta/scalar/arithmetic.h>
+#include <volta/scalar/polygamma.h>
 
 namespace volta::scalar {
 

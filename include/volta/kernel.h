@@ -53,7 +53,11 @@ template <class Tag, class Op, int Kernel, class T> [[gnu::flatten]] void row(in
   [&]<size_t... I>(std::index_sequence<I...>) {
     using R = decltype(evaluate<Op, Kernel, T>(Element<Op, Kernel, int(I), T>()...));
     [n](R* o, const Element<Op, Kernel, int(I), T>*... x) {
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#elif defined(__GNUC__)
 #pragma GCC ivdep
+#endif
       for (int64_t i = 0; i < n; ++i) o[i] = evaluate<Op, Kernel, T>(x[i]...);
     }(static_cast<R*>(out), static_cast<const Element<Op, Kernel, int(I), T>*>(in[I])...);
   }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());

@@ -7,6 +7,7 @@
 #include <volta/pointop.h>
 #include <volta/scalar.h>
 #include <volta/scalar/arithmetic.h>
+#include <volta/scalar/polygamma.h>
 #include <volta/tensor.h>
 
 namespace volta {
@@ -180,6 +181,9 @@ inline Term digamma(const Term& x) {
 }
 inline Term trigamma(const Term& x) {
   return Term::combine([](auto a) { return volta::trigamma(*a.tensor); }, [](double a) { return scalar::trigamma(a); }, x);
+}
+inline Term polygamma2(const Term& x) {
+  return Term::combine([](auto a) { return volta::polygamma2(*a.tensor); }, [](double a) { return scalar::polygamma2(a); }, x);
 }
 inline Term floor(const Term& x) {
   return Term::combine([](auto a) { return volta::floor(*a.tensor); }, [](double a) { return scalar::floor(a); }, x);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/random.h"
 #include "backend/cuda/cuda.h"
 #include "core/storage.h"
 
@@ -21,7 +22,7 @@ class CpuBackend final : public Backend {
   void scatter(const ScatterCall& call) override { cpu::scatter(call); }
   void sort(const SortCall& call) override { cpu::sort(call); }
   void search(const SearchCall& call) override { cpu::search(call); }
-  void random(const RandomCall& call) override { cpu::random(call); }
+  void random(const RandomCall& call) override { cpu::fill_random(call); }
   void iota(const Arg& out, Scalar start, Scalar step) override { cpu::iota(out, start, step); }
   void matmul(const MatmulCall& call) override { cpu::matmul(call); }
   void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }

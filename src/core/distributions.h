@@ -9,9 +9,7 @@
 
 namespace volta::random {
 
-template <class T> struct Block {
-  T element[4];
-};
+template <class T> struct Block { T element[4]; };
 
 namespace detail {
 
@@ -63,9 +61,7 @@ namespace detail {
   return log_of(double(int32_t(shifted) >> 20), high >= 0xc0000000u ? -distance : f);
 }
 
-template <class T> struct SinCos {
-  T sine, cosine;
-};
+template <class T> struct SinCos { T sine, cosine; };
 
 // Polynomials on [-pi/4, pi/4].
 [[gnu::always_inline]] VOLTA_HD inline SinCos<float> sincos_octant(float x) {
@@ -160,7 +156,8 @@ template <class T> struct Uniform {
 template <class T> struct Normal {
   static constexpr int sections = sizeof(T) / 4;
   T mean, deviation;
-  [[gnu::always_inline]] VOLTA_HD inline Block<T> from(T log0, detail::SinCos<T> turn0, T log1, detail::SinCos<T> turn1) const {
+  [[gnu::always_inline]] VOLTA_HD inline Block<T> from(T log0, detail::SinCos<T> turn0, T log1,
+                                                       detail::SinCos<T> turn1) const {
     const T r0 = detail::root(T(-2) * log0) * deviation, r1 = detail::root(T(-2) * log1) * deviation;
     return {{mean + r0 * turn0.cosine, mean + r0 * turn0.sine, mean + r1 * turn1.cosine, mean + r1 * turn1.sine}};
   }
@@ -224,11 +221,14 @@ struct WideInteger {
     const uint64_t product = first * range, carry = product + multiply_high(second, range) < product;
     return low + (range == 0 ? first : multiply_high(first, range) + carry);
   }
-  [[gnu::always_inline]] VOLTA_HD inline Block<uint64_t> operator()(const Words (&w)[4]) const { return {{from(w[0]), from(w[1]), from(w[2]), from(w[3])}}; }
+  [[gnu::always_inline]] VOLTA_HD inline Block<uint64_t> operator()(const Words (&w)[4]) const {
+    return {{from(w[0]), from(w[1]), from(w[2]), from(w[3])}};
+  }
 };
 
 // One block of a formula, as a device thread computes it.
-template <class Formula> [[gnu::always_inline]] VOLTA_HD inline auto draw_block(const Formula& formula, uint64_t seed, uint64_t counter) {
+template <class Formula>
+[[gnu::always_inline]] VOLTA_HD inline auto draw_block(const Formula& formula, uint64_t seed, uint64_t counter) {
   Words words[Formula::sections];
   for (int s = 0; s < Formula::sections; s++) words[s] = block_words(seed, counter, uint32_t(s));
   return formula(words);

@@ -9,14 +9,10 @@ namespace volta::random {
 
 // Functions here are always inlined: kernels compiled for different instruction sets must not share a copy of them.
 
-template <class W> struct WordsOf {
-  W x, y, z, w;
-};
+template <class W> struct WordsOf { W x, y, z, w; };
 using Words = WordsOf<uint32_t>;
 
-template <class W> struct Product {
-  W high, low;
-};
+template <class W> struct Product { W high, low; };
 
 [[gnu::always_inline]] VOLTA_HD inline constexpr Product<uint32_t> multiply(uint32_t a, uint32_t b) {
   const uint64_t product = uint64_t(a) * b;
@@ -27,7 +23,8 @@ namespace detail {
 
 // One round, with the key raised `step` times by the Weyl increments.
 template <uint32_t step, class W>
-[[gnu::always_inline]] VOLTA_HD inline constexpr WordsOf<W> philox_round(const WordsOf<W>& c, uint32_t k0, uint32_t k1) {
+[[gnu::always_inline]] VOLTA_HD inline constexpr WordsOf<W> philox_round(const WordsOf<W>& c, uint32_t k0,
+                                                                         uint32_t k1) {
   constexpr uint32_t w0 = 0x9E3779B9u * step, w1 = 0xBB67AE85u * step;
   const Product<W> a = multiply(0xD2511F53u, c.x), b = multiply(0xCD9E8D57u, c.z);
   return {b.high ^ c.y ^ (k0 + w0), b.low, a.high ^ c.w ^ (k1 + w1), a.low};

@@ -31,7 +31,10 @@ bool holds_integers(const RandomCall& call) {
       const int64_t least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
       return low >= least && low <= most && steps <= uint64_t(most) - uint64_t(low);
     } else {
-      constexpr int digits = std::is_same_v<T, float16> ? 11 : std::is_same_v<T, bfloat16> ? 8 : sizeof(T) == 4 ? 24 : 53;
+      constexpr int digits = std::is_same_v<T, float16>    ? 11
+                             : std::is_same_v<T, bfloat16> ? 8
+                             : sizeof(T) == 4              ? 24
+                                                           : 53;
       constexpr int64_t exact = int64_t(1) << digits;
       return low >= -exact && low <= exact && steps <= uint64_t(exact - low);
     }
@@ -65,7 +68,8 @@ void check(const RandomCall& call) {
       if (!(a >= 0 && a <= 1)) refuse(call, "the probability " + text(a) + " is not between 0 and 1");
       break;
     case Distribution::randint:
-      if (!holds_integers(call)) refuse(call, std::string(name(call.dtype)) + " does not hold every integer of the range");
+      if (!holds_integers(call))
+        refuse(call, std::string(name(call.dtype)) + " does not hold every integer of the range");
       break;
   }
 }

@@ -22,8 +22,8 @@ struct RandomCall {
   Distribution kind;
   DType dtype;
   double a = 0, b = 1;  // uniform: [a, b) · normal: mean, deviation · bernoulli: probability a · exponential: rate a
-  int64_t low = 0;      // randint: low, low + 1, …, `range` values in all; 0 stands for 2^64. The sum wraps, so u64 takes
-  uint64_t range = 0;   // its bounds as bits
+  int64_t low = 0;  // randint: low, low + 1, …, `range` values in all; 0 stands for 2^64. The sum wraps, so u64 takes
+  uint64_t range = 0;  // its bounds as bits
   uint64_t seed = 0, offset = 0;
   int64_t n = 0;
   void* out = nullptr;  // contiguous

@@ -60,7 +60,8 @@ struct Range {
 
 [[noreturn]] void refuse_range(const std::string& why) { throw Error(Error::Kind::argument, "arange", why); }
 
-void check_direction(bool upward, bool forward, const std::string& start, const std::string& end, const std::string& step) {
+void check_direction(bool upward, bool forward, const std::string& start, const std::string& end,
+                     const std::string& step) {
   if (upward != forward) refuse_range("a step of " + step + " does not lead from " + start + " to " + end);
 }
 
@@ -126,7 +127,8 @@ void fill_linspace(const Tensor& x, double start, double end) {
 }
 
 void check_steps(double start, double end, int64_t steps, const char* op) {
-  if (steps < 0) throw Error(Error::Kind::argument, op, "the number of steps must not be negative, got " + std::to_string(steps));
+  if (steps < 0)
+    throw Error(Error::Kind::argument, op, "the number of steps must not be negative, got " + std::to_string(steps));
   if (!std::isfinite(start) || !std::isfinite(end))
     throw Error(Error::Kind::argument, op, "the ends " + text(start) + " and " + text(end) + " must be finite");
 }
@@ -239,8 +241,9 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string&
     if (x.checked("meshgrid").dim() > 1)
       throw Error(Error::Kind::shape, "meshgrid", "needs vectors, got shape " + x.shape().str());
     if (x.dtype() != axes[0].dtype())
-      throw Error(Error::Kind::dtype, "meshgrid", "all must have one dtype, got " + std::string(name(axes[0].dtype())) +
-                                                      " and " + std::string(name(x.dtype())));
+      throw Error(Error::Kind::dtype, "meshgrid",
+                  "all must have one dtype, got " + std::string(name(axes[0].dtype())) + " and " +
+                      std::string(name(x.dtype())));
     common_device(axes[0], x, "meshgrid");
     sizes.push_back(x.numel());
   }

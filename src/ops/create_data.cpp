@@ -13,7 +13,8 @@ namespace {
 
 std::string text(const Scalar& value) {
   if (!value.is_floating())
-    return value.kind() == Kind::unsigned_int ? std::to_string(value.as<uint64_t>()) : std::to_string(value.as<int64_t>());
+    return value.kind() == Kind::unsigned_int ? std::to_string(value.as<uint64_t>())
+                                              : std::to_string(value.as<int64_t>());
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%g", value.as<double>());
   return buffer;
@@ -32,14 +33,16 @@ Shape shape_of(const Data& data) {
 void check_lists(const Data& data, const Shape& shape, int depth) {
   const auto refuse = [&](const std::string& what) {
     throw Error(Error::Kind::shape, "tensor",
-                "ragged lists: at depth " + std::to_string(depth) + " " + what + " where shape " + shape.str() + " is expected");
+                "ragged lists: at depth " + std::to_string(depth) + " " + what + " where shape " + shape.str() +
+                    " is expected");
   };
   if (depth == shape.size()) {
     if (data.is_list()) refuse("a list stands among numbers");
     return;
   }
   if (!data.is_list()) refuse("a number stands among lists");
-  if (int64_t(data.list().size()) != shape[depth]) refuse("a list has " + std::to_string(data.list().size()) + " elements");
+  if (int64_t(data.list().size()) != shape[depth])
+    refuse("a list has " + std::to_string(data.list().size()) + " elements");
   for (const Data& d : data.list()) check_lists(d, shape, depth + 1);
 }
 
@@ -75,7 +78,8 @@ template <class T> bool holds(const Scalar& x) {
 
 template <class T> void check_range(const Data& data, DType dtype) {
   for_each_number(data, [&](const Scalar& x) {
-    if (!holds<T>(x)) throw Error(Error::Kind::argument, "tensor", text(x) + " does not fit " + std::string(name(dtype)));
+    if (!holds<T>(x))
+      throw Error(Error::Kind::argument, "tensor", text(x) + " does not fit " + std::string(name(dtype)));
   });
 }
 

@@ -28,7 +28,9 @@ struct Equation {
 };
 
 bool has(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
-int place(const Labels& labels, int label) { return int(std::find(labels.begin(), labels.end(), label) - labels.begin()); }
+int place(const Labels& labels, int label) {
+  return int(std::find(labels.begin(), labels.end(), label) - labels.begin());
+}
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 std::string label_text(int label) {
@@ -94,8 +96,8 @@ Factor take_diagonals(const Equation& equation, Factor t) {
       const int label = t.labels[i];
       const int64_t n = t.tensor.size(int64_t(i)), m = t.tensor.size(int64_t(j));
       if (n != m)
-        equation.refuse(label_text(label) + " stands for sizes " + std::to_string(n) + " and " + std::to_string(m) + " of shape " +
-                            t.tensor.shape().str(),
+        equation.refuse(label_text(label) + " stands for sizes " + std::to_string(n) + " and " + std::to_string(m) +
+                            " of shape " + t.tensor.shape().str(),
                         Error::Kind::shape);
       t.tensor = t.tensor.diagonal(0, int64_t(i), int64_t(j));
       t.labels.erase(t.labels.begin() + ptrdiff_t(j));
@@ -113,8 +115,9 @@ void check_sizes(const Equation& equation, const std::vector<Factor>& terms) {
       const int64_t n = t.tensor.size(int64_t(i));
       int64_t& known = sizes.try_emplace(t.labels[i], 1).first->second;
       if (n != 1 && known != 1 && n != known)
-        equation.refuse(label_text(t.labels[i]) + " stands for sizes " + std::to_string(known) + " and " + std::to_string(n),
-                        Error::Kind::shape);
+        equation.refuse(
+            label_text(t.labels[i]) + " stands for sizes " + std::to_string(known) + " and " + std::to_string(n),
+            Error::Kind::shape);
       if (n != 1) known = n;
     }
 }
@@ -204,15 +207,18 @@ Tensor multiplied(const Factor& a, const Factor& b, const Roles& r) {
   Shape other = sizes_of(b, r.batch);
   for (int i = 0; i < left; ++i) other.push_back(1);
   for (int64_t n : sizes_of(b, r.right)) other.push_back(n);
-  return mul(permuted(a, joined({&r.batch, &r.left})).reshape(shape), permuted(b, joined({&r.batch, &r.right})).reshape(other));
+  return mul(permuted(a, joined({&r.batch, &r.left})).reshape(shape),
+             permuted(b, joined({&r.batch, &r.right})).reshape(other));
 }
 
 // batch axes stay apart (the product walks them by stride), the rest become rows, columns and the inner axis.
 Tensor contracted(const Factor& a, const Factor& b, const Roles& r) {
   const Shape batch = sizes_of(a, r.batch), rows = sizes_of(a, r.left), columns = sizes_of(b, r.right);
   const int64_t k = sizes_of(a, r.contracted).numel();
-  const Tensor x = permuted(a, joined({&r.batch, &r.left, &r.contracted})).reshape(with_sizes(batch, {rows.numel(), k}));
-  const Tensor y = permuted(b, joined({&r.batch, &r.contracted, &r.right})).reshape(with_sizes(batch, {k, columns.numel()}));
+  const Tensor x =
+      permuted(a, joined({&r.batch, &r.left, &r.contracted})).reshape(with_sizes(batch, {rows.numel(), k}));
+  const Tensor y =
+      permuted(b, joined({&r.batch, &r.contracted, &r.right})).reshape(with_sizes(batch, {k, columns.numel()}));
   Shape shape = batch;
   for (int64_t n : rows) shape.push_back(n);
   for (int64_t n : columns) shape.push_back(n);
@@ -268,7 +274,8 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   }
   const int most = *std::max_element(hidden.begin(), hidden.end());
   const Labels output = with_ellipsis(
-      arrow == std::string::npos ? implicit_output(inputs) : parse_term(equation, compact.substr(arrow + 2)), most, most);
+      arrow == std::string::npos ? implicit_output(inputs) : parse_term(equation, compact.substr(arrow + 2)), most,
+      most);
 
   std::vector<Factor> terms;
   for (size_t i = 0; i < operands.size(); ++i)
@@ -279,8 +286,8 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   Factor result = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {
     const auto keep = [&](int label) {
-      return has(output, label) ||
-             std::any_of(terms.begin() + ptrdiff_t(i) + 1, terms.end(), [&](const Factor& t) { return has(t.labels, label); });
+      return has(output, label) || std::any_of(terms.begin() + ptrdiff_t(i) + 1, terms.end(),
+                                               [&](const Factor& t) { return has(t.labels, label); });
     };
     result = contract(std::move(result), terms[i], keep);
   }

@@ -13,8 +13,8 @@ namespace volta {
 namespace {
 
 // A vector on the left is one row, on the right one column.
-Layout left_matrix(const Layout& x) { return x.rank() == 1 ? view::unsqueeze(x, 0) : x; }
-Layout right_matrix(const Layout& x) { return x.rank() == 1 ? view::unsqueeze(x, 1) : x; }
+Layout left_matrix(const Layout& x) { return x.rank() == 1 ? views::unsqueeze(x, 0) : x; }
+Layout right_matrix(const Layout& x) { return x.rank() == 1 ? views::unsqueeze(x, 1) : x; }
 
 Shape batch_of(const Layout& matrix) {
   Shape s = matrix.shape;
@@ -26,7 +26,7 @@ Layout with_batch(const Layout& matrix, const Shape& batch, const char* op) {
   Shape s = batch;
   s.push_back(matrix.shape[matrix.rank() - 2]);
   s.push_back(matrix.shape[matrix.rank() - 1]);
-  return view::expand(matrix, s, op);
+  return views::expand(matrix, s, op);
 }
 
 std::string pair_text(const Tensor& a, const Tensor& b) { return a.shape().str() + " x " + b.shape().str() + ": "; }
@@ -39,9 +39,9 @@ DType product_dtype(std::span<const Operand> operands, const char* op) {
 
 // The geometry of a @ b, checked.
 struct Product {
-  Layout a, b;         // of rank >= 2, not yet expanded
+  Layout a, b;  // of rank >= 2, not yet expanded
   Shape batch;
-  Shape shape;         // of the result, without the axes that vectors lack
+  Shape shape;          // of the result, without the axes that vectors lack
   Layout out() const {  // of the result, with them
     Shape s = batch;
     s.push_back(a.shape[a.rank() - 2]);
@@ -57,13 +57,15 @@ Product plan(const Tensor& a, const Tensor& b, const char* op) {
   Product p{left_matrix(layout(a)), right_matrix(layout(b)), {}, {}};
   const int64_t inner_a = p.a.shape.back(), inner_b = p.b.shape[p.b.rank() - 2];
   if (inner_a != inner_b)
-    throw Error(Error::Kind::shape, op,
-                pair_text(a, b) + "inner sizes " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ");
+    throw Error(
+        Error::Kind::shape, op,
+        pair_text(a, b) + "inner sizes " + std::to_string(inner_a) + " and " + std::to_string(inner_b) + " differ");
   try {
     p.batch = broadcast_shapes(batch_of(p.a), batch_of(p.b), op);
   } catch (const Error&) {
-    throw Error(Error::Kind::shape, op,
-                pair_text(a, b) + "batch sizes " + batch_of(p.a).str() + " and " + batch_of(p.b).str() + " do not broadcast");
+    throw Error(
+        Error::Kind::shape, op,
+        pair_text(a, b) + "batch sizes " + batch_of(p.a).str() + " and " + batch_of(p.b).str() + " do not broadcast");
   }
   p.shape = p.batch;
   if (a.dim() > 1) p.shape.push_back(p.a.shape[p.a.rank() - 2]);
@@ -76,7 +78,7 @@ Product plan(const Tensor& a, const Tensor& b, const char* op) {
 bool fold_batch(Product& p) {
   if (p.batch.empty() || batch_of(p.b).numel() != 1) return false;
   const int64_t k = p.a.shape.back(), rows = k == 0 ? 0 : p.a.numel() / k;
-  const std::optional<Layout> folded = view::reshape(p.a, {rows, k});
+  const std::optional<Layout> folded = views::reshape(p.a, {rows, k});
   if (k == 0 || !folded) return false;
   p.b.shape = {k, p.b.shape.back()};
   p.b.strides = {p.b.strides[p.b.rank() - 2], p.b.strides.back()};
@@ -147,11 +149,13 @@ Tensor product(const char* op, const Tensor& x, const Tensor& other) {
 
 void require_axes(const Tensor& a, int64_t axes_a, const Tensor& b, int64_t axes_b, const char* op) {
   if (a.checked(op).dim() == axes_a && b.checked(op).dim() == axes_b) return;
-  throw Error(Error::Kind::shape, op,
-              pair_text(a, b) + "needs tensors of " + std::to_string(axes_a) + " and " + std::to_string(axes_b) + " axes");
+  throw Error(
+      Error::Kind::shape, op,
+      pair_text(a, b) + "needs tensors of " + std::to_string(axes_a) + " and " + std::to_string(axes_b) + " axes");
 }
 
-constexpr std::array<std::string_view, 7> activations = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
+constexpr std::array<std::string_view, 7> activations = {"none", "relu", "gelu",   "gelu_tanh",
+                                                         "silu", "tanh", "sigmoid"};
 
 Fused fused_named(const std::string& name) {
   std::string known;
@@ -179,7 +183,8 @@ Tensor activated(const Tensor& x, Fused activation) {
 Tensor through_relu(const Tensor& g, const Tensor& y) {
   if (grad_enabled()) return where(gt(y, 0), g, 0);
   const Tensor d = allocate(y.shape(), y.dtype(), y.device(), "linear");
-  MapCall call{&point_op(index_of<point::Relu>(PointOps{})), 1, traits(y.dtype()).compute, arg(d), {arg(g), {}, arg(y)}, 3};
+  MapCall call{
+      &point_op(index_of<point::Relu>(PointOps{})), 1, traits(y.dtype()).compute, arg(d), {arg(g), {}, arg(y)}, 3};
   call.in[1].unused = true;
   backend(y.device()).map(call);
   return d;
@@ -193,7 +198,8 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (weight.dim() < 1 || weight.dim() > 2) refuse("the weight must be [out, in] or [in]");
   if (x.dim() < 1) refuse("the input needs at least one axis");
   if (x.shape().back() != weight.shape().back())
-    refuse("inner sizes " + std::to_string(x.shape().back()) + " and " + std::to_string(weight.shape().back()) + " differ");
+    refuse("inner sizes " + std::to_string(x.shape().back()) + " and " + std::to_string(weight.shape().back()) +
+           " differ");
   if (!bias.defined()) return;
   common_device(x, bias, "linear");
   const Shape wanted = weight.dim() == 2 ? Shape{weight.shape()[0]} : Shape{};
@@ -202,26 +208,18 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 // y = activation(x w^T + bias), with none or relu as activation where gradients are wanted.
 Tensor fused_linear(const Tensor& x, const Tensor& w, const Tensor& bias, Fused activation) {
-  const Tensor columns = alias(w, view::transpose(layout(w), 0, 1));
+  const Tensor columns = alias(w, views::transpose(layout(w), 0, 1));
   const Tensor y = multiply(plan(x, columns, "linear"), x, columns, bias, activation, "linear");
   if (!any_needs_grad(x, w, bias)) return y;
   const bool through = activation == Fused::relu;
-  // The output is saved through its own node, hence an alias that becomes the result.
-  Tensor result = y;
-  auto kept = std::make_shared<Saved>();
-  result = record("linear", result, {x, w, bias},
-                  [=, sx = save(x, needs_grad(w)), sw = save(w, needs_grad(x))](const Tensor& grad_y, Gradients& d) {
-                    const Tensor g = through ? through_relu(grad_y, d.take(*kept)) : grad_y;
-                    if (d.needs(0)) d[0] = matmul(g, d.take(sw));
-                    if (d.needs(1)) {
-                      const Tensor rows = g.dim() == 1 ? g.unsqueeze(0) : as_rows(g);
-                      const Tensor input = d.take(sx);
-                      d[1] = matmul(rows.mT(), input.dim() == 1 ? input.unsqueeze(0) : as_rows(input));
-                    }
-                    if (d.needs(2)) d[2] = g;
-                  });
-  if (through) *kept = save_output(result);
-  return result;
+  const Saved out = through ? save_output(y) : Saved();
+  return record("linear", y, {x, w, bias},
+                [=, sx = save(x, needs_grad(w)), sw = save(w, needs_grad(x))](const Tensor& grad_y, Gradients& d) {
+                  const Tensor g = through ? through_relu(grad_y, d.take(out)) : grad_y;
+                  if (d.needs(0)) d[0] = matmul(g, d.take(sw));
+                  if (d.needs(1)) d[1] = matmul(as_rows(g).mT(), as_rows(d.take(sx)));
+                  if (d.needs(2)) d[2] = g;
+                });
 }
 
 Scalar number_for(double x, DType dtype) {
@@ -233,7 +231,9 @@ Scalar number_for(double x, DType dtype) {
 
 }  // namespace
 
-Tensor matmul(const Tensor& x, const Tensor& other) { return product("matmul", x.checked("matmul"), other.checked("matmul")); }
+Tensor matmul(const Tensor& x, const Tensor& other) {
+  return product("matmul", x.checked("matmul"), other.checked("matmul"));
+}
 
 Tensor mm(const Tensor& x, const Tensor& other) {
   require_axes(x, 2, other, 2, "mm");
@@ -244,8 +244,8 @@ Tensor bmm(const Tensor& x, const Tensor& other) {
   require_axes(x, 3, other, 3, "bmm");
   if (x.size(0) != other.size(0))
     throw Error(Error::Kind::shape, "bmm",
-                pair_text(x, other) + "batch sizes " + std::to_string(x.size(0)) + " and " + std::to_string(other.size(0)) +
-                    " differ");
+                pair_text(x, other) + "batch sizes " + std::to_string(x.size(0)) + " and " +
+                    std::to_string(other.size(0)) + " differ");
   return product("bmm", x, other);
 }
 
@@ -264,7 +264,8 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, dou
   common_device(x.checked("addmm"), a, "addmm");
   const Shape shape = plan(a, b, "addmm").shape;
   if (broadcast_shapes(x.shape(), shape, "addmm") != shape)
-    throw Error(Error::Kind::shape, "addmm", x.shape().str() + " does not broadcast to the product's shape " + shape.str());
+    throw Error(Error::Kind::shape, "addmm",
+                x.shape().str() + " does not broadcast to the product's shape " + shape.str());
   const Operand operands[] = {x, a, b};
   const DType dtype = product_dtype(operands, "addmm");
   const Scalar scale_x = number_for(beta, dtype), scale_y = number_for(alpha, dtype);
@@ -287,8 +288,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
     const Tensor y = product("linear", input, w);
     return activated(b.defined() ? add(y, b) : y, activation);
   }
-  const bool fuses = activation == Fused::none || activation == Fused::relu ||
-                     (is_floating(dtype) && !any_needs_grad(input, w, b));
+  const bool fuses =
+      activation == Fused::none || activation == Fused::relu || (is_floating(dtype) && !any_needs_grad(input, w, b));
   const Tensor y = fused_linear(input, w, b, fuses ? activation : Fused::none);
   return fuses ? y : activated(y, activation);
 }

@@ -3,6 +3,7 @@
 #include <volta/pointop.h>
 #include <volta/scalar.h>
 #include <volta/scalar/arithmetic.h>
+#include <volta/scalar/polygamma.h>
 
 // f is the formula; back (g, x, y) is its rule: g the gradient of the output y. An op without a rule is differentiated
 // by evaluating f on dual numbers. `back0`, `back1`, … are the rules by operand of ops with several.
@@ -171,9 +172,14 @@ struct Digamma : Floating {
   template <class T> static constexpr T back(T g, T x, T) { return g * trigamma(x); }
 };
 struct Trigamma : Floating {
-  static constexpr auto name = "trigamma", doc = "derivative of digamma; differentiable no further";
-  static constexpr bool differentiable = false;
+  static constexpr auto name = "trigamma", doc = "derivative of digamma";
   template <class T> static constexpr T f(T x) { return trigamma(x); }
+  template <class T> static constexpr T back(T g, T x, T) { return g * polygamma2(x); }
+};
+struct Polygamma2 : Floating {
+  static constexpr auto name = "polygamma2", doc = "derivative of trigamma; differentiable no further";
+  static constexpr bool differentiable = false;
+  template <class T> static constexpr T f(T x) { return polygamma2(x); }
 };
 struct Sinc : Floating {
   static constexpr auto name = "sinc", doc = "sin(pi x) / (pi x), 1 at 0";
@@ -240,7 +246,7 @@ struct BitwiseNot : Integral {
 
 using MathOps =
     List<Neg, Abs, Sign, Positive, Square, Sqrt, Rsqrt, Reciprocal, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos,
-         Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma,
+         Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Polygamma2,
          Sinc, Floor, Ceil, Trunc, Round, Frac, IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
 
 }  // namespace volta::point

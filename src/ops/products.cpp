@@ -64,7 +64,8 @@ Tensor interleaved(const Tensor& x, int rank, bool before) {
 
 Tensor outer(const Tensor& x, const Tensor& other) {
   common_device(x.checked("outer"), other.checked("outer"), "outer");
-  if (x.dim() != 1 || other.dim() != 1) throw Error(Error::Kind::shape, "outer", pair_text(x, other) + "needs two vectors");
+  if (x.dim() != 1 || other.dim() != 1)
+    throw Error(Error::Kind::shape, "outer", pair_text(x, other) + "needs two vectors");
   checked_numel({x.numel(), other.numel()}, "outer");
   return mul(x.unsqueeze(1), other);
 }
@@ -73,8 +74,9 @@ Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t
                  const std::vector<int64_t>& dims_other) {
   common_device(x.checked("tensordot"), other.checked("tensordot"), "tensordot");
   if (dims_x.size() != dims_other.size())
-    throw Error(Error::Kind::argument, "tensordot",
-                std::to_string(dims_x.size()) + " axes of one tensor are paired with " + std::to_string(dims_other.size()));
+    throw Error(
+        Error::Kind::argument, "tensordot",
+        std::to_string(dims_x.size()) + " axes of one tensor are paired with " + std::to_string(dims_other.size()));
   const Shape axes_x = checked_axes(x, dims_x), axes_other = checked_axes(other, dims_other);
   for (int i = 0; i < axes_x.size(); ++i) {
     const int64_t n = x.size(axes_x[i]), m = other.size(axes_other[i]);
@@ -94,7 +96,8 @@ Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t
 Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
   const int64_t most = std::min(x.checked("tensordot").dim(), other.checked("tensordot").dim());
   if (dims < 0 || dims > most)
-    throw Error(Error::Kind::argument, "tensordot", pair_text(x, other) + std::to_string(dims) + " axes cannot be contracted");
+    throw Error(Error::Kind::argument, "tensordot",
+                pair_text(x, other) + std::to_string(dims) + " axes cannot be contracted");
   std::vector<int64_t> last, first;
   for (int64_t i = 0; i < dims; ++i) {
     last.push_back(x.dim() - dims + i);
@@ -115,7 +118,8 @@ Tensor kron(const Tensor& x, const Tensor& other) {
 }
 
 Tensor trace(const Tensor& x) {
-  if (x.checked("trace").dim() != 2) throw Error(Error::Kind::shape, "trace", "needs a matrix, got shape " + x.shape().str());
+  if (x.checked("trace").dim() != 2)
+    throw Error(Error::Kind::shape, "trace", "needs a matrix, got shape " + x.shape().str());
   return x.diagonal().sum();
 }
 
@@ -125,7 +129,8 @@ Tensor cross(const Tensor& x, const Tensor& other, int64_t dim) {
     throw Error(Error::Kind::shape, "cross", pair_text(x, other) + "needs as many axes in both, at least one");
   const int axis = normalize_axis(dim, int(x.dim()), x.shape(), "cross");
   if (x.size(axis) != 3 || other.size(axis) != 3)
-    throw Error(Error::Kind::shape, "cross", pair_text(x, other) + "axis " + std::to_string(axis) + " must have size 3 in both");
+    throw Error(Error::Kind::shape, "cross",
+                pair_text(x, other) + "axis " + std::to_string(axis) + " must have size 3 in both");
   broadcast_shapes(x.shape(), other.shape(), "cross");
   const auto term = [&](int64_t i, int64_t j) { return mul(x.narrow(axis, i, 1), other.narrow(axis, j, 1)); };
   return cat({sub(term(1, 2), term(2, 1)), sub(term(2, 0), term(0, 2)), sub(term(0, 1), term(1, 0))}, axis);

@@ -46,9 +46,11 @@ RandomCall integers(int64_t low, uint64_t range) {
 
 Tensor draw_real(Distribution kind, double a, double b, const Shape& shape, const Options& options, const char* op) {
   const DType dtype = checked_dtype(options, default_dtype(), op);
-  if (!is_floating(dtype)) throw Error(Error::Kind::dtype, op, "needs a floating dtype, got " + std::string(name(dtype)));
+  if (!is_floating(dtype))
+    throw Error(Error::Kind::dtype, op, "needs a floating dtype, got " + std::string(name(dtype)));
   if (!std::isfinite(a) || !std::isfinite(b))
-    throw Error(Error::Kind::argument, op, "parameters " + std::to_string(a) + " and " + std::to_string(b) + " must be finite");
+    throw Error(Error::Kind::argument, op,
+                "parameters " + std::to_string(a) + " and " + std::to_string(b) + " must be finite");
   return finished(draw(real(kind, a, b), shape, options, op), options);
 }
 
@@ -66,7 +68,8 @@ void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
     throw Error(kind, "multinomial", "weights of shape " + weights.shape().str() + ": " + why);
   };
   if (weights.dim() < 1 || weights.dim() > 2) refuse(Error::Kind::shape, "must be [n] or [rows, n]");
-  if (!is_floating(weights.dtype())) refuse(Error::Kind::dtype, "must be floating, got " + std::string(name(weights.dtype())));
+  if (!is_floating(weights.dtype()))
+    refuse(Error::Kind::dtype, "must be floating, got " + std::string(name(weights.dtype())));
   if (samples < 0) refuse(Error::Kind::argument, std::to_string(samples) + " samples");
   if (weights.numel() == 0) {
     if (weights.size(-1) == 0 && samples > 0) refuse(Error::Kind::argument, "there is nothing to draw from");
@@ -77,8 +80,8 @@ void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
   const int64_t fewest = count_nonzero(weights, -1).min().item<int64_t>();
   if (fewest == 0) refuse(Error::Kind::argument, "some row is all zero");
   if (!replacement && samples > fewest)
-    refuse(Error::Kind::argument, std::to_string(samples) + " samples without replacement of " + std::to_string(fewest) +
-                                      " non-zero weights");
+    refuse(Error::Kind::argument,
+           std::to_string(samples) + " samples without replacement of " + std::to_string(fewest) + " non-zero weights");
 }
 
 }  // namespace
@@ -147,7 +150,8 @@ Tensor truncated_normal(const Shape& shape, double mean, double std, double low,
     throw Error(Error::Kind::dtype, "truncated_normal", "needs a floating dtype, got " + std::string(name(dtype)));
   if (!(std > 0) || !std::isfinite(std)) refuse("the standard deviation " + std::to_string(std) + " is not positive");
   if (!std::isfinite(mean)) refuse("the mean " + std::to_string(mean) + " is not finite");
-  if (!(low < high)) refuse("the lower bound " + std::to_string(low) + " is not below the upper bound " + std::to_string(high));
+  if (!(low < high))
+    refuse("the lower bound " + std::to_string(low) + " is not below the upper bound " + std::to_string(high));
   const double below = normal_cdf((low - mean) / std), above = normal_cdf((high - mean) / std);
   Options plain = options;
   plain.requires_grad = false;
@@ -172,7 +176,8 @@ Tensor bernoulli(const Tensor& probability, Generator* generator) {
 // Sorts random keys of 64 bits; equal keys are too rare to matter.
 Tensor randperm(int64_t n, const Options& options) {
   const DType dtype = checked_dtype(options, i64, "randperm");
-  if (n < 0) throw Error(Error::Kind::argument, "randperm", "the length must not be negative, got " + std::to_string(n));
+  if (n < 0)
+    throw Error(Error::Kind::argument, "randperm", "the length must not be negative, got " + std::to_string(n));
   checked_numel({n}, "randperm");
   if (n > 0) arange(n - 1, n, 1, {dtype});
   Options keys = options;

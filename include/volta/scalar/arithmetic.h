@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include <volta/dtype.h>
-#include <volta/scalar/gamma.h>
 
 namespace volta::scalar {
 
@@ -39,6 +38,5 @@ template <std::integral T> [[gnu::always_inline]] VOLTA_HD constexpr T bit_not(T
   if constexpr (std::same_as<T, bool>) return !x;
   else return T(~x);
 }
-template <std::floating_point T> [[gnu::always_inline]] VOLTA_HD constexpr T trigamma(T x) { return polygamma1(x); }
 
 }  // namespace volta::scalar

@@ -12,9 +12,12 @@
 // Overload sets are closed to arithmetic types: other scalar-like types bring their own overloads of the same names.
 namespace volta::scalar {
 
-template <class T> concept Real = std::same_as<T, float> || std::same_as<T, double>;
-template <class T> concept Integer = std::integral<T>;
-template <class T> concept Number = Real<T> || Integer<T>;
+template <class T>
+concept Real = std::same_as<T, float> || std::same_as<T, double>;
+template <class T>
+concept Integer = std::integral<T>;
+template <class T>
+concept Number = Real<T> || Integer<T>;
 
 namespace detail {
 
@@ -37,12 +40,15 @@ template <> struct BitsOf<double> {
 
 template <class T> using Unsigned = typename BitsOf<T>::Unsigned;
 template <class T> inline constexpr Unsigned<T> sign_bit = Unsigned<T>(1) << (sizeof(T) * 8 - 1);
-template <class T> inline constexpr Unsigned<T> infinity_bits = std::bit_cast<Unsigned<T>>(std::numeric_limits<T>::infinity());
+template <class T>
+inline constexpr Unsigned<T> infinity_bits = std::bit_cast<Unsigned<T>>(std::numeric_limits<T>::infinity());
 template <class T> inline constexpr T infinity = std::numeric_limits<T>::infinity();
 template <class T> inline constexpr T nan = std::numeric_limits<T>::quiet_NaN();
 template <class T> inline constexpr bool is_float = std::is_same_v<T, float>;
 
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Unsigned<T> bits(T x) { return std::bit_cast<Unsigned<T>>(x); }
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Unsigned<T> bits(T x) {
+  return std::bit_cast<Unsigned<T>>(x);
+}
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T from_bits(Unsigned<T> u) { return std::bit_cast<T>(u); }
 
 // The polynomial of coefficients First … First + Count - 1, lowest first, by halves: Estrin's scheme keeps the chain of
@@ -82,10 +88,19 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_sum_or
   return {sum, small - (sum - large)};
 }
 
-// a * b with every partial product exact but the last; hi has few bits, so that further products with halves are exact.
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_square(T x) {
-  const T h = upper_half(x), l = x - h;
-  return exact_sum_ordered(h * h, (x + h) * l);
+// x * y, barring underflow: every partial product is exact, but the last rounds far below the result.
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_product(T x, T y) {
+  const T a = upper_half(x), b = upper_half(y), c = x - a, d = y - b;
+  const auto [sum, tail] = exact_sum_ordered(a * b, a * d);
+  const auto [hi, lo] = exact_sum_ordered(sum, c * b);
+  return {hi, (tail + lo) + c * d};
+}
+
+// a / b to about twice the precision; not for infinite quotients.
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> divide(Pair<T> a, Pair<T> b) {
+  const T quotient = a.hi / b.hi;
+  const auto [hi, lo] = exact_product(quotient, b.hi);
+  return {quotient, (((a.hi - hi) - lo) + (a.lo - quotient * b.lo)) / b.hi};
 }
 
 }  // namespace detail
@@ -95,8 +110,7 @@ template <Number A, Number B> using Joint = typename detail::JointOf<A, B>::type
 
 // Reals are chosen by masks: a conditional expression lets compilers thread jumps through the code around it, or invert
 // the comparison, and the loop loses a good part of its speed or does not vectorise at all.
-template <Number A, Number B>
-[[gnu::always_inline]] VOLTA_HD constexpr Joint<A, B> select(bool condition, A a, B b) {
+template <Number A, Number B> [[gnu::always_inline]] VOLTA_HD constexpr Joint<A, B> select(bool condition, A a, B b) {
   using T = Joint<A, B>;
   if constexpr (Real<T>) {
     const auto mask = detail::Unsigned<T>(0) - detail::Unsigned<T>(condition);

@@ -25,7 +25,8 @@ template <Real T> VOLTA_HD constexpr T long_remainder(T a, T b) {
   constexpr int room = 63 - BitsOf<T>::mantissa;
   const Significand x = significand(a), y = significand(b);
   uint64_t rest = x.digits % y.digits;
-  for (int left = x.exponent - y.exponent; left > 0; left -= room) rest = (rest << (left < room ? left : room)) % y.digits;
+  for (int left = x.exponent - y.exponent; left > 0; left -= room)
+    rest = (rest << (left < room ? left : room)) % y.digits;
   if (rest == 0) return T(0);
   const int up = std::countl_zero(rest) - room, steps = up < y.exponent - 1 ? up : y.exponent - 1;
   const uint64_t hidden = uint64_t(1) << BitsOf<T>::mantissa, digits = rest << steps;

@@ -26,8 +26,7 @@ template <int Offset, Real T> [[gnu::always_inline]] VOLTA_HD constexpr ExpParts
 // exp(r) - 1 for |r| <= ln2 / 2.
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T expm1_kernel(T r) {
   T p;
-  if constexpr (is_float<T>)
-    p = poly(r, 5e-1f, 1.6666667e-1f, 4.166624e-2f, 8.333286e-3f, 1.394864e-3f, 1.9907638e-4f);
+  if constexpr (is_float<T>) p = poly(r, 4.9999997e-1f, 1.6666543e-1f, 4.16672e-2f, 8.366542e-3f, 1.3882512e-3f);
   else
     p = poly(r, 0.5, 0.16666666666666677, 0.041666666666666505, 0.008333333333321688, 0.0013888888888962537,
              0.0001984126988599852, 2.4801587172701874e-5, 2.755724431965152e-6, 2.755740219543004e-7,
@@ -118,6 +117,21 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log_sum(T k, T f) 
   return k * ln2_hi<T> + (f + (log1p_rest(f) + k * ln2_lo<T>));
 }
 
+// f hi + rest (hi + lo), hi being half a significand and the leading product exact.
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> scaled_log(T f, T rest, T hi, T lo) {
+  const T upper = upper_half(f);
+  return {upper * hi, (f - upper) * hi + (f * lo + rest * (hi + lo))};
+}
+
+// log2(2^k (1 + f)), given log(1 + f) = f + rest
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> log2_sum(T k, T f, T rest) {
+  constexpr T hi = is_float<T> ? T(0x1.714p+0) : T(0x1.715476p+0);  // log2(e)
+  constexpr T lo = is_float<T> ? T(0x1.47652cp-12) : T(0x1.4ae0bf85ddf44p-26);
+  const auto [leading, small] = scaled_log(f, rest, hi, lo);
+  const auto [sum, tail] = exact_sum_ordered(k, leading);
+  return {sum, small + tail};
+}
+
 // log(x + tail), |tail| within an ulp or so of x, for x positive, normal and finite.
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log_pair(T x, T tail) {
   const auto [k, f, twice_scale] = log_parts(x);
@@ -135,13 +149,13 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp2(T x) {
   constexpr T low = is_float<T> ? T(-151) : T(-1076), high = is_float<T> ? T(129) : T(1025);
   const T shifted = x + magic, r = x - (shifted - magic);
   T p;
-  if constexpr (is_float<T>)
-    p = poly(r, 6.9314724e-1f, 2.402265e-1f, 5.550297e-2f, 9.61803e-3f, 1.3410154e-3f, 1.5469865e-4f);
+  if constexpr (is_float<T>) p = poly(r, 2.402265e-1f, 5.550297e-2f, 9.61803e-3f, 1.3410154e-3f, 1.5469865e-4f);
   else
-    p = poly(r, 0.6931471805599453, 0.2402265069591013, 0.05550410866482007, 0.009618129107593854,
-             0.0013333558146777066, 0.00015403530457484802, 1.5252733491494705e-5, 1.3215435081021626e-6,
-             1.0178199957947769e-7, 7.073820183817895e-9, 4.4347563475415256e-10);
-  const T y = scale_wide(T(1) + r * p, bits(shifted));
+    p = poly(r, 0.2402265069591013, 0.05550410866482007, 0.009618129107593854, 0.0013333558146777066,
+             0.00015403530457484802, 1.5252733491494705e-5, 1.3215435081021626e-6, 1.0178199957947769e-7,
+             7.073820183817895e-9, 4.4347563475415256e-10);
+  constexpr T slope = is_float<T> ? T(6.9314724e-1f) : T(0.6931471805599453);
+  const T y = scale_wide(T(1) + (r * slope + r * r * p), bits(shifted));
   return select(x > high, infinity<T>, select(x < low, T(0), y));
 }
 
@@ -163,20 +177,19 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log(T x) {
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log2(T x) {
   using namespace detail;
   const auto parts = log_parts(x);
-  const T y = parts.k + (parts.f * log2_e<T> + log1p_rest(parts.f) * log2_e<T>);
-  return log_special(x, y);
+  const auto [hi, lo] = log2_sum(parts.k, parts.f, log1p_rest(parts.f));
+  return log_special(x, hi + lo);
 }
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log10(T x) {
   using namespace detail;
   constexpr T two_hi = is_float<T> ? T(0x1.344p-2) : T(0x1.34413509f6000p-2);  // log10(2), a product with k exact
   constexpr T two_lo = is_float<T> ? T(0x1.3509f8p-18) : T(0x1.9fef311f12b36p-42);
-  constexpr T e_hi = is_float<T> ? T(0x1.bcb7b2p-2) : T(0x1.bcb7b1526e50ep-2);  // log10(e)
-  constexpr T e_lo = is_float<T> ? T(-0x1.5b235ep-27) : T(0x1.95355baaafad3p-57);
+  constexpr T e_hi = is_float<T> ? T(0x1.bcap-2) : T(0x1.bcb7b1p-2);  // log10(e)
+  constexpr T e_lo = is_float<T> ? T(0x1.7b1526p-14) : T(0x1.49b9438ca9aaep-28);
   const auto parts = log_parts(x);
-  const T rest = log1p_rest(parts.f);
-  const T small = parts.k * two_lo + (rest * e_hi + parts.f * e_lo);
-  return log_special(x, parts.k * two_hi + (parts.f * e_hi + small));
+  const auto [leading, small] = scaled_log(parts.f, log1p_rest(parts.f), e_hi, e_lo);
+  return log_special(x, (parts.k * two_hi + leading) + (small + parts.k * two_lo));
 }
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log1p(T x) {
@@ -203,7 +216,9 @@ template <Real A, Number B> [[gnu::always_inline]] VOLTA_HD constexpr Joint<A, B
   const auto [sum, tail] = detail::exact_sum_ordered(T(1), exp2(-distance));
   const auto [k, f, twice_scale] = detail::log_parts(sum);
   const T rest = detail::log1p_rest(f) + T(0.5) * tail * twice_scale;
-  return top + (k + (f * detail::log2_e<T> + rest * detail::log2_e<T>));
+  const auto [hi, lo] = detail::log2_sum(k, f, rest);
+  const auto [whole, lost] = detail::exact_sum(top, hi);
+  return select(abs(top) < detail::infinity<T>, whole + (lost + lo), top);
 }
 
 }  // namespace volta::scalar

@@ -25,11 +25,10 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr HalfTurn<T> half_tur
 // (pi / sin(pi x))^2
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T squared_cosecant(T x) {
   constexpr T square_hi = T(9.869604401089358), square_lo = T(0x1.692b71366cc04p-51);  // pi^2
-  const auto turn = half_turn(x);
-  const auto [s, tail] = exact_square(turn.sin.hi);
-  const T y = square_hi / s;
-  const T correction = (square_lo - y * (tail + T(2) * turn.sin.hi * turn.sin.lo)) / s;
-  return select(y < infinity<T>, y + correction, y);
+  const auto [s, s_lo] = half_turn(x).sin;
+  const auto [square, tail] = exact_product(s, s);
+  const auto [y, y_lo] = divide<T>({square_hi, square_lo}, {square, tail + T(2) * s * s_lo});
+  return select(s > T(0x1p-500), y + y_lo, (T(3.141592653589793) / s) * (T(3.141592653589793) / s));
 }
 
 // log(x) for positive x as a sum whose first part is exact to the last bit but a rounding in the second.
@@ -41,22 +40,22 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> log_two_part
 
 // lgamma(1 + t) for -0.3 <= t <= 0.5
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T lgamma_near_one(T t) {
-  const T p = poly(t, 0.8224670334241133, -0.40068563438653243, 0.2705808084277227,
-              -0.20738555102828415, 0.16955717700743042, -0.14404989682758532, 0.12550966881532774,
-              -0.11133426142774373, 0.10009948246692489, -0.0909542048496762, 0.08335343348401957,
-              -0.0769278846472713, 0.07143343191250189, -0.06673468137560419, 0.06258985222826044,
-              -0.05833908751094596, 0.05418607696954656, -0.0535521710454777, 0.05790869801851578,
-              -0.05609064575575276, 0.036063720531404955, -0.010605204174429235);
+  const T p =
+      poly(t, 0.8224670334241133, -0.40068563438653243, 0.2705808084277227, -0.20738555102828415, 0.16955717700743042,
+           -0.14404989682758532, 0.12550966881532774, -0.11133426142774373, 0.10009948246692489, -0.0909542048496762,
+           0.08335343348401957, -0.0769278846472713, 0.07143343191250189, -0.06673468137560419, 0.06258985222826044,
+           -0.05833908751094596, 0.05418607696954656, -0.0535521710454777, 0.05790869801851578, -0.05609064575575276,
+           0.036063720531404955, -0.010605204174429235);
   return t * T(-0.5772156649015329) + t * (t * p);
 }
 
 // lgamma(2 + t) for -0.5 <= t <= 0.5
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T lgamma_near_two(T t) {
-  const T p = poly(t, 0.32246703342411326, -0.06735230105319831, 0.02058080842778056,
-              -0.007385551028649596, 0.002890510331024229, -0.001192753912761446, 0.0005096695156638507,
-              -0.00022315473512804756, 9.945767019539765e-5, -4.4926531336996296e-5, 2.0505616184618643e-5,
-              -9.437236566279764e-6, 4.3845948723085414e-6, -2.0497510071320555e-6, 9.203031728618244e-7,
-              -4.200571224126462e-7, 2.7850509861456833e-7, -1.4327737324092634e-7);
+  const T p = poly(t, 0.32246703342411326, -0.06735230105319831, 0.02058080842778056, -0.007385551028649596,
+                   0.002890510331024229, -0.001192753912761446, 0.0005096695156638507, -0.00022315473512804756,
+                   9.945767019539765e-5, -4.4926531336996296e-5, 2.0505616184618643e-5, -9.437236566279764e-6,
+                   4.3845948723085414e-6, -2.0497510071320555e-6, 9.203031728618244e-7, -4.200571224126462e-7,
+                   2.7850509861456833e-7, -1.4327737324092634e-7);
   return t * T(0.42278433509846713) + t * (t * p);
 }
 
@@ -96,40 +95,42 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T lgamma_positive(T 
   return select(a < infinity<T>, select(a > T(0), select(series, above, below), infinity<T>), a);
 }
 
-// Sums over the steps of a recurrence are kept as one fraction, so that a single division ends them.
-template <class T> struct Fraction {
-  T numerator, denominator;
-};
-
-// digamma(a) for a > 0: below 10 by recurrence to [1, 2] where the root is factored out, above by its series.
+// digamma(a) for a > 0: below 6 by recurrence to [1, 2] where the root is factored out, above by its series.
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T digamma_positive(T a) {
-  T z = a;
-  Fraction<T> sum = {T(0), T(1)};
-  for (int step = 0; step < 8; ++step) {
+  T z = a, sum = T(0), lost = T(0);
+  for (int step = 0; step < 4; ++step) {
     const bool large = z > T(2);
     z = select(large, z - T(1), z);
-    sum.numerator = select(large, sum.numerator * z + sum.denominator, sum.numerator);
-    sum.denominator = select(large, sum.denominator * z, sum.denominator);
+    const auto [hi, lo] = exact_sum(sum, select(large, T(1) / z, T(0)));
+    sum = hi;
+    lost = lost + lo;
   }
   const bool small = a < T(1);
   z = select(small, a + T(1), z);
-  const T recurrence = select(small, T(-1) / a, sum.numerator / sum.denominator);
+  const auto [inverse, inverse_tail] = divide<T>({T(1), T(0)}, {a, T(0)});
+  const T recurrence = select(small, -inverse, sum), recurrence_tail = select(small, -inverse_tail, lost);
   const T t = z - T(1.5);
-  const T rest = t * poly(t, -0.4236274212814606, 0.24054248424078722, -0.1484049230538802,
-                       0.09498872445285002, -0.061922133275550455, 0.04076083394337775, -0.026975796657315438,
-                       0.01790724823594765, -0.01190822015996442, 0.007927023321430028, -0.0052799365465260005,
-                       0.003518088764711913, -0.0023455005719212056, 0.0015635030246950346, -0.0010364281980067087,
-                       0.0006902836207715892, -0.0004860467787793845, 0.0003258771957600899, -0.00014463477455904108,
-                       9.32997941309136e-5, -0.00017834985270857916, 0.00012117074950983246);
+  const T rest = t * poly(t, -0.4236274212814606, 0.24054248424078722, -0.1484049230538802, 0.09498872445285002,
+                          -0.061922133275550455, 0.04076083394337775, -0.026975796657315438, 0.01790724823594765,
+                          -0.01190822015996442, 0.007927023321430028, -0.0052799365465260005, 0.003518088764711913,
+                          -0.0023455005719212056, 0.0015635030246950346, -0.0010364281980067087, 0.0006902836207715892,
+                          -0.0004860467787793845, 0.0003258771957600899, -0.00014463477455904108, 9.32997941309136e-5,
+                          -0.00017834985270857916, 0.00012117074950983246);
   const T from_root = (z - T(1.4616321449683622)) - T(9.549995429965697e-17);
   const auto [ratio, tail] = exact_sum_ordered(T(0.9510558760318328), rest);
-  const T below = from_root * ratio + (from_root * tail + recurrence);
-  const T inverse = T(1) / a, square = inverse * inverse;
-  const T series = poly(square, 0.0833333333333329, -0.008333333332286674, 0.003968253229154416, -0.004166438508247438,
-                        0.007540825278780353, -0.018450527876270478);
+  const auto [product, product_tail] = exact_product(from_root, ratio);
+  const auto [leading, leading_tail] = exact_sum(product, recurrence);
+  const T rest_of_sum = leading_tail + ((product_tail + from_root * tail) + recurrence_tail);
+  const T below = leading + select(a > T(0x1p-900), rest_of_sum, T(0));
+  const T square = inverse * inverse;
+  const T series = poly(square, 0.08333333333332829, -0.008333333327314122, 0.003968251843410041,
+                        -0.0041663287402416245, 0.007547477582117319, -0.019777596267228446, 0.049688321018691195);
   const T above = log(a) - (T(0.5) * inverse + square * series);
-  return select(a < T(10), below, above);
+  return select(a < T(6), below, above);
 }
+
+// Sums over the steps of a recurrence are kept as one fraction, so that a single division ends them.
+template <class T> struct Fraction { T numerator, denominator; };
 
 // trigamma(a) for a > 0: the recurrence up to 10 and beyond, then the series. Float precision sums the recurrence as
 // one fraction; double's would not bear the roundings of that.
@@ -154,8 +155,13 @@ template <bool Short, Real T> [[gnu::always_inline]] VOLTA_HD constexpr T trigam
                         0.07527815052258711, -0.2166657875610665);
   T y = inverse + (T(0.5) * square + inverse * square * series);
   if constexpr (Short) y = y + sum.numerator / sum.denominator;
-  for (int step = 8; !Short && step >= 0; --step) y = y + terms[step];  // smallest first
-  return y + select(small, first * first, T(0));
+  T lost = T(0);
+  for (int step = 8; !Short && step >= 0; --step) {  // smallest first
+    const auto [hi, lo] = exact_sum(y, terms[step]);
+    y = hi;
+    lost = lost + lo;
+  }
+  return (y + lost) + select(small, select(a > T(0x1p-500), T(1) / (a * a), first * first), T(0));
 }
 
 }  // namespace detail
@@ -165,9 +171,12 @@ template <bool Short, Real T> [[gnu::always_inline]] VOLTA_HD constexpr T trigam
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T lgamma(T x) {
   using namespace detail;
   const double d = double(x), a = abs(d), positive = lgamma_positive(a);
-  const double sine = half_turn(a).sin.hi;
+  const auto [sine, sine_lo] = half_turn(a).sin;
   const bool tiny = a < 0x1p-60;
-  const double reflected = log(0x1.921fb54442d18p+1 / (a * sine)) - positive;
+  const auto [product, product_lo] = exact_product(a, sine);
+  const auto [quotient, tail] =
+      divide<double>({0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53}, {product, product_lo + a * sine_lo});
+  const double reflected = (log(quotient) - positive) + tail / quotient;
   const double negative = select(tiny, positive, select(sine > 0, reflected, infinity<double>));
   return T(select(d < 0, negative, positive));
 }
@@ -180,10 +189,10 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T digamma(T x) {
   const bool negative = d < 0;
   const double positive = digamma_positive(select(negative, 1 - d, d));
   const auto turn = half_turn(d);
-  const double cotangent = turn.cos.hi / turn.sin.hi;
-  const double correction = (turn.cos.lo - cotangent * turn.sin.lo) / turn.sin.hi;
-  const double full = select(cotangent < infinity<double>, cotangent + correction, cotangent);
-  const double reflected = positive - 0x1.921fb54442d18p+1 * copysign(full, turn.r);
+  const auto [cotangent, tail] = divide(turn.cos, turn.sin);
+  constexpr double pi = 0x1.921fb54442d18p+1;
+  const double small = select(turn.sin.hi > 0x1p-900, pi * tail + 0x1.1a62633145c07p-53 * cotangent, 0.0);
+  const double reflected = positive - copysign(pi * cotangent + small, turn.r);
   const double y = select(negative, select(turn.r == 0, nan<double>, reflected), positive);
   return T(select(d == 0, copysign(infinity<double>, -d), y));
 }

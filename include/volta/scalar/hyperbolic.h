@@ -10,10 +10,10 @@ namespace detail {
 template <int Sign> [[gnu::always_inline]] VOLTA_HD constexpr double area(double x) {
   const bool huge = x > 0x1p500;  // there the root is x
   const double safe = select(huge, 1.0, x);
-  const auto [square, square_tail] = exact_square(safe);
+  const auto [square, square_tail] = exact_product(safe, safe);
   const auto [radicand, radicand_tail] = exact_sum(square, double(Sign));
   const double root = sqrt(radicand);
-  const auto [back, back_tail] = exact_square(root);
+  const auto [back, back_tail] = exact_product(root, root);
   const double root_tail = ((radicand - back) - back_tail + (radicand_tail + square_tail)) / (2 * root);
   const auto [sum, sum_tail] = exact_sum(safe, root);
   const double y = log_pair(sum, sum_tail + root_tail);
@@ -26,8 +26,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T sinh(T x) {
   using namespace detail;
   const T a = abs(x), z = a * a;
   T p;
-  if constexpr (is_float<T>)
-    p = poly(z, 1.6666667e-1f, 8.3333505e-3f, 1.9835871e-4f, 2.819029e-6f);
+  if constexpr (is_float<T>) p = poly(z, 1.6666667e-1f, 8.3333505e-3f, 1.9835871e-4f, 2.819029e-6f);
   else
     p = poly(z, 0.16666666666666669, 0.008333333333333174, 0.00019841269841425354, 2.7557319156695965e-6,
              2.5052123477359666e-8, 1.605721707647952e-10, 7.760411617749028e-13);

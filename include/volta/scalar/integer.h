@@ -26,14 +26,16 @@ template <Integer T> [[gnu::always_inline]] VOLTA_HD constexpr T safe_divisor(T 
 
 }  // namespace detail
 
-template <Integer T> [[gnu::always_inline]] VOLTA_HD constexpr T neg(T x) { return T(detail::Wrap<T>(0) - detail::Wrap<T>(x)); }
+template <Integer T> [[gnu::always_inline]] VOLTA_HD constexpr T neg(T x) {
+  return T(detail::Wrap<T>(0) - detail::Wrap<T>(x));
+}
 
 template <Integer T> [[gnu::always_inline]] VOLTA_HD constexpr T abs(T x) {
   if constexpr (std::is_signed_v<T>) return x < 0 ? neg(x) : x;
   else return x;
 }
 
-template <Integer T> [[gnu::always_inline]] VOLTA_HD constexpr T sign(T x) { return T((x > T(0)) - (x < T(0))); }
+template <Integer T> [[gnu::always_inline]] VOLTA_HD constexpr T sign(T x) { return signbit(x) ? T(-1) : T(x != T(0)); }
 
 // Quotient towards zero; x / 0 is 0.
 template <Integer T, Number B> [[gnu::always_inline]] VOLTA_HD constexpr T truncated_divide(T a, B divisor) {
@@ -79,7 +81,7 @@ template <Integer T, Number B> [[gnu::always_inline]] VOLTA_HD constexpr T pow(T
 // A count outside 0 … width - 1 shifts everything out.
 template <Integer T, Number B> [[gnu::always_inline]] VOLTA_HD constexpr T shift_left(T x, B count) {
   const T n = T(count);
-  const bool inside = n >= T(0) && uint64_t(n) < uint64_t(detail::width<T>);
+  const bool inside = uint64_t(n) < uint64_t(detail::width<T>);  // a negative count wraps far outside
   const T shifted = T(detail::Wrap<T>(x) << (inside ? int(n) : 0));
   return inside ? shifted : T(0);
 }
@@ -87,9 +89,9 @@ template <Integer T, Number B> [[gnu::always_inline]] VOLTA_HD constexpr T shift
 // Arithmetic: a count outside 0 … width - 1 leaves the sign alone, 0 or -1.
 template <Integer T, Number B> [[gnu::always_inline]] VOLTA_HD constexpr T shift_right(T x, B count) {
   const T n = T(count);
-  const bool inside = n >= T(0) && uint64_t(n) < uint64_t(detail::width<T>);
+  const bool inside = uint64_t(n) < uint64_t(detail::width<T>);  // a negative count wraps far outside
   const T shifted = T(x >> (inside ? int(n) : 0));
-  return inside ? shifted : x < T(0) ? T(-1) : T(0);
+  return inside ? shifted : signbit(x) ? T(-1) : T(0);
 }
 
 }  // namespace volta::scalar

@@ -48,8 +48,8 @@ namespace detail {
 [[gnu::always_inline]] VOLTA_HD constexpr float pow_magnitude(float x, float y) {
   const auto parts = log_parts(x);
   const double f = double(parts.f);
-  const double log2_x = double(parts.k) +
-                        f * poly(f, 1.4426950408686043, -0.7213475208713146, 0.4808983614475495, -0.360673674446172,
+  const double log2_x =
+      double(parts.k) + f * poly(f, 1.4426950408686043, -0.7213475208713146, 0.4808983614475495, -0.360673674446172,
                                  0.288537289003707, -0.24045317967892163, 0.20617549895899936, -0.18030044733336956,
                                  0.15876794674359995, -0.14315627203417597, 0.1447578261994265, -0.14284665415389852,
                                  0.07736402911609867);

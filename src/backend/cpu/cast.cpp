@@ -6,7 +6,7 @@
 namespace volta::cpu {
 
 static const CastTable& table() {
-#if defined(__x86_64__)
+#if defined(VOLTA_HAVE_ISA_V4)
   if (isa() == Isa::v4) return v4::cast_table;
   if (isa() == Isa::v3) return v3::cast_table;
 #endif

@@ -15,10 +15,16 @@ struct CastTable {
   CastRow rows[dtype_count][dtype_count];  // [to][from]
 };
 
-namespace baseline { extern const CastTable cast_table; }
+namespace baseline {
+extern const CastTable cast_table;
+}
 #if defined(__x86_64__)
-namespace v3 { extern const CastTable cast_table; }
-namespace v4 { extern const CastTable cast_table; }
+namespace v3 {
+extern const CastTable cast_table;
+}
+namespace v4 {
+extern const CastTable cast_table;
+}
 #endif
 
 }  // namespace volta::cpu

@@ -13,7 +13,6 @@ void gather(const GatherCall& call);
 void scatter(const ScatterCall& call);
 void sort(const SortCall& call);
 void search(const SearchCall& call);
-void random(const RandomCall& call);
 void iota(const Arg& out, Scalar start, Scalar step);
 void matmul(const MatmulCall& call);
 

@@ -140,7 +140,7 @@ void Folding::choose_tiles() {
   }
   units_per_row_ = divide_up(inner, unit_size_);
   units_ = count_ == 0 ? 0 : count_ / inner * units_per_row_;
-  const int64_t unit_elements = std::min(inner, unit_size_) * (across_ ? width_ : 1);
+  const int64_t unit_elements = std::max<int64_t>(1, std::min(inner, unit_size_) * (across_ ? width_ : 1));
   const int64_t most = across_ ? rows_together : sums_together * sums_together;
   units_per_piece_ = tiles_ >= enough_tiles ? most : std::clamp<int64_t>(grain / unit_elements, 1, most);
   pieces_ = std::max<int64_t>(1, divide_up(units_, units_per_piece_));
@@ -244,6 +244,7 @@ void Folding::task(int64_t tile, int64_t piece, char* states) {
   const int64_t begin = piece * units_per_piece_, end = std::min(units_, begin + units_per_piece_), n = states_in(tile);
   const bool levels = kernel_.rounds && end - begin > (across_ ? 1 : sums_together - 1);
   kernel_.start(n, at(states, 0));
+  if (units_ == 0) return;
   if (levels) kernel_.start(n, at(high, 0));
   if (across_) across(tile, begin, end, states, high);
   else along(tile, begin, end, states, high);

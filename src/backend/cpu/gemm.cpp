@@ -17,7 +17,7 @@ namespace volta::cpu {
 namespace {
 
 const GemmTable& table() {
-#ifdef __x86_64__
+#if defined(VOLTA_HAVE_ISA_V4)
   if (isa() == Isa::v4) return v4::gemm_table;
   if (isa() == Isa::v3) return v3::gemm_table;
 #endif

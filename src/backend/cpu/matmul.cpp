@@ -44,8 +44,15 @@ void matmul(const MatmulCall& call) {
   const int row = c.rank() - 2, column = c.rank() - 1;
   BatchAxis batch[Shape::max_rank];
   for (int i = 0; i < row; ++i) batch[i] = {c.shape[i], a.strides[i], b.strides[i], c.strides[i]};
-  Gemm g{call.a.dtype, c.shape[row], c.shape[column], a.shape[column], {call.a.data, a.strides[row], a.strides[column]},
-         {call.b.data, b.strides[row], b.strides[column]}, call.out.data, c.strides[row], c.strides[column]};
+  Gemm g{call.a.dtype,
+         c.shape[row],
+         c.shape[column],
+         a.shape[column],
+         {call.a.data, a.strides[row], a.strides[column]},
+         {call.b.data, b.strides[row], b.strides[column]},
+         call.out.data,
+         c.strides[row],
+         c.strides[column]};
   g.accumulate = call.accumulate;
   g.epilogue = epilogue_of(call);
   g.batch = std::span(batch, size_t(row));

@@ -10,7 +10,7 @@
 namespace volta::cpu {
 
 static const MoveTable& table() {
-#if defined(__x86_64__)
+#if defined(VOLTA_HAVE_ISA_V4)
   if (isa() == Isa::v4) return v4::move_table;
   if (isa() == Isa::v3) return v3::move_table;
 #endif

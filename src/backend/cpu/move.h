@@ -31,10 +31,16 @@ struct MoveTable {  // indexed by log2 of the element size
                   int64_t in_stride);
 };
 
-namespace baseline { extern const MoveTable move_table; }
+namespace baseline {
+extern const MoveTable move_table;
+}
 #if defined(__x86_64__)
-namespace v3 { extern const MoveTable move_table; }
-namespace v4 { extern const MoveTable move_table; }
+namespace v3 {
+extern const MoveTable move_table;
+}
+namespace v4 {
+extern const MoveTable move_table;
+}
 #endif
 
 }  // namespace volta::cpu

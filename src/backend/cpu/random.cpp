@@ -9,7 +9,7 @@
 namespace volta::cpu {
 
 static const RandomTable& table() {
-#if defined(__x86_64__)
+#if defined(VOLTA_HAVE_ISA_V4)
   if (isa() == Isa::v4) return v4::random_table;
   if (isa() == Isa::v3) return v3::random_table;
 #endif
@@ -25,7 +25,8 @@ void fill_random(const RandomCall& call) {
     const auto draw = std::get<Draw<std::decay_t<decltype(formula)>>>(table().draw);
     parallel((call.n + part - 1) / part, [&](int64_t i) {
       const int64_t begin = i * part, n = std::min(part, call.n - begin);
-      draw(formula, {call.seed, call.offset + uint64_t(begin / 4), call.dtype, n, static_cast<std::byte*>(call.out) + begin * size});
+      draw(formula, {call.seed, call.offset + uint64_t(begin / 4), call.dtype, n,
+                     static_cast<std::byte*>(call.out) + begin * size});
     });
   });
 }

@@ -26,10 +26,16 @@ struct RandomTable {
       draw;
 };
 
-namespace baseline { extern const RandomTable random_table; }
+namespace baseline {
+extern const RandomTable random_table;
+}
 #if defined(__x86_64__)
-namespace v3 { extern const RandomTable random_table; }
-namespace v4 { extern const RandomTable random_table; }
+namespace v3 {
+extern const RandomTable random_table;
+}
+namespace v4 {
+extern const RandomTable random_table;
+}
 #endif
 
 }  // namespace volta::cpu

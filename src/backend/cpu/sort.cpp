@@ -14,19 +14,19 @@
 namespace volta::cpu {
 namespace {
 
-template <class T>
-using KeyOf = std::conditional_t<sizeof(T) == 1, uint8_t,
-                                 std::conditional_t<sizeof(T) == 2, uint16_t,
-                                                    std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+template <class T> using KeyOf = std::conditional_t<
+    sizeof(T) == 1, uint8_t,
+    std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
 template <class T> constexpr bool is_float = !std::is_integral_v<T>;
 
 // A bool is read as a byte: any value but 0 is true.
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
-template <class T> constexpr int exponent_start = std::is_same_v<T, float16> ? 10 : std::is_same_v<T, bfloat16> ? 7
-                                                                             : sizeof(T) == 4                   ? 23
-                                                                                                                : 52;
+template <class T> constexpr int exponent_start = std::is_same_v<T, float16>    ? 10
+                                                  : std::is_same_v<T, bfloat16> ? 7
+                                                  : sizeof(T) == 4              ? 23
+                                                                                : 52;
 
 // An unsigned integer in the order of the elements. Of floats, the sign bit is flipped and negative values are
 // complemented; both zeros share a key, and so do all NaN.

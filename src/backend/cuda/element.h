@@ -8,6 +8,8 @@
 
 #include <volta/dtype.h>
 
+#include "backend/cuda/geometry.h"
+
 namespace volta::cuda {
 
 template <class T> inline constexpr bool is_half_type = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
@@ -126,6 +128,35 @@ template <class From> __device__ inline void store(void* p, DType dtype, From x)
     if (dtype == DType::bf16) return void(*static_cast<bfloat16*>(p) = narrow<bfloat16>(x));
   }
   store_other(p, dtype, x);
+}
+
+// Byte offsets of the first K operands at U elements.
+template <int U, int K, int N>
+__device__ inline void offsets(const Strided<N>& g, uint32_t (&i)[U], int64_t (&offset)[U][K]) {
+#pragma unroll
+  for (int u = 0; u < U; ++u)
+#pragma unroll
+    for (int k = 0; k < K; ++k) offset[u][k] = 0;
+#pragma unroll 1
+  for (int a = 0; a + 1 < g.rank; ++a)
+#pragma unroll
+    for (int u = 0; u < U; ++u) {
+      const uint32_t outer = g.axis[a].divide(i[u]), at = i[u] - outer * g.axis[a].size;
+#pragma unroll
+      for (int k = 0; k < K; ++k) offset[u][k] += int64_t(at) * g.stride[a][k];
+      i[u] = outer;
+    }
+#pragma unroll
+  for (int u = 0; u < U; ++u)
+#pragma unroll
+    for (int k = 0; k < K; ++k) offset[u][k] += int64_t(i[u]) * g.stride[g.rank - 1][k];
+}
+template <int K, int N> __device__ inline void offsets(const Strided<N>& g, uint32_t i, int64_t (&offset)[K]) {
+  uint32_t one[1] = {i};
+  int64_t result[1][K];
+  offsets(g, one, result);
+#pragma unroll
+  for (int k = 0; k < K; ++k) offset[k] = result[0][k];
 }
 
 template <class T, int N> struct alignas(sizeof(T) * N) Pack {

@@ -26,16 +26,6 @@ template <int N> struct Strided {
   int rank = 1;
   Divisor axis[Shape::max_rank];
   int64_t stride[Shape::max_rank][N];
-
-  VOLTA_HD void offsets(uint32_t i, int64_t (&offset)[N]) const {
-    for (int k = 0; k < N; ++k) offset[k] = 0;
-    for (int a = 0; a + 1 < rank; ++a) {
-      const uint32_t outer = axis[a].divide(i), at = i - outer * axis[a].size;
-      for (int k = 0; k < N; ++k) offset[k] += int64_t(at) * stride[a][k];
-      i = outer;
-    }
-    for (int k = 0; k < N; ++k) offset[k] += int64_t(i) * stride[rank - 1][k];
-  }
 };
 
 template <int N> Strided<N> strided(const Walk<N>& walk) {
@@ -51,19 +41,20 @@ template <int N> Strided<N> strided(const Walk<N>& walk) {
 
 inline constexpr int64_t chunk_limit = int64_t(1) << 30;  // elements a kernel counts in 32 bits
 
-// Calls f(Strided<N>, byte offsets of its first element) for pieces of the walk that 32 bits can count.
-template <int N, class F> void in_chunks(const Walk<N>& walk, F&& f, const std::array<int64_t, size_t(N)>& base = {}) {
+// Calls f(Strided<N>, byte offsets of its first element) for pieces of the walk of at most `limit` elements.
+template <int N, class F>
+void in_chunks(const Walk<N>& walk, F&& f, const std::array<int64_t, size_t(N)>& base = {}, int64_t limit = chunk_limit) {
   const int64_t n = walk.rows() * walk.size[0];
-  if (n <= chunk_limit) return f(strided(walk), base);
+  if (n <= limit) return f(strided(walk), base);
   const int last = walk.rank - 1;
-  const int64_t inner = n / walk.size[last], step = std::max<int64_t>(1, chunk_limit / inner);
+  const int64_t inner = n / walk.size[last], step = std::max<int64_t>(1, limit / inner);
   for (int64_t begin = 0; begin < walk.size[last]; begin += step) {
     Walk<N> piece = walk;
     piece.size[last] = std::min(step, walk.size[last] - begin);
     if (piece.size[last] == 1 && last > 0) piece.rank = last;
     std::array<int64_t, size_t(N)> start = base;
     for (int k = 0; k < N; ++k) start[size_t(k)] += begin * walk.stride[last][k];
-    in_chunks(piece, f, start);
+    in_chunks(piece, f, start, limit);
   }
 }
 

@@ -31,11 +31,10 @@ using StridedKernel = void (*)(StridedCall);
 struct MapKernels {
   PackKernel packs[3] = {};  // of f16, bf16, f32
   StridedKernel strided[dtype_count] = {};  // by compute dtype
-  int packs_per_thread = 1;
+  int packs_per_thread = 1, strided_per_thread = 2;
 };
 
 inline constexpr int map_threads = 256, map_parts = 8;
-template <class Op, int Kernel> constexpr int strided_per_thread() { return operands<Op, Kernel> <= 2 ? 4 : 2; }
 
 const MapKernels* map_kernels(int op, int kernel);
 

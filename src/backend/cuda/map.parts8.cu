@@ -10,6 +10,7 @@ template <class Op, int Kernel> inline constexpr int first_mask = Kernel > 0 ? 1
 template <class Op, int Kernel, int I>
 inline constexpr bool is_mask = I >= first_mask<Op, Kernel> && I < first_mask<Op, Kernel> + masks_of<Op>();
 template <class Op, int Kernel> inline constexpr int packs_per_thread = operands<Op, Kernel> <= 2 ? 2 : 1;
+template <class Op, int Kernel> inline constexpr int strided_per_thread = operands<Op, Kernel> <= 2 ? 4 : 2;
 
 // An operand's packs for one thread, kept as they were stored until all loads are on their way.
 template <class S, int V, int U> struct Held {
@@ -32,7 +33,15 @@ template <class S, int V, int U> struct Held {
   }
 };
 
-template <class Op, int Kernel, class S> __global__ __launch_bounds__(map_threads) void map_packs(const __grid_constant__ PackCall c) {
+template <class S> __device__ float single(TypeTag<float>, const void* data, int64_t i, float scalar) {
+  return data ? read<float, S>(static_cast<const S*>(data) + i) : scalar;
+}
+template <class S> __device__ bool single(TypeTag<bool>, const void* data, int64_t i, float scalar) {
+  return data ? static_cast<const uint8_t*>(data)[i] != 0 : scalar != 0;
+}
+
+template <class Op, int Kernel, class S>
+__global__ __launch_bounds__(map_threads) void map_packs(const __grid_constant__ PackCall c) {
   constexpr int V = 16 / sizeof(S), U = packs_per_thread<Op, Kernel>;
   [&]<size_t... I>(std::index_sequence<I...>) {
     using R = decltype(evaluate<Op, Kernel, float>(Element<Op, Kernel, int(I), float>()...));
@@ -56,15 +65,9 @@ template <class Op, int Kernel, class S> __global__ __launch_bounds__(map_thread
         }
       }(Held<std::conditional_t<is_mask<Op, Kernel, int(I)>, uint8_t, S>, V, U>()...);
     }
-    // The rest of less than a pack.
-    const int64_t i = whole * V + first;
-    if (i < c.n) {
-      const auto single = [&]<class T>(TypeTag<T>, const void* data, float scalar) {
-        return data ? read<T, std::conditional_t<std::is_same_v<T, bool>, bool, S>>(static_cast<const Stored<std::conditional_t<std::is_same_v<T, bool>, bool, S>>*>(data) + i) : T(scalar);
-      };
-      static_cast<Out*>(c.out)[i] = convert<Out>(
-          evaluate<Op, Kernel, float>(single(TypeTag<Element<Op, Kernel, int(I), float>>{}, c.in[I], c.scalar[I])...));
-    }
+    if (const int64_t i = whole * V + first; i < c.n)  // the rest of less than a pack
+      static_cast<Out*>(c.out)[i] = convert<Out>(evaluate<Op, Kernel, float>(
+          single<S>(TypeTag<Element<Op, Kernel, int(I), float>>{}, c.in[I], i, c.scalar[I])...));
   }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 
@@ -74,41 +77,77 @@ template <class T> __device__ T from_bits(uint64_t bits) {
   else return T(bits);
 }
 
-// U elements of one operand; `offset` holds the byte offsets of all operands.
+// U elements of one operand. The dtype is chosen once, outside the loops, so that the loads are in flight together.
 template <class T, int U> struct Fetched {
   T v[U];
-  __device__ void fetch(const StridedCall& c, int k, const int64_t (&offset)[U][max_inputs + 1]) {
-    const char* data = static_cast<const char*>(c.in[k]);
-    if (!data) {
+  template <class From> __device__ void fetch_as(const char* const (&p)[U]) {
 #pragma unroll
-      for (int u = 0; u < U; ++u) v[u] = from_bits<T>(c.scalar[k]);
-    } else if (c.dtype[k] == dtype_of<T>()) {
+    for (int u = 0; u < U; ++u) v[u] = read<T, From>(p[u]);
+  }
+  __device__ void fetch(const char* const (&p)[U], uint64_t scalar, DType dtype, bool given) {
+    if (!given) {
 #pragma unroll
-      for (int u = 0; u < U; ++u) v[u] = read<T, T>(data + offset[u][k + 1]);
-    } else {
-#pragma unroll
-      for (int u = 0; u < U; ++u) v[u] = load<T>(data + offset[u][k + 1], c.dtype[k]);
+      for (int u = 0; u < U; ++u) v[u] = from_bits<T>(scalar);
+      return;
     }
+    if (dtype == dtype_of<T>()) return fetch_as<T>(p);
+    if constexpr (std::is_same_v<T, float>) {
+      if (dtype == DType::f16) return fetch_as<float16>(p);
+      if (dtype == DType::bf16) return fetch_as<bfloat16>(p);
+    }
+#pragma unroll
+    for (int u = 0; u < U; ++u) v[u] = load_other<T>(p[u], dtype);
   }
 };
 
-template <class Op, int Kernel, class T> __global__ __launch_bounds__(map_threads) void map_strided(const __grid_constant__ StridedCall c) {
-  constexpr int U = strided_per_thread<Op, Kernel>();
-  [&]<size_t... I>(std::index_sequence<I...>) {
-    const uint32_t first = blockIdx.x * (map_threads * U) + threadIdx.x;
-    int64_t offset[U][max_inputs + 1];
+template <class To, class R, int U> __device__ void put(char* const (&p)[U], const R (&r)[U], int count) {
+#pragma unroll
+  for (int u = 0; u < U; ++u)
+    if (u < count) *reinterpret_cast<To*>(p[u]) = convert<To>(r[u]);
+}
+
+template <int U, class R> __device__ void store_all(char* const (&p)[U], const R (&r)[U], int count, DType dtype) {
+  if (dtype == dtype_of<R>()) return put<R>(p, r, count);
+  if constexpr (std::is_same_v<R, float>) {
+    if (dtype == DType::f16) return put<float16>(p, r, count);
+    if (dtype == DType::bf16) return put<bfloat16>(p, r, count);
+  }
+#pragma unroll
+  for (int u = 0; u < U; ++u)
+    if (u < count) store_other(p[u], dtype, r[u]);
+}
+
+template <class Op, int Kernel, class T>
+__global__ __launch_bounds__(map_threads) void map_strided(const __grid_constant__ StridedCall c) {
+  constexpr int U = strided_per_thread<Op, Kernel>, K = operands<Op, Kernel> + 1;
+  const uint32_t first = blockIdx.x * (map_threads * U) + threadIdx.x;
+  if (first >= c.geometry.n) return;
+  const int count = int((c.geometry.n - first + map_threads - 1) / map_threads);
+  uint32_t index[U];
+  int64_t offset[U][K];
+#pragma unroll
+  for (int u = 0; u < U; ++u) index[u] = u < count ? first + u * map_threads : first;
+  offsets(c.geometry, index, offset);
+
+  const auto evaluate_all = [&]<size_t... I>(std::index_sequence<I...>, auto... fetched) {
+    const auto fetch = [&](auto& operand, int k) {
+      const char* p[U];
+#pragma unroll
+      for (int u = 0; u < U; ++u) p[u] = static_cast<const char*>(c.in[k]) + offset[u][k + 1];
+      operand.fetch(p, c.scalar[k], c.dtype[k], c.in[k] != nullptr);
+    };
+    (fetch(fetched, int(I)), ...);
+    decltype(evaluate<Op, Kernel, T>(fetched.v[0]...)) result[U];
+    char* p[U];
 #pragma unroll
     for (int u = 0; u < U; ++u) {
-      const uint32_t i = first + u * map_threads;
-      c.geometry.offsets(i < c.geometry.n ? i : c.geometry.n - 1, offset[u]);
+      result[u] = evaluate<Op, Kernel, T>(fetched.v[u]...);
+      p[u] = static_cast<char*>(c.out) + offset[u][0];
     }
-    [&](auto... fetched) {
-      (fetched.fetch(c, int(I), offset), ...);
-#pragma unroll
-      for (int u = 0; u < U; ++u)
-        if (first + u * map_threads < c.geometry.n)
-          store(static_cast<char*>(c.out) + offset[u][0], c.out_dtype, evaluate<Op, Kernel, T>(fetched.v[u]...));
-    }(Fetched<Element<Op, Kernel, int(I), T>, U>()...);
+    store_all(p, result, count, c.out_dtype);
+  };
+  [&]<size_t... I>(std::index_sequence<I...> all) {
+    evaluate_all(all, Fetched<Element<Op, Kernel, int(I), T>, U>()...);
   }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 
@@ -117,6 +156,7 @@ template <class Op, int Kernel> constexpr MapKernels kernels_of() {
   if constexpr (has_kernel<Op, Kernel>()) {
     constexpr Domain domain = Kernel == 0 ? domain_of<Op>() : Domain::floating;
     k.packs_per_thread = packs_per_thread<Op, Kernel>;
+    k.strided_per_thread = strided_per_thread<Op, Kernel>;
     if constexpr (computes_in(domain, f32)) {
       k.packs[0] = &map_packs<Op, Kernel, float16>;
       k.packs[1] = &map_packs<Op, Kernel, bfloat16>;

@@ -85,12 +85,12 @@ template <class T> void move_square(std::byte* out, int64_t out_stride, const st
   for (int i = 0; i < lanes<T>; i++) store(out + i * out_stride, x[i]);
 }
 
-template <class T>
-void move_edges(int64_t rows, int64_t cols, int64_t r0, int64_t c0, std::byte* out, int64_t out_stride,
-                const std::byte* in, int64_t in_stride) {
+template <class T> void move_edges(int64_t rows, int64_t cols, int64_t r0, int64_t c0, std::byte* out,
+                                   int64_t out_stride, const std::byte* in, int64_t in_stride) {
   constexpr int64_t size = sizeof(T);
   for (int64_t r = r0; r < rows; r++)
-    for (int64_t c = c0; c < cols; c++) store<T>(out + c * out_stride + r * size, load<T>(in + r * in_stride + c * size));
+    for (int64_t c = c0; c < cols; c++)
+      store<T>(out + c * out_stride + r * size, load<T>(in + r * in_stride + c * size));
 }
 
 // Rows a power of two apart share a few cache sets, so nothing is touched twice in memory: squares are transposed into a

@@ -52,7 +52,8 @@ void store(uint32_t* out, const Lanes& x) {
 #endif
 
 void draw_words(GroupWords& out, uint64_t seed, uint64_t counter, uint32_t section) {
-  const uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32), low = uint32_t(counter), high = uint32_t(counter >> 32);
+  const uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32), low = uint32_t(counter),
+                 high = uint32_t(counter >> 32);
 #if defined(__ARM_NEON)
   for (uint32_t j = 0; j < group; j += Lanes::count) {
     random::WordsOf<Lanes> c;
@@ -91,7 +92,7 @@ void apply(const Formula& formula, const GroupWords* words, Value (&out)[4][grou
 
 template <class Formula> void draw(const Formula& formula, const RandomPiece& piece) {
   constexpr int sections = Formula::sections;
-  using Value = std::decay_t<decltype(formula(std::declval<random::Words (&)[sections]>()).element[0])>;
+  using Value = std::decay_t<decltype(formula(std::declval<random::Words(&)[sections]>()).element[0])>;
   using Source = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
   const CastRow cast = cast_table.rows[size_t(piece.dtype)][size_t(dtype_of<Source>())];
   const Formula local = formula;

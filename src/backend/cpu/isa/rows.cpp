@@ -1,0 +1,165 @@
+// Softmax, log-softmax and their gradients on rows and on tiles of columns.
+#include "backend/cpu/rows.h"
+
+#include <limits>
+
+#include <volta/scalar.h>
+
+#include "backend/cpu/isa/vector.h"
+
+namespace volta::cpu::VOLTA_ISA {
+namespace {
+
+constexpr int64_t block = 512;  // elements of which a partial sum is taken; partial sums add up in double
+
+struct Sum {
+  template <class T> static constexpr T identity() { return T(0); }
+  template <class V> static V map(V x) { return x; }
+  template <class V> static V combine(V a, V b) { return a + b; }
+};
+struct Max : Sum {
+  template <class T> static constexpr T identity() { return -std::numeric_limits<T>::infinity(); }
+  template <class V> static V combine(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+};
+
+int64_t length(int64_t n, int64_t i) { return n - i < block ? n - i : block; }
+
+// The sum over blocks of f(i, m, buffer), which fills m elements of the buffer or of wherever it likes and says where.
+template <class T, class F> [[gnu::always_inline]] inline double sum_blocks(int64_t n, F f) {
+  T buffer[block];
+  double total = 0;
+  for (int64_t i = 0; i < n; i += block) total += double(fold_row<Sum>(length(n, i), f(i, length(n, i), buffer)));
+  return total;
+}
+
+template <class T> void softmax(int64_t n, void* out, const void* in, const void*) {
+  T* y = static_cast<T*>(out);
+  const T* x = static_cast<const T*>(in);
+  const T top = fold_row<Max>(n, x);
+  const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T*) {
+    for (int64_t k = 0; k < m; ++k) y[i + k] = scalar::exp(x[i + k] - top);
+    return y + i;
+  });
+  const T scale = T(1 / sum);
+  for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+}
+
+template <class T> void log_softmax(int64_t n, void* out, const void* in, const void*) {
+  T* y = static_cast<T*>(out);
+  const T* x = static_cast<const T*>(in);
+  const T top = fold_row<Max>(n, x);
+  const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T* buffer) {
+    for (int64_t k = 0; k < m; ++k) buffer[k] = scalar::exp(x[i + k] - top);
+    return buffer;
+  });
+  const T log_sum = T(scalar::log(sum));
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;
+}
+
+template <class T> void softmax_back(int64_t n, void* out, const void* gradient, const void* output) {
+  T* d = static_cast<T*>(out);
+  const T *g = static_cast<const T*>(gradient), *y = static_cast<const T*>(output);
+  const T mean = T(sum_blocks<T>(n, [=](int64_t i, int64_t m, T* buffer) {
+    for (int64_t k = 0; k < m; ++k) buffer[k] = g[i + k] * y[i + k];
+    return buffer;
+  }));
+  for (int64_t i = 0; i < n; ++i) d[i] = y[i] * (g[i] - mean);
+}
+
+template <class T> void log_softmax_back(int64_t n, void* out, const void* gradient, const void* output) {
+  T* d = static_cast<T*>(out);
+  const T *g = static_cast<const T*>(gradient), *y = static_cast<const T*>(output);
+  const T total = T(sum_blocks<T>(n, [=](int64_t i, int64_t, T*) { return const_cast<T*>(g) + i; }));
+  for (int64_t i = 0; i < n; ++i) d[i] = g[i] - scalar::exp(y[i]) * total;
+}
+
+template <class T> T* row_of(char* base, int64_t stride, int64_t r) { return reinterpret_cast<T*>(base + r * stride); }
+
+// The largest and the sum of exponentials of each column.
+template <class T> struct Columns {
+  T top[row_tile_width];
+  double sum[row_tile_width];
+
+  explicit Columns(int64_t width) {
+    for (int64_t i = 0; i < width; ++i) top[i] = Max::identity<T>(), sum[i] = 0;
+  }
+  void find_top(const RowTile& t) {
+    for (int64_t r = 0; r < t.n; ++r) {
+      const T* x = row_of<T>(t.a, t.a_stride, r);
+      for (int64_t i = 0; i < t.width; ++i) top[i] = Max::combine(top[i], x[i]);
+    }
+  }
+};
+
+template <class T> void softmax_columns(const RowTile& t) {
+  Columns<T> c(t.width);
+  c.find_top(t);
+  for (int64_t r = 0; r < t.n; ++r) {
+    const T* x = row_of<T>(t.a, t.a_stride, r);
+    T* __restrict y = row_of<T>(t.out, t.out_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) y[i] = scalar::exp(x[i] - c.top[i]);
+    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(y[i]);
+  }
+  for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(1 / c.sum[i]);
+  for (int64_t r = 0; r < t.n; ++r) {
+    T* __restrict y = row_of<T>(t.out, t.out_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) y[i] *= c.top[i];
+  }
+}
+
+template <class T> void log_softmax_columns(const RowTile& t) {
+  Columns<T> c(t.width);
+  T buffer[row_tile_width];
+  c.find_top(t);
+  for (int64_t r = 0; r < t.n; ++r) {
+    const T* x = row_of<T>(t.a, t.a_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) buffer[i] = scalar::exp(x[i] - c.top[i]);
+    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(buffer[i]);
+  }
+  for (int64_t i = 0; i < t.width; ++i) buffer[i] = T(scalar::log(c.sum[i]));
+  for (int64_t r = 0; r < t.n; ++r) {
+    const T* x = row_of<T>(t.a, t.a_stride, r);
+    T* __restrict y = row_of<T>(t.out, t.out_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) y[i] = (x[i] - c.top[i]) - buffer[i];
+  }
+}
+
+template <class T> void softmax_back_columns(const RowTile& t) {
+  Columns<T> c(t.width);
+  for (int64_t r = 0; r < t.n; ++r) {
+    const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(g[i] * y[i]);
+  }
+  for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(c.sum[i]);
+  for (int64_t r = 0; r < t.n; ++r) {
+    const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
+    T* __restrict d = row_of<T>(t.out, t.out_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) d[i] = y[i] * (g[i] - c.top[i]);
+  }
+}
+
+template <class T> void log_softmax_back_columns(const RowTile& t) {
+  Columns<T> c(t.width);
+  for (int64_t r = 0; r < t.n; ++r) {
+    const T* g = row_of<T>(t.a, t.a_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(g[i]);
+  }
+  for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(c.sum[i]);
+  for (int64_t r = 0; r < t.n; ++r) {
+    const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
+    T* __restrict d = row_of<T>(t.out, t.out_stride, r);
+    for (int64_t i = 0; i < t.width; ++i) d[i] = g[i] - scalar::exp(y[i]) * c.top[i];
+  }
+}
+
+}  // namespace
+
+constinit const RowTable row_table = {{
+    {{softmax<float>, softmax_columns<float>}, {softmax<double>, softmax_columns<double>}},
+    {{log_softmax<float>, log_softmax_columns<float>}, {log_softmax<double>, log_softmax_columns<double>}},
+    {{softmax_back<float>, softmax_back_columns<float>}, {softmax_back<double>, softmax_back_columns<double>}},
+    {{log_softmax_back<float>, log_softmax_back_columns<float>},
+     {log_softmax_back<double>, log_softmax_back_columns<double>}},
+}};
+
+}  // namespace volta::cpu::VOLTA_ISA

@@ -1,0 +1,247 @@
+// Making tensors: values, dtypes, limits, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include <volta/volta.h>
+
+namespace volta {
+namespace {
+
+template <class F> std::string message(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+bool says(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* w : words)
+    if (text.find(w) == std::string::npos) return false;
+  return true;
+}
+#define EXPECT_SAYS(f, ...) EXPECT_TRUE(says(message([&] { return f; }), {__VA_ARGS__})) << message([&] { return f; })
+
+const DType numeric[] = {f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64};
+
+TEST(CreateData, ShapesAndDtypes) {
+  EXPECT_EQ(tensor(3).shape(), Shape{});
+  EXPECT_EQ(tensor(3).dtype(), i64);
+  EXPECT_EQ(tensor(true).dtype(), boolean);
+  EXPECT_EQ(tensor({1, 2}).dtype(), i64);
+  EXPECT_EQ(tensor({true, false}).dtype(), boolean);
+  EXPECT_EQ(tensor({1, 2.5}).dtype(), f32);
+  EXPECT_EQ(tensor({true, 2}).dtype(), i64);
+  const Tensor x = tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}, {{9, 10}, {11, 12}}});
+  EXPECT_EQ(x.shape(), (Shape{3, 2, 2}));
+  EXPECT_EQ((x.to_vector<int>()), (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_EQ((tensor({{}, {}}).shape()), (Shape{2, 0}));
+  EXPECT_EQ((tensor<double>({0.1, 1}).to_vector<double>()), (std::vector<double>{0.1, 1}));
+}
+
+TEST(CreateData, EveryDtype) {
+  for (const DType dt : numeric) {
+    const Tensor x = tensor({{1, 2}, {3, 120}}, {.dtype = dt});
+    EXPECT_EQ(x.dtype(), dt);
+    EXPECT_EQ((x.to_vector<double>()), (std::vector<double>{1, 2, 3, 120}));
+  }
+  EXPECT_EQ((tensor({0, 2, 0.5}, {.dtype = boolean}).to_vector<bool>()), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(tensor({9007199254740993}).item<int64_t>(), 9007199254740993);
+  EXPECT_EQ(tensor(std::numeric_limits<uint64_t>::max(), {.dtype = u64}).item<uint64_t>(),
+            std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(tensor({-1.7, 1.7}, {.dtype = i32}).to_vector<int>(), (std::vector<int>{-1, 1}));
+}
+
+TEST(CreateData, Refusals) {
+  EXPECT_SAYS(tensor({{1, 2}, {3}}), "tensor", "ragged", "1", "[2, 2]");
+  EXPECT_SAYS(tensor({{1, 2}, 3}), "tensor", "ragged", "number");
+  EXPECT_SAYS(tensor({1, {2, 3}}), "tensor", "ragged", "list");
+  EXPECT_SAYS(tensor<uint8_t>({300}), "300", "u8");
+  EXPECT_SAYS(tensor<uint8_t>({-1}), "-1", "u8");
+  EXPECT_SAYS(tensor<int8_t>({128.0}), "128", "i8");
+  EXPECT_SAYS(tensor<int>({std::nan("")}), "nan", "i32");
+  EXPECT_SAYS(tensor(std::numeric_limits<uint64_t>::max()), "i64");
+  EXPECT_SAYS(tensor({1, 2}, {.requires_grad = true}), "grad", "i64");
+  EXPECT_SAYS(tensor({1.0}, {.device = "cuda:99"}), "cuda:99");
+  EXPECT_SAYS(tensor(std::vector<float>{1, 2, 3}, {2, 2}), "3", "[2, 2]");
+}
+
+TEST(CreateData, FromArrays) {
+  const std::vector<float> v{1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(tensor(v).dtype(), f32);
+  EXPECT_EQ((tensor(v, {2, 3}).to_vector<float>()), v);
+  EXPECT_EQ(tensor(std::span<const float>(v), {3, 2}).shape(), (Shape{3, 2}));
+  EXPECT_EQ(tensor(v, {6}, {.dtype = f64}).dtype(), f64);
+  EXPECT_EQ(tensor(std::vector<uint16_t>{65535}).item<int>(), 65535);
+  EXPECT_TRUE(tensor(v, {6}, {.requires_grad = true}).requires_grad());
+  EXPECT_EQ(tensor(std::vector<float>{}).shape(), Shape{0});
+}
+
+TEST(CreateData, BlobsAreSharedAndReleased) {
+  std::vector<float> memory{1, 2, 3, 4};
+  int released = 0;
+  {
+    Tensor x = from_blob(memory.data(), {2, 2}, {}, [&] { ++released; });
+    x[0][1].fill_(7);
+    const Tensor row = x[1];
+    x = Tensor();
+    EXPECT_EQ(released, 0);
+    EXPECT_EQ(row[0].item<float>(), 3);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(memory[1], 7);
+  EXPECT_SAYS(from_blob(nullptr, {2}), "from_blob", "null", "[2]");
+  EXPECT_SAYS(from_blob(memory.data(), {-2}), "from_blob", "negative");
+  EXPECT_EQ(from_blob(nullptr, {0}).numel(), 0);
+}
+
+TEST(CreateFilled, EveryDtype) {
+  for (const DType dt : numeric) {
+    EXPECT_EQ((zeros({2, 2}, {.dtype = dt}).to_vector<double>()), std::vector<double>(4, 0));
+    EXPECT_EQ((ones({3}, {.dtype = dt}).to_vector<double>()), std::vector<double>(3, 1));
+    EXPECT_EQ((full({1, 2}, 7, {.dtype = dt}).to_vector<double>()), std::vector<double>(2, 7));
+  }
+  EXPECT_EQ((ones({2}, {.dtype = boolean}).to_vector<bool>()), (std::vector<bool>{true, true}));
+  EXPECT_EQ(full({}, true).dtype(), boolean);
+  EXPECT_EQ(full({}, 5).dtype(), i64);
+  EXPECT_EQ(full({}, 0.1, {.dtype = f64}).item<double>(), 0.1);
+  EXPECT_EQ(full({}, std::numeric_limits<int64_t>::min()).item<int64_t>(), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(zeros({0, 3}).numel(), 0);
+  EXPECT_EQ(zeros({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}).dim(), 12);
+  EXPECT_TRUE(zeros({2}, {.requires_grad = true}).requires_grad());
+}
+
+TEST(CreateFilled, Refusals) {
+  EXPECT_SAYS(zeros({2, -1}), "zeros", "[2, -1]", "negative");
+  EXPECT_SAYS(ones({int64_t(1) << 40, int64_t(1) << 40}), "ones", "too many");
+  EXPECT_SAYS(full({int64_t(1) << 62}, 1), "full", "too many");
+  EXPECT_SAYS(empty({2}, {.device = "cuda:99"}), "cuda:99");
+  EXPECT_SAYS(zeros({2}, {.dtype = i32, .requires_grad = true}), "zeros", "i32", "grad");
+  EXPECT_SAYS(zeros_like(Tensor()), "zeros_like", "undefined");
+  EXPECT_SAYS(set_default_dtype(i32), "set_default_dtype", "i32");
+}
+
+TEST(CreateFilled, LikeKeepsDtypeAndOrder) {
+  const Tensor x = zeros({3, 4}, {.dtype = f64}).t();
+  EXPECT_EQ(ones_like(x).dtype(), f64);
+  EXPECT_EQ(ones_like(x).shape(), (Shape{4, 3}));
+  EXPECT_EQ(full_like(x, 2).strides(), x.strides());
+  EXPECT_EQ(full_like(x, 2.5, {.dtype = i32}).to_vector<int>(), std::vector<int>(12, 2));
+  EXPECT_EQ(empty_like(x.expand({2, 4, 3})).shape(), (Shape{2, 4, 3}));
+  EXPECT_TRUE(empty_like(x.expand({2, 4, 3})).is_contiguous());
+  EXPECT_FALSE(zeros_like(zeros({2}, {.requires_grad = true})).requires_grad());
+}
+
+TEST(CreateDefault, DtypeGovernsDecimals) {
+  set_default_dtype(f64);
+  EXPECT_EQ(tensor({0.5}).dtype(), f64);
+  EXPECT_EQ(zeros({1}).dtype(), f64);
+  EXPECT_EQ(arange(0, 1, 0.5).dtype(), f64);
+  EXPECT_EQ(rand({1}).dtype(), f64);
+  set_default_dtype(f32);
+  EXPECT_EQ(default_dtype(), f32);
+}
+
+TEST(CreateRange, Whole) {
+  EXPECT_EQ(arange(5).to_vector<int>(), (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(arange(5).dtype(), i64);
+  EXPECT_EQ(arange(0, 10, 3).to_vector<int>(), (std::vector<int>{0, 3, 6, 9}));
+  EXPECT_EQ(arange(0, 9, 3).to_vector<int>(), (std::vector<int>{0, 3, 6}));
+  EXPECT_EQ(arange(5, 0, -2).to_vector<int>(), (std::vector<int>{5, 3, 1}));
+  EXPECT_EQ(arange(3, 3).numel(), 0);
+  EXPECT_EQ(arange(0).numel(), 0);
+  const int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(arange(least, most, most).to_vector<int64_t>(), (std::vector<int64_t>{least, -1, most - 1}));
+  EXPECT_EQ(arange(most, least, least).to_vector<int64_t>(), (std::vector<int64_t>{most, -1}));
+  EXPECT_EQ((arange(most - 2, most).to_vector<int64_t>()), (std::vector<int64_t>{most - 2, most - 1}));
+}
+
+TEST(CreateRange, EveryDtype) {
+  for (const DType dt : numeric) {
+    const Tensor x = arange(3, 100, 7, {.dtype = dt});
+    ASSERT_EQ(x.dtype(), dt);
+    std::vector<double> want;
+    for (int i = 3; i < 100; i += 7) want.push_back(i);
+    EXPECT_EQ(x.to_vector<double>(), want) << name(dt);
+  }
+}
+
+TEST(CreateRange, Real) {
+  EXPECT_EQ((arange(0, 1, 0.25, {.dtype = f64}).to_vector<double>()), (std::vector<double>{0, 0.25, 0.5, 0.75}));
+  EXPECT_EQ(arange(1.0, 0.0, -0.5).to_vector<double>(), (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(arange(0, 1, 0.1).numel(), 10);
+  EXPECT_EQ(arange(0.0, 2.5, 1.0, {.dtype = i64}).to_vector<int>(), (std::vector<int>{0, 1, 2}));
+  const auto long_range = arange(0, 100000, 0.5, {.dtype = f32}).to_vector<float>();
+  ASSERT_EQ(long_range.size(), 200000u);
+  for (size_t i = 0; i < long_range.size(); i += 997) EXPECT_EQ(long_range[i], float(double(i) * 0.5));
+}
+
+TEST(CreateRange, Refusals) {
+  EXPECT_SAYS(arange(0, 5, 0), "arange", "step", "0");
+  EXPECT_SAYS(arange(0, 5, -1), "arange", "-1", "5");
+  EXPECT_SAYS(arange(1.0, 0.0, 0.5), "arange", "0.5");
+  EXPECT_SAYS(arange(0, INFINITY), "arange", "finite");
+  EXPECT_SAYS(arange(std::nan(""), 1), "arange", "finite");
+  EXPECT_SAYS(arange(0, 300, 1, {.dtype = u8}), "arange", "299", "u8");
+  EXPECT_SAYS(arange(-1, 3, 1, {.dtype = u64}), "arange", "-1", "u64");
+  EXPECT_SAYS(arange(0, 1, 0.5, {.dtype = i32}), "arange", "0.5", "i32");
+  EXPECT_SAYS(arange(0, 2, 1, {.dtype = boolean}), "arange", "boolean");
+  EXPECT_SAYS(arange(0, 1, 1e-300), "arange", "too many");
+  EXPECT_SAYS(arange(0, std::numeric_limits<int64_t>::max()), "arange", "too many");
+  EXPECT_SAYS(arange(0, 3, 1, {.requires_grad = true}), "arange", "grad");
+}
+
+TEST(CreateSpaces, EndsAreExact) {
+  for (const DType dt : {f16, bf16, f32, f64})
+    for (const int64_t n : {2, 3, 7, 10, 1000}) {
+      const auto x = linspace(-0.1, 0.3, n, {.dtype = dt}).to_vector<double>();
+      EXPECT_EQ(x.front(), full({}, -0.1, {.dtype = dt}).item<double>());
+      EXPECT_EQ(x.back(), full({}, 0.3, {.dtype = dt}).item<double>());
+      for (size_t i = 1; i < x.size(); ++i) EXPECT_GE(x[i], x[i - 1]);
+    }
+  EXPECT_EQ(linspace(2, 5, 1).to_vector<float>(), std::vector<float>{2});
+  EXPECT_EQ(linspace(2, 5, 0).numel(), 0);
+  EXPECT_EQ(linspace(0, 10, 5, {.dtype = i64}).to_vector<int>(), (std::vector<int>{0, 2, 5, 7, 10}));
+  EXPECT_EQ(linspace(5, 1, 5).to_vector<float>(), (std::vector<float>{5, 4, 3, 2, 1}));
+  EXPECT_TRUE(std::isfinite(linspace(-1e308, 1e308, 3, {.dtype = f64})[1].item<double>()));
+  EXPECT_SAYS(linspace(0, 1, -1), "linspace", "-1");
+  EXPECT_SAYS(linspace(0, INFINITY, 3), "linspace", "finite");
+}
+
+TEST(CreateSpaces, Logarithmic) {
+  const auto x = logspace(0, 3, 4, 10, {.dtype = f64}).to_vector<double>();
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(x[size_t(i)], std::pow(10, i), 1e-12 * std::pow(10, i));
+  EXPECT_EQ(logspace(0, 8, 9, 2).to_vector<float>().back(), 256);
+}
+
+TEST(CreateMatrices, EyeAndTri) {
+  EXPECT_EQ(eye(2, 3).to_vector<int>(), (std::vector<int>{1, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(eye(3, 1, {.dtype = i8}).to_vector<int>(), (std::vector<int>{1, 0, 0}));
+  EXPECT_EQ(eye(0).numel(), 0);
+  EXPECT_EQ(tri(3).to_vector<int>(), (std::vector<int>{1, 0, 0, 1, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(tri(2, 3, 1).to_vector<int>(), (std::vector<int>{1, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(tri(2, 2, -1, {.dtype = boolean}).to_vector<int>(), (std::vector<int>{0, 0, 1, 0}));
+  EXPECT_EQ(tri(2, 2, std::numeric_limits<int64_t>::max()).to_vector<int>(), (std::vector<int>{1, 1, 1, 1}));
+  EXPECT_EQ(tri(2, 2, std::numeric_limits<int64_t>::min()).to_vector<int>(), (std::vector<int>{0, 0, 0, 0}));
+  EXPECT_SAYS(eye(-1), "eye", "negative");
+  EXPECT_SAYS(tri(2, -1), "tri", "negative");
+}
+
+TEST(CreateMatrices, Meshgrid) {
+  const auto ij = meshgrid({tensor({1, 2}), tensor({3, 4, 5})});
+  EXPECT_EQ(ij[0].to_vector<int>(), (std::vector<int>{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(ij[1].to_vector<int>(), (std::vector<int>{3, 4, 5, 3, 4, 5}));
+  const auto xy = meshgrid({tensor({1, 2}), tensor({3, 4, 5})}, "xy");
+  EXPECT_EQ(xy[0].shape(), (Shape{3, 2}));
+  EXPECT_EQ(xy[1].to_vector<int>(), (std::vector<int>{3, 3, 4, 4, 5, 5}));
+  EXPECT_TRUE(meshgrid({}).empty());
+  EXPECT_EQ(meshgrid({tensor(1), tensor({1, 2})})[0].shape(), (Shape{1, 2}));
+  EXPECT_SAYS(meshgrid({tensor({1}), tensor({1.5})}), "meshgrid", "i64", "f32");
+  EXPECT_SAYS(meshgrid({ones({2, 2})}), "meshgrid", "[2, 2]");
+  EXPECT_SAYS(meshgrid({ones({2})}, "yx"), "meshgrid", "yx", "ij");
+}
+
+}  // namespace
+}  // namespace volta

@@ -1,0 +1,192 @@
+// Suites generated over every op: gradients of both orders, awkward layouts, halves, recording, completeness.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ops/functions.h"
+#include "ops/point_names.h"
+#include "samples.h"
+
+namespace volta::test {
+namespace {
+
+struct Case {
+  const Sample* sample;
+  Device device;
+};
+
+std::vector<Case> cases(bool only_differentiable) {
+  std::vector<Case> list;
+  for (const Device& d : devices())
+    for (const Sample& s : samples())
+      if (s.differentiable || !only_differentiable) list.push_back({&s, d});
+  return list;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  std::string text = info.param.sample->label + (info.param.device.is_cuda() ? "_cuda" : "");
+  for (char& c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return text + "_" + std::to_string(info.index);
+}
+
+std::vector<Tensor> detached(std::vector<Tensor> xs) {
+  for (Tensor& x : xs) x = x.detach();
+  return xs;
+}
+
+void expect_close(const std::vector<Tensor>& a, const std::vector<Tensor>& b, double rtol, double atol) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a[i].shape(), b[i].shape());
+    EXPECT_TRUE(allclose(a[i].to(f64).to("cpu"), b[i].to(f64).to("cpu"), {.rtol = rtol, .atol = atol, .equal_nan = true}))
+        << a[i].str() << "\n" << b[i].str();
+  }
+}
+
+class GradcheckOps : public testing::TestWithParam<Case> {};
+
+TEST_P(GradcheckOps, FirstOrder) {
+  const Sample& s = *GetParam().sample;
+  EXPECT_TRUE(gradcheck_all(s.f, draw(s, f64, GetParam().device, true), {.raise = true}));
+}
+TEST_P(GradcheckOps, SecondOrder) {
+  const Sample& s = *GetParam().sample;
+  if (s.op == "trigamma") return;  // its derivative, polygamma2, says that it has none
+  EXPECT_TRUE(gradgradcheck_all(s.f, draw(s, f64, GetParam().device, true), {.atol = 1e-4, .raise = true}));
+}
+INSTANTIATE_TEST_SUITE_P(All, GradcheckOps, testing::ValuesIn(cases(true)), case_name);
+
+class ValuesOps : public testing::TestWithParam<Case> {};
+
+// The same values in another arrangement of memory.
+std::vector<Tensor> rearranged(const std::vector<Tensor>& xs, int how) {
+  std::vector<Tensor> out;
+  for (const Tensor& x : xs) {
+    const int64_t rank = x.dim();
+    if (rank == 0) {
+      out.push_back(x);
+    } else if (how == 0 && rank > 1) {  // transposed in memory
+      out.push_back(x.transpose(0, -1).contiguous().transpose(0, -1));
+    } else if (how == 1) {  // every second element of something larger
+      Shape doubled = x.shape();
+      doubled[int(rank - 1)] *= 2;
+      Tensor wide = full(doubled, 99, {x.dtype(), x.device()});
+      Tensor part = wide.slice(-1, 1, {}, 2);
+      part.copy_(x);
+      out.push_back(part);
+    } else if (how == 2) {  // stored backwards
+      out.push_back(x.flip({0}).contiguous().flip({0}));
+    } else {  // with an offset, in the middle of a larger block
+      Shape taller = x.shape();
+      taller[0] += 2;
+      Tensor tall = full(taller, 77, {x.dtype(), x.device()});
+      Tensor part = tall.narrow(0, 1, x.size(0));
+      part.copy_(x);
+      out.push_back(part);
+    }
+  }
+  return out;
+}
+
+TEST_P(ValuesOps, LayoutsAgree) {
+  const Sample& s = *GetParam().sample;
+  const auto x = draw(s, f64, GetParam().device);
+  const auto want = s.f(x);
+  for (int how = 0; how < 4; ++how) expect_close(s.f(rearranged(x, how)), want, 1e-12, 1e-13);
+}
+
+TEST_P(ValuesOps, LayoutsAgreeBackward) {
+  const Sample& s = *GetParam().sample;
+  if (!s.differentiable) return;
+  const auto gradients = [&](std::vector<Tensor> x) {
+    for (Tensor& t : x) t = t.detach().requires_grad_();
+    std::vector<Tensor> roots, cotangents;
+    for (const Tensor& y : s.f(x))
+      if (y.requires_grad()) {
+        roots.push_back(y);
+        // A cotangent that is itself not contiguous.
+        Tensor c = linspace(0.5, 1.5, y.numel(), {f64, y.device()}).reshape(y.shape());
+        if (c.dim() > 1) c = c.transpose(0, -1).contiguous().transpose(0, -1);
+        cotangents.push_back(c);
+      }
+    auto g = grad(roots, x, {.grad_outputs = cotangents, .allow_unused = true});
+    for (size_t i = 0; i < g.size(); ++i)
+      if (!g[i].defined()) g[i] = zeros_like(x[i]);
+    return g;
+  };
+  const auto x = draw(s, f64, GetParam().device);
+  const auto want = gradients(x);
+  for (int how = 0; how < 4; ++how) expect_close(gradients(rearranged(x, how)), want, 1e-11, 1e-12);
+}
+
+TEST_P(ValuesOps, SingleAndHalfPrecisionFollowDouble) {
+  const Sample& s = *GetParam().sample;
+  const auto x32 = draw(s, f32, GetParam().device);
+  std::vector<Tensor> wide;
+  for (const Tensor& x : x32) wide.push_back(x.to(f64));
+  expect_close(s.f(x32), s.f(wide), 2e-5, 2e-5);
+  if (!s.half) return;
+  for (DType half : {f16, bf16}) {
+    const auto xh = draw(s, half, GetParam().device);
+    wide.clear();
+    for (const Tensor& x : xh) wide.push_back(x.to(f64));
+    const double tolerance = half == f16 ? 4e-3 : 3e-2;
+    const auto y = s.f(xh);
+    expect_close(y, s.f(wide), tolerance, tolerance);
+    if (s.differentiable) {
+      EXPECT_EQ(y[0].dtype(), half);
+    }
+  }
+}
+
+TEST_P(ValuesOps, RecordingChangesNothing) {
+  const Sample& s = *GetParam().sample;
+  if (!s.differentiable) return;
+  const auto with = s.f(draw(s, f32, GetParam().device, true));
+  const NoGrad off;
+  expect_close(detached(with), s.f(draw(s, f32, GetParam().device)), 0, 0);
+}
+
+TEST_P(ValuesOps, ThreadsChangeNothing) {
+  const Sample& s = *GetParam().sample;
+  const auto x = draw(s, f32, GetParam().device);
+  set_num_threads(1);
+  const auto want = s.f(x);
+  for (int n : {2, 3}) {
+    set_num_threads(n);
+    expect_close(s.f(x), want, 0, 0);
+  }
+  set_num_threads(2);
+}
+
+// An op reached with an input that requires grad has a backward, gives integers or booleans, or refuses by name.
+TEST_P(ValuesOps, GradientsAreNeverSevered) {
+  const Sample& s = *GetParam().sample;
+  for (DType dtype : {f32, bf16, f64}) {
+    std::vector<Tensor> ys;
+    try {
+      ys = s.f(draw(s, dtype, GetParam().device, true));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), Error::Kind::autograd);
+      EXPECT_FALSE(s.differentiable) << e.what();
+      continue;
+    }
+    for (const Tensor& y : ys)
+      if (is_floating(y.dtype())) {
+        EXPECT_TRUE(y.requires_grad()) << s.label;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ValuesOps, testing::ValuesIn(cases(false)), case_name);
+
+TEST(ValuesComplete, EveryDeclaredOpHasASample) {
+  std::set<std::string> sampled;
+  for (const Sample& s : samples()) sampled.insert(s.op);
+  for (const Function& f : functions) EXPECT_TRUE(sampled.contains(f.name)) << f.name;
+  for_each_point_name([&](const PointName& op) { EXPECT_TRUE(sampled.contains(op.name)) << op.name; });
+}
+
+}  // namespace
+}  // namespace volta::test

@@ -1,0 +1,119 @@
+// The allocator: flat over thousands of steps, catchable when it runs out, reused.
+#include <gtest/gtest.h>
+
+#include <volta/volta.h>
+
+namespace volta::test {
+namespace {
+
+template <class Step> void expect_flat(Step step) {
+  for (int i = 0; i < 50; ++i) step(i);
+  const int64_t before = memory::stats().in_use, cached = memory::stats().cached;
+  for (int i = 0; i < 10'000; ++i) step(i);
+  EXPECT_EQ(memory::stats().in_use, before);
+  EXPECT_LE(memory::stats().cached, cached + 4096);
+}
+
+TEST(MemoryFlat, Training) {
+  const Tensor w = randn({8, 8}, {.requires_grad = true}), x = randn({4, 8});
+  expect_flat([&](int) {
+    matmul(x, w).tanh().pow(2).mean().backward();
+    const NoGrad off;
+    Tensor weights = w;
+    weights.sub_(*w.grad() * 0.01);
+    w.zero_grad();
+  });
+}
+TEST(MemoryFlat, ForwardOnly) {
+  const Tensor w = randn({8, 8}, {.requires_grad = true}), x = randn({4, 8});
+  expect_flat([&](int) { matmul(x, w).softmax(-1); });
+}
+TEST(MemoryFlat, Inference) {
+  const Tensor w = randn({8, 8}, {.requires_grad = true}), x = randn({4, 8});
+  expect_flat([&](int) {
+    const InferenceMode off;
+    matmul(x, w).relu().sum(1);
+  });
+}
+TEST(MemoryFlat, MetricAccumulation) {
+  const Tensor w = randn({8}, {.requires_grad = true});
+  Tensor total = zeros({});
+  expect_flat([&](int) { total += (w * w).sum().detach(); });
+}
+TEST(MemoryFlat, StepsThatThrowHalfWay) {
+  const Tensor w = randn({8, 8}, {.requires_grad = true});
+  expect_flat([&](int) {
+    const Tensor h = matmul(w, w).exp();
+    EXPECT_FALSE(attempt([&] { return matmul(h, zeros({3, 3})); }));
+  });
+}
+TEST(MemoryFlat, Views) {
+  Tensor x = randn({16, 16});
+  expect_flat([&](int i) { x[{i % 16, slice({}, {}, -2)}] = x.t()[i % 16].slice(0, 0, 8); });
+}
+
+TEST(MemoryLimit, RunningOutIsCatchableAndTheNextStepWorks) {
+  EXPECT_EQ(attempt([] { return empty({int64_t(1) << 42}); }).error().kind(), Error::Kind::memory);
+  memory::empty_cache();
+  const int64_t limit = memory::stats().limit;
+  memory::set_limit(memory::stats().in_use + (1 << 20));
+  const auto big = attempt([] { return zeros({1 << 20}); });
+  EXPECT_FALSE(big);
+  const auto small = attempt([] { return zeros({1 << 10}).sum(); });
+  memory::set_limit(limit);
+  EXPECT_TRUE(small);
+  EXPECT_EQ((ones({1000}) * 2).sum().item<float>(), 2000.f);
+}
+
+TEST(MemoryReuse, TemporariesAndCacheAreReused) {
+  const Tensor x = randn({1 << 16}), y = randn({1 << 16});
+  (x * y + 1.0) * 0.5;
+  memory::reset_peak();
+  const int64_t before = memory::stats().in_use;
+  const Tensor z = (x * y + 1.0) * 0.5;
+  EXPECT_LT(memory::stats().peak - before, int64_t(2) * 4 * (1 << 16));
+  const auto stats = memory::stats();
+  EXPECT_GT(stats.reused, stats.requests / 2);
+}
+
+TEST(MemoryGraph, SavedTensorsAreFreedAsTheyAreUsed) {
+  const Tensor x = randn({1 << 16}, {.requires_grad = true});
+  Tensor y = x;
+  for (int i = 0; i < 50; ++i) y = y.tanh();
+  y = y.sum();
+  memory::reset_peak();
+  const int64_t before = memory::stats().in_use;
+  const Tensor g = grad(y, x);
+  EXPECT_LT(memory::stats().in_use, before);
+  EXPECT_LT(memory::stats().peak - before, int64_t(6) * 4 * (1 << 16));
+}
+
+TEST(MemoryForeign, ReleaseIsCalledOnce) {
+  std::vector<float> host{1, 2, 3, 4};
+  int released = 0;
+  {
+    const Tensor t = from_blob(host.data(), {2, 2}, {.dtype = f32}, [&] { ++released; });
+    const Tensor view = t.t();
+    EXPECT_EQ((view[{1, 0}].item<float>()), 2.f);
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+}
+
+TEST(MemoryLarge, MoreThanTwoToTheThirtyOneElements) {
+  const int64_t n = (int64_t(1) << 31) + 5;
+  Tensor x = zeros({n}, {.dtype = i8});
+  x[n - 1] = 7;
+  x[int64_t(1) << 31] = 3;
+  EXPECT_EQ(x.sum().item<int64_t>(), 10);
+  EXPECT_EQ(x.argmax().item<int64_t>(), n - 1);
+  x += 1;
+  EXPECT_EQ(x[n - 1].item<int>(), 8);
+  const Tensor wide = ones({1}).expand({n});
+  EXPECT_EQ(wide.numel(), n);
+  x = Tensor();
+  memory::empty_cache();
+}
+
+}  // namespace
+}  // namespace volta::test
