@@ -118,9 +118,9 @@ struct Parameter {
 };
 
 // Runs one case in one arrangement.
-class Run {
+class Attempt {
  public:
-  Run(const Case& c, Arrangement how, Device device, const PointOp* point) : case_(c), how_(how), point_(point) {
+  Attempt(const Case& c, Arrangement how, Device device, const PointOp* point) : case_(c), how_(how), point_(point) {
     for (const auto& operand : c.operands) {
       if (const auto* number = std::get_if<Scalar>(&operand)) {
         given_.numbers.push_back(*number);
@@ -234,7 +234,7 @@ TEST_P(ValuesOracle, EqualsPyTorch) {
     for (Arrangement how : {Arrangement::contiguous, Arrangement::transposed, Arrangement::strided, Arrangement::backwards, Arrangement::offset}) {
       std::string wrong;
       try {
-        wrong = Run(c, how, device, point).difference();
+        wrong = Attempt(c, how, device, point).difference();
       } catch (const Error& e) {
         wrong = e.what();
       }
@@ -250,9 +250,11 @@ std::vector<Parameter> parameters() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ValuesOracle, testing::ValuesIn(parameters()), [](const auto& info) {
+std::string parameter_name(const testing::TestParamInfo<Parameter>& info) {
   return info.param.op + (info.param.device.is_cuda() ? "_cuda" : "");
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ValuesOracle, testing::ValuesIn(parameters()), parameter_name);
 
 // Numbers are weak: they count with their kind alone.
 std::variant<Tensor, Scalar> operand_of(const std::string& dtype) {

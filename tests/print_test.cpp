@@ -4,9 +4,6 @@
 #include <cmath>
 #include <sstream>
 
-#if __has_include(<fmt/format.h>)
-#define FMT_HEADER_ONLY
-#endif
 #include <volta/format.h>
 #include <volta/volta.h>
 

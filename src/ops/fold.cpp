@@ -56,9 +56,9 @@ Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Red
   {
     const NoGrad off;
     mask = logical_or(eq(x, r.restore(y)), isnan(x));
-    many = run_fold(Fold::sum, mask, r, i64).to(x.dtype());
+    many = run_fold(Fold::sum, mask, r, i64).to(traits(x.dtype()).compute);
   }
-  return where(mask, r.restore(g / many), 0);
+  return where(mask, r.restore(widened(g) / many), 0);
 }
 
 void require_floating(const Tensor& x, const char* op) {

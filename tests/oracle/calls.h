@@ -43,7 +43,7 @@ inline void add_reductions(Calls& calls) {
     return Tensors{g.x[0].var(a.axes("dim"), {.correction = a.number("correction", 1), .keepdim = a.flag("keepdim")})};
   };
   calls["std_dev"] = [](const Given& g, const Args& a) {
-    return Tensors{g.x[0].std(a.axes("dim"), {.correction = a.number("correction", 1), .keepdim = a.flag("keepdim")})};
+    return Tensors{std_dev(g.x[0], a.axes("dim"), {.correction = a.number("correction", 1), .keepdim = a.flag("keepdim")})};
   };
   calls["norm"] = [](const Given& g, const Args& a) {
     return Tensors{g.x[0].norm(a.number("p", 2), a.axes("dim"), a.flag("keepdim"))};

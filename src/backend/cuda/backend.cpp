@@ -20,6 +20,12 @@ void destroy_storage(Storage* s) noexcept {
 }
 
 class CudaBackend final : public Backend {
+  template <class F> auto run(F f) {
+    cuda::Context& c = cuda::context(index);
+    const cuda::OnDevice current(index);
+    return f(c);
+  }
+
  public:
   Ptr<Storage> allocate(int64_t bytes, int, const char* op) override {
     return run([&](cuda::Context& c) {
@@ -79,13 +85,6 @@ class CudaBackend final : public Backend {
   }
 
   int index = 0;
-
- private:
-  template <class F> auto run(F f) {
-    cuda::Context& c = cuda::context(index);
-    const cuda::OnDevice current(index);
-    return f(c);
-  }
 };
 
 }  // namespace

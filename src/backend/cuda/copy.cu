@@ -174,7 +174,7 @@ bool copy_transposed(Context& c, const Walk<2>& walk, const Arg& out, const Arg&
 
 void copy_same(Context& c, Walk<2> walk, const Arg& out, const Arg& in) {
   if (copy_transposed(c, walk, out, in)) return;
-  switch (widen_words(walk, size_of(out.dtype), {out.data, in.data}, {true, true})) {
+  switch (widen_words<2>(walk, size_of(out.dtype), {out.data, in.data}, {true, true})) {
     case 1: return copy_pieces(c, walk, out, in, &copy_words<uint8_t>);
     case 2: return copy_pieces(c, walk, out, in, &copy_words<uint16_t>);
     case 4: return copy_pieces(c, walk, out, in, &copy_words<uint32_t>);
@@ -217,7 +217,7 @@ void fill(Context& c, Walk<2> walk, const Arg& out, const Scalar& scalar) {
     std::memcpy(&word, pattern, sizeof word);
     fill_pieces(c, walk, out.data, word);
   };
-  switch (widen_words(walk, size, {out.data, nullptr}, {true, false})) {
+  switch (widen_words<2>(walk, size, {out.data, nullptr}, {true, false})) {
     case 1: return as(uint8_t());
     case 2: return as(uint16_t());
     case 4: return as(uint32_t());
