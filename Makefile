@@ -3,7 +3,7 @@ JOBS ?= 2
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage docs figures install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage docs figures oracle install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ docs: setup  ## write the op table, docs/ops.md
 	@cmake --preset release $(CMAKE_ARGS) > /dev/null
 	@cmake --build --preset release --target volta_generate
 	@cp build/release/generated/ops.md docs/ops.md && echo "docs/ops.md written"
+
+oracle:  ## ask PyTorch anew for the answers in tests/data/oracle
+	@bench/setup_peer > /dev/null
+	@build/bench/peer/bin/python tests/oracle/make.py
 
 install: setup  ## install the library under PREFIX (default /usr/local)
 	@cmake --preset release $(CMAKE_ARGS) > /dev/null

@@ -45,7 +45,9 @@ template <class T> struct Stored {
     origin = std::max<int64_t>(origin, 0);
     data.resize(size_t(batch * batch_stride + 8));
   }
-  T& at(int64_t b, int64_t i, int64_t j) { return data[size_t(origin + b * batch_stride + i * row_stride + j * column_stride)]; }
+  T& at(int64_t b, int64_t i, int64_t j) {
+    return data[size_t(origin + b * batch_stride + i * row_stride + j * column_stride)];
+  }
   T* start() { return data.data() + origin; }
 };
 
@@ -82,7 +84,10 @@ template <class T> void triple(T* values, int64_t n) {
 
 // Relative rounding of one stored value.
 template <class T> double unit() {
-  return std::is_same_v<T, float16> ? 0x1p-11 : std::is_same_v<T, bfloat16> ? 0x1p-8 : std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
+  return std::is_same_v<T, float16>    ? 0x1p-11
+         : std::is_same_v<T, bfloat16> ? 0x1p-8
+         : std::is_same_v<T, float>    ? 0x1p-24
+                                       : 0x1p-53;
 }
 // Sums are formed in f32 for every type but f64.
 template <class T> double sum_unit() { return std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24; }
@@ -94,9 +99,17 @@ template <class S, class C> void check_floating(const Case& t, uint32_t seed) {
   std::vector<C> bias(size_t(2 * t.n));
   fill(a.data, random), fill(b.data, random), fill(c.data, random), fill(bias, random);
   Stored<C> before = c;
-  const BatchAxis axis = {t.batch, t.broadcast_a ? 0 : a.batch_stride, t.broadcast_b ? 0 : b.batch_stride, c.batch_stride};
-  Gemm g = {dtype_of<S>(), t.m, t.n, t.k, {a.start(), a.row_stride, a.column_stride}, {b.start(), b.row_stride, b.column_stride},
-            c.start(), c.row_stride, c.column_stride};
+  const BatchAxis axis = {t.batch, t.broadcast_a ? 0 : a.batch_stride, t.broadcast_b ? 0 : b.batch_stride,
+                          c.batch_stride};
+  Gemm g = {dtype_of<S>(),
+            t.m,
+            t.n,
+            t.k,
+            {a.start(), a.row_stride, a.column_stride},
+            {b.start(), b.row_stride, b.column_stride},
+            c.start(),
+            c.row_stride,
+            c.column_stride};
   g.accumulate = t.accumulate;
   g.epilogue.bias = t.bias ? bias.data() : nullptr;
   g.epilogue.bias_stride = 2;
@@ -126,8 +139,10 @@ template <class S, class C> void check_floating(const Case& t, uint32_t seed) {
         if (t.activation == Activation::relu) sum = std::max(sum, Wide(0));
         if (t.activation == Activation::gelu) sum *= 3, size *= 3;
         const double error = std::abs(double(value(c.at(q, i, j)) - sum));
-        const double bound = double(size) * sum_unit<S>() * double(t.k + 4) + 2 * unit<C>() * std::abs(double(sum)) + 1e-30;
-        ASSERT_LE(error, bound + (std::is_same_v<C, float16> ? 0x1p-25 : 0)) << t.text() << " at " << q << "," << i << "," << j;
+        const double bound =
+            double(size) * sum_unit<S>() * double(t.k + 4) + 2 * unit<C>() * std::abs(double(sum)) + 1e-30;
+        ASSERT_LE(error, bound + (std::is_same_v<C, float16> ? 0x1p-25 : 0))
+            << t.text() << " at " << q << "," << i << "," << j;
       }
     }
   }
@@ -178,8 +193,15 @@ TEST(GemmTest, RepeatedRowsByStrideZero) {
 }
 
 TEST(GemmTest, EpiloguesInEveryPath) {
-  for (auto [m, n, k] : {Shape3{1, 700, 300}, {700, 1, 300}, {3, 600, 100}, {24, 24, 24}, {96, 96, 40}, {200, 210, 90},
-                         {40, 40, 2100}, {20, 30, 0}, {1, 5, 0}}) {
+  for (auto [m, n, k] : {Shape3{1, 700, 300},
+                         {700, 1, 300},
+                         {3, 600, 100},
+                         {24, 24, 24},
+                         {96, 96, 40},
+                         {200, 210, 90},
+                         {40, 40, 2100},
+                         {20, 30, 0},
+                         {1, 5, 0}}) {
     for (Activation f : {Activation::none, Activation::relu, Activation::gelu}) {
       for (int flags = 0; flags < 4; ++flags) {
         Case t = {m, n, k};
@@ -264,8 +286,15 @@ template <class T> void check_integer(const Case& t) {
   fill(a.data, random), fill(b.data, random), fill(c.data, random), fill(bias, random);
   Stored<T> before = c;
   const BatchAxis axis = {t.batch, t.broadcast_a ? 0 : a.batch_stride, b.batch_stride, c.batch_stride};
-  Gemm g = {dtype_of<T>(), t.m, t.n, t.k, {a.start(), a.row_stride, a.column_stride}, {b.start(), b.row_stride, b.column_stride},
-            c.start(), c.row_stride, c.column_stride};
+  Gemm g = {dtype_of<T>(),
+            t.m,
+            t.n,
+            t.k,
+            {a.start(), a.row_stride, a.column_stride},
+            {b.start(), b.row_stride, b.column_stride},
+            c.start(),
+            c.row_stride,
+            c.column_stride};
   g.accumulate = t.accumulate;
   g.epilogue.bias = t.bias ? bias.data() : nullptr;
   g.epilogue.bias_stride = 2;
@@ -388,8 +417,16 @@ template <class T> void check_bits(const Shape3& s) {
 }
 
 TEST_F(GemmThreads, SameBitsForAnyNumberOfThreads) {
-  for (auto s : {Shape3{64, 64, 64}, {100, 90, 80}, {128, 128, 128}, {300, 200, 700}, {1, 3000, 500}, {1, 20, 20000},
-                 {4, 700, 300}, {500, 3, 900}, {20, 24, 5000}, {64, 500, 300}}) {
+  for (auto s : {Shape3{64, 64, 64},
+                 {100, 90, 80},
+                 {128, 128, 128},
+                 {300, 200, 700},
+                 {1, 3000, 500},
+                 {1, 20, 20000},
+                 {4, 700, 300},
+                 {500, 3, 900},
+                 {20, 24, 5000},
+                 {64, 500, 300}}) {
     check_bits<float>(s);
     check_bits<double>(s);
     check_bits<bfloat16>(s);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "ops/functions.h"
@@ -97,11 +98,15 @@ class Comparison {
 
   bool close(double got, double want, double exact, double scale) const {
     if (std::isnan(got)) return std::isnan(want) || std::isnan(exact);
-    if (got == want || got == exact) return !signs_ || got != 0 || want != exact || std::signbit(got) == std::signbit(want);
+    if (got == 0 && want == 0 && exact == 0 && signs_)
+      return std::signbit(got) == std::signbit(want) || std::signbit(got) == std::signbit(exact);
+    if (got == want || got == exact) return true;
     if (!std::isfinite(got) || !std::isfinite(want) || !std::isfinite(exact)) return false;
     const double low = std::min(want, exact), high = std::max(want, exact);
     const double most = std::max(std::fabs(low), std::fabs(high));
-    const double slack = bound_.ulps * oracle::ulp(most, want_.dtype) + bound_.of_largest * oracle::epsilon(want_.dtype) * scale;
+    const double ulps = want_.dtype == f64 ? std::max(bound_.ulps, bound_.ulps_in_f64) : bound_.ulps;
+    const double slack = ulps * oracle::ulp(most, want_.dtype) +
+                         (bound_.absolute + bound_.of_largest * scale) * oracle::epsilon(want_.dtype);
     return got >= low - slack && got <= high + slack;
   }
 
@@ -141,7 +146,7 @@ class Attempt {
     if (pieces) return std::to_string(y.size()) + " results, not " + std::to_string(case_.outputs.size());
     for (size_t i = 0; i < case_.outputs.size(); ++i) {
       const oracle::Output& want = case_.outputs[i];
-      const std::string wrong = Comparison(y[i], want.data, want.exact, oracle::value_bound(case_.op, point_ != nullptr), point_ != nullptr).difference();
+      const std::string wrong = value(y[i], want);
       if (!wrong.empty()) return "result " + std::to_string(i) + ": " + wrong;
     }
     const std::string wrong = gradient_difference(y);
@@ -192,6 +197,12 @@ class Attempt {
     return "";
   }
 
+  std::string value(const Tensor& y, const oracle::Output& want) const {
+    const bool pointwise = point_ != nullptr;
+    const oracle::Bound bound = oracle::value_bound(case_.op, pointwise);
+    return Comparison(y, want.data, want.exact, bound, pointwise && oracle::zero_has_a_sign(case_.op)).difference();
+  }
+
   // Pointwise ops can also write into their first operand, whatever its layout.
   std::string in_place_difference() const {
     const oracle::Output& want = case_.outputs[0];
@@ -204,7 +215,7 @@ class Attempt {
     if (x.size() == 1) map_in_place(*point_, self, {});
     else if (x.size() == 2) map_in_place(*point_, self, {x[1]});
     else map_in_place(*point_, self, {x[1], x[2]});
-    const std::string wrong = Comparison(self, want.data, want.exact, oracle::value_bound(case_.op, true), true).difference();
+    const std::string wrong = value(self, want);
     return wrong.empty() ? "" : "in place: " + wrong;
   }
 
@@ -278,6 +289,46 @@ TEST(ValuesOraclePromotion, EveryPairMeetsWhereTheStandardSays) {
       else x.emplace_back(std::get<Scalar>(*one));
     }
     EXPECT_EQ(name(map(*op, x).dtype()), name(p.result)) << p.op << " of " << p.a << " and " << p.b;
+  }
+}
+
+// Where we differ from PyTorch on purpose and the oracle does not say so already: docs/differences.md.
+TEST(ValuesOracleDifferences, AreAsDocumented) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto slope = [](auto f, double at) {
+    Tensor x = tensor<double>({at}, {.requires_grad = true});
+    return grad(f(x).sum(), x).template item<double>();
+  };
+  EXPECT_TRUE(std::isnan(tensor({nan}).sign().item<float>()));
+  EXPECT_TRUE(std::isnan(slope([](const Tensor& x) { return x.abs(); }, nan)));
+  EXPECT_EQ(slope([](const Tensor& x) { return x.softsign(); }, inf), 0);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.copysign(-1.0); }, inf), -1);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.logit(); }, 2), -0.5);
+  EXPECT_NEAR(slope([](const Tensor& x) { return x.sinc(); }, 1e-3), -0.0032898648867, 1e-13);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.heaviside(0.5); }, 1), 0);
+  EXPECT_EQ(tensor<double>({-2.0}).trigamma().item<double>(), inf);
+  EXPECT_EQ(tensor<double>({inf}).trigamma().item<double>(), 0);
+
+  Tensor row = tensor<double>({1.0, nan, 3.0, nan}, {.requires_grad = true});
+  EXPECT_EQ(grad(row.amax(), row).to_vector<double>(), (std::vector<double>{0, 0.5, 0, 0.5}));
+
+  EXPECT_EQ((ones({2}, {i32}) + full({}, 1, {i64})).dtype(), i64);
+  EXPECT_THROW(ones({2}, {f16}).nextafter(2.0), Error);
+}
+
+TEST(ValuesOracleDifferences, IntegerDivisionIsDefinedEverywhere) {
+  for (DType dtype : {i8, i16, i32, i64}) {
+    const Tensor lowest = bitwise_left_shift(ones({1}, {dtype}), full({1}, size_of(dtype) * 8 - 1, {dtype}));
+    ASSERT_LT(lowest.item<int64_t>(), 0);
+    for (const Tensor& x : {lowest, full({1}, 7, {dtype}), full({1}, -7, {dtype})}) {
+      EXPECT_EQ(x.floor_divide(zeros({1}, {dtype})).item<int64_t>(), 0);
+      EXPECT_EQ(x.remainder(zeros({1}, {dtype})).item<int64_t>(), 0);
+      EXPECT_EQ(x.fmod(zeros({1}, {dtype})).item<int64_t>(), 0);
+    }
+    const Tensor minus = full({1}, -1, {dtype});
+    EXPECT_EQ(lowest.floor_divide(minus).item<int64_t>(), lowest.item<int64_t>());
+    EXPECT_EQ(lowest.remainder(minus).item<int64_t>(), 0);
+    EXPECT_EQ(lowest.fmod(minus).item<int64_t>(), 0);
   }
 }
 

@@ -112,8 +112,7 @@ TEST_F(Parallel, ConcurrentCallersShareTheThreads) {
         std::vector<int> runs(17, 0);
         parallel(17, [&](int64_t i) {
           const int now = ++running;
-          for (int seen = most.load(); now > seen && !most.compare_exchange_weak(seen, now);) {
-          }
+          for (int seen = most.load(); now > seen && !most.compare_exchange_weak(seen, now);) {}
           ++runs[size_t(i)];
           --running;
         });

@@ -18,12 +18,14 @@ std::vector<double> rows_reference(const Tensor& x, int64_t axis, const std::fun
 
 Row softmax_of(const Row& r) {
   Row y;
-  for (double v : r) y.push_back(std::exp(v - logsumexp_of(r)));
+  const double total = logsumexp_of(r);
+  for (double v : r) y.push_back(std::exp(v - total));
   return y;
 }
 Row log_softmax_of(const Row& r) {
   Row y;
-  for (double v : r) y.push_back(v - logsumexp_of(r));
+  const double total = logsumexp_of(r);
+  for (double v : r) y.push_back(v - total);
   return y;
 }
 template <class F> std::function<Row(const Row&)> running(F f) {

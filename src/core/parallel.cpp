@@ -51,9 +51,9 @@ class InRegion {
 // One region at a time, owned by the thread that holds busy_. The word state_ says everything about it:
 //   epoch (32 bits) | waited | open | number of joined workers (16 bits)
 // A worker joins by a compare-and-swap that succeeds only while the region is open, and reads the region's fields only
-// after it has joined; the owner changes them only after it closed the region and every joined worker left. So no worker
-// ever sees a region other than the current one, whatever the epoch's wrap-around, and a worker that comes too late does
-// not join and holds nobody up. The epoch only tells idle workers that there is something new.
+// after it has joined; the owner changes them only after it closed the region and every joined worker left. So no
+// worker ever sees a region other than the current one, whatever the epoch's wrap-around, and a worker that comes too
+// late does not join and holds nobody up. The epoch only tells idle workers that there is something new.
 class Pool {
  public:
   bool acquire() { return !busy_.load(memory_order_relaxed) && !busy_.exchange(true, memory_order_acquire); }

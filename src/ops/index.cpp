@@ -160,24 +160,30 @@ Tensor add_at(const char* op, const Tensor& x, int axis, const Tensor& index, co
   });
 }
 
-// The product of the others, also where one factor is 0.
+// The product of all factors of a place but `value`: y is the whole product, `others` that of the factors that are not 0,
+// `zeros` counts the rest and `sum` adds them up (so that second derivatives see them).
+Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& others, const Tensor& zeros, const Tensor& sum) {
+  const Tensor zero = value == 0;
+  const Tensor without = where(zeros == 1, others, where(zeros == 2, others * (sum - value), 0));
+  return where(zero, without, y / where(zero, 1, value));
+}
+
 Tensor multiply_at(const Tensor& x, int axis, const Tensor& index, const Tensor& src) {
   const char* op = "scatter_reduce";
   Tensor y = scattered(op, Combine::multiply, x, axis, index, src);
   if (!any_needs_grad(x, src)) return y;
-  return record(op, y, {x, src}, [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
-    const Tensor at = d.take(i), self = d.take(a), values = d.take(b);
-    if (d.needs(0)) {
-      const Tensor safe = where(self == 0, 1, self);
-      d[0] = g * multiply_at(safe, axis, at, values) / safe;
-    }
-    if (!d.needs(1)) return;
-    const Tensor zero = values == 0;
-    const Tensor zeros_there = pick(op, place_add(op, self.shape(), axis, at, zero.to(i64)), axis, at);
-    const Tensor lone = logical_and(zero, zeros_there == 1);
-    const Tensor others = multiply_at(self, axis, at, where(lone, 1, values));
-    d[1] = where(lone, pick(op, g * others, axis, at), pick(op, g * d.take(out), axis, at) / where(zero, 1, values));
-  });
+  return record(op, y, {x, src},
+                [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
+                  const Tensor at = d.take(i), self = d.take(a), values = d.take(b), whole = d.take(out);
+                  const Tensor self_zero = self == 0, zero = values == 0;
+                  const Tensor zeros = self_zero.to(i64) + place_add(op, self.shape(), axis, at, zero.to(i64));
+                  const Tensor others = multiply_at(where(self_zero, 1, self), axis, at, where(zero, 1, values));
+                  const Tensor sum = add_at(op, where(self_zero, self, 0), axis, at, where(zero, values, 0));
+                  const auto there = [&](const Tensor& t) { return pick(op, t, axis, at); };
+                  if (d.needs(0)) d[0] = g * product_without(self, whole, others, zeros, sum);
+                  if (d.needs(1))
+                    d[1] = there(g) * product_without(values, there(whole), there(others), there(zeros), there(sum));
+                });
 }
 
 // Tied elements share the gradient.
@@ -254,7 +260,6 @@ Tensor slices_index(const Tensor& x, int axis, const Tensor& index, const char* 
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   const Along a = along(x, dim, index, nullptr, "gather");
-  if (a.index.numel() == 0) return empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
   return pick("gather", a.x, a.axis, a.index).reshape(index.shape());
 }
 

@@ -273,14 +273,24 @@ void assign(const Tensor& base, std::span<const Index> indices, const Operand& v
   else write_in_place(view, p, v);
 }
 
-// x[i] += v and its kin: the result of the read, combined, must fit what it came from.
-void assign_combined(const Tensor& base, std::span<const Index> indices, const Tensor& old, const Tensor& result) {
-  if (traits(result.dtype()).kind > traits(base.dtype()).kind && !(is_integral(result.dtype()) && is_integral(base.dtype())))
+// x[i] += v and its kin: what was read, combined with v, must fit where it came from.
+Tensor fitting(Tensor result, const Tensor& old) {
+  if (traits(result.dtype()).kind > traits(old.dtype()).kind && !(is_integral(result.dtype()) && is_integral(old.dtype())))
     throw Error(Error::Kind::dtype, op,
-                "a result of " + std::string(name(result.dtype())) + " cannot be stored in " + std::string(name(base.dtype())));
+                "a result of " + std::string(name(result.dtype())) + " cannot be stored in " + std::string(name(old.dtype())));
   if (result.shape() != old.shape())
     throw Error(Error::Kind::shape, op, "the result has shape " + result.shape().str() + ", the place " + old.shape().str());
-  assign(base, indices, result);
+  return result;
+}
+
+using Combination = Tensor (*)(const Operand&, const Operand&);
+using InPlace = Tensor& (Tensor::*)(const Operand&);
+
+void combine(Tensor& value, const Tensor& base, std::span<const Index> indices, const Operand& other, Combination f, InPlace f_) {
+  if (!indices.empty()) return assign(base, indices, fitting(f(value, other), value));
+  // A derivative may need the old values, which the in-place form overwrites.
+  if (any_needs_grad(value, other.tensor ? *other.tensor : Tensor())) value.copy_(fitting(f(value.clone(), other), value));
+  else (value.*f_)(other);
 }
 
 Indexed indexed(const Tensor& x, std::span<const Index> indices) {
@@ -313,21 +323,9 @@ void Indexed::operator=(const Operand& value) && {
   if (!value.tensor) fill_(value);
   else copy_(fitted(value, *this, shape()));
 }
-void Indexed::operator+=(const Operand& value) && {
-  if (indices_.empty()) add_(value);
-  else assign_combined(base_, indices_, *this, volta::add(*this, value));
-}
-void Indexed::operator-=(const Operand& value) && {
-  if (indices_.empty()) sub_(value);
-  else assign_combined(base_, indices_, *this, volta::sub(*this, value));
-}
-void Indexed::operator*=(const Operand& value) && {
-  if (indices_.empty()) mul_(value);
-  else assign_combined(base_, indices_, *this, volta::mul(*this, value));
-}
-void Indexed::operator/=(const Operand& value) && {
-  if (indices_.empty()) div_(value);
-  else assign_combined(base_, indices_, *this, volta::div(*this, value));
-}
+void Indexed::operator+=(const Operand& value) && { combine(*this, base_, indices_, value, volta::add, &Tensor::add_); }
+void Indexed::operator-=(const Operand& value) && { combine(*this, base_, indices_, value, volta::sub, &Tensor::sub_); }
+void Indexed::operator*=(const Operand& value) && { combine(*this, base_, indices_, value, volta::mul, &Tensor::mul_); }
+void Indexed::operator/=(const Operand& value) && { combine(*this, base_, indices_, value, volta::div, &Tensor::div_); }
 
 }  // namespace volta

@@ -23,6 +23,7 @@ Shape batch_of(const Layout& matrix) {
 }
 
 Layout with_batch(const Layout& matrix, const Shape& batch, const char* op) {
+  if (matrix.rank() == 2 && batch.empty()) return matrix;
   Shape s = batch;
   s.push_back(matrix.shape[matrix.rank() - 2]);
   s.push_back(matrix.shape[matrix.rank() - 1]);
@@ -70,7 +71,6 @@ Product plan(const Tensor& a, const Tensor& b, const char* op) {
   p.shape = p.batch;
   if (a.dim() > 1) p.shape.push_back(p.a.shape[p.a.rank() - 2]);
   if (b.dim() > 1) p.shape.push_back(p.b.shape.back());
-  checked_numel(p.shape, op);
   return p;
 }
 
@@ -80,8 +80,8 @@ bool fold_batch(Product& p) {
   const int64_t k = p.a.shape.back(), rows = k == 0 ? 0 : p.a.numel() / k;
   const std::optional<Layout> folded = views::reshape(p.a, {rows, k});
   if (k == 0 || !folded) return false;
-  p.b.shape = {k, p.b.shape.back()};
-  p.b.strides = {p.b.strides[p.b.rank() - 2], p.b.strides.back()};
+  const int row = p.b.rank() - 2;
+  p.b = {{k, p.b.shape.back()}, {p.b.strides[row], p.b.strides[row + 1]}, p.b.offset};
   p.a = *folded;
   p.batch = {};
   return true;
@@ -140,11 +140,12 @@ Tensor record_product(const char* op, const Tensor& y, const Tensor& a, const Te
 }
 
 Tensor product(const char* op, const Tensor& x, const Tensor& other) {
-  plan(x, other, op);
+  const Product p = plan(x, other, op);
   const Operand operands[] = {x, other};
   const DType dtype = product_dtype(operands, op);
-  const Tensor a = x.to(dtype), b = other.to(dtype);
-  return record_product(op, multiply(plan(a, b, op), a, b, {}, Fused::none, op), a, b);
+  if (x.dtype() == dtype && other.dtype() == dtype)
+    return record_product(op, multiply(p, x, other, {}, Fused::none, op), x, other);
+  return product(op, x.to(dtype), other.to(dtype));
 }
 
 void require_axes(const Tensor& a, int64_t axes_a, const Tensor& b, int64_t axes_b, const char* op) {

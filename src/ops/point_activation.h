@@ -10,7 +10,7 @@ using namespace volta::scalar;
 struct Relu : Numeric {
   static constexpr auto name = "relu", doc = "max(x, 0); the gradient at 0 is 0";
   template <class T> static constexpr T f(T x) { return max(x, T(0)); }
-  template <class T> static constexpr T back(T g, T, T y) { return select(y > T(0), g, T(0)); }
+  template <class T> static constexpr T back(T g, T, T y) { return select(y <= T(0), T(0), g); }
 };
 struct Relu6 : Numeric {
   static constexpr auto name = "relu6", doc = "min(max(x, 0), 6)";
@@ -27,7 +27,7 @@ struct LeakyRelu : Floating {
 struct Elu : Floating {
   static constexpr auto name = "elu", doc = "x above 0, alpha * (e^x - 1) below";
   static constexpr auto args = "x, alpha = 1.0";
-  template <class T> static constexpr T f(T x, T alpha) { return select(x > T(0), x, alpha * expm1(min(x, T(0)))); }
+  template <class T> static constexpr T f(T x, T alpha) { return select(x > T(0), x, alpha * expm1(min(T(0), x))); }
   template <class T> static constexpr T back0(T g, T x, T alpha, T) {
     return select(x > T(0), g, g * alpha * exp(min(x, T(0))));
   }
@@ -39,7 +39,7 @@ struct Selu : Floating {
   static constexpr auto name = "selu", doc = "scaled elu with self-normalising constants";
   template <class T> static constexpr T f(T x) {
     const T scale = T(1.0507009873554804934193349852946), alpha = T(1.6732632423543772848170429916717);
-    return scale * select(x > T(0), x, alpha * expm1(min(x, T(0))));
+    return scale * select(x > T(0), x, alpha * expm1(min(T(0), x)));
   }
   template <class T> static constexpr T back(T g, T x, T) {
     const T scale = T(1.0507009873554804934193349852946), alpha = T(1.6732632423543772848170429916717);
@@ -50,7 +50,7 @@ struct Celu : Floating {
   static constexpr auto name = "celu", doc = "max(x, 0) + min(0, alpha * (e^(x / alpha) - 1))";
   static constexpr auto args = "x, alpha = 1.0";
   template <class T> static constexpr T f(T x, T alpha) {
-    return select(x > T(0), x, alpha * expm1(min(x, T(0)) / alpha));
+    return select(x > T(0), x, alpha * expm1(min(T(0), x) / alpha));
   }
   template <class T> static constexpr T back0(T g, T x, T alpha, T) {
     return select(x > T(0), g, g * exp(min(x, T(0)) / alpha));
@@ -162,12 +162,12 @@ struct LogSigmoid : Floating {
   template <class T> static constexpr T back(T g, T x, T) { return g * Sigmoid::f(neg(x)); }
 };
 struct Threshold : Numeric {
-  static constexpr auto name = "threshold", doc = "x above the threshold, value elsewhere";
+  static constexpr auto name = "threshold", doc = "x above the threshold, value elsewhere; NaN stays NaN";
   static constexpr auto args = "x, threshold, value";
-  template <class T> static constexpr T f(T x, T level, T value) { return select(x > level, x, value); }
-  template <class T> static constexpr T back0(T g, T x, T level, T, T) { return select(x > level, g, T(0)); }
+  template <class T> static constexpr T f(T x, T level, T value) { return select(x <= level, value, x); }
+  template <class T> static constexpr T back0(T g, T x, T level, T, T) { return select(x <= level, T(0), g); }
   template <class T> static constexpr T back1(T, T, T, T, T) { return T(0); }
-  template <class T> static constexpr T back2(T g, T x, T level, T, T) { return select(x > level, T(0), g); }
+  template <class T> static constexpr T back2(T g, T x, T level, T, T) { return select(x <= level, g, T(0)); }
 };
 struct Tanhshrink : Floating {
   static constexpr auto name = "tanhshrink", doc = "x - tanh(x)";
@@ -181,7 +181,7 @@ struct Softshrink : Floating {
   static constexpr auto name = "softshrink", doc = "x moved toward 0 by lambda, 0 within it";
   static constexpr auto args = "x, lambda = 0.5";
   template <class T> static constexpr T f(T x, T lambda) {
-    return select(x > lambda, x - lambda, select(x < neg(lambda), x + lambda, T(0)));
+    return select(x > lambda, x - lambda, select(x < neg(lambda), x + lambda, select(x == x, T(0), x)));
   }
   template <class T> static constexpr T back0(T g, T x, T lambda, T) { return select(abs(x) > lambda, g, T(0)); }
   template <class T> static constexpr T back1(T g, T x, T lambda, T) {
@@ -191,7 +191,7 @@ struct Softshrink : Floating {
 struct Hardshrink : Floating {
   static constexpr auto name = "hardshrink", doc = "x outside [-lambda, lambda], 0 within";
   static constexpr auto args = "x, lambda = 0.5";
-  template <class T> static constexpr T f(T x, T lambda) { return select(abs(x) > lambda, x, T(0)); }
+  template <class T> static constexpr T f(T x, T lambda) { return select(abs(x) <= lambda, T(0), x); }
   template <class T> static constexpr T back0(T g, T x, T lambda, T) { return select(abs(x) > lambda, g, T(0)); }
   template <class T> static constexpr T back1(T, T, T, T) { return T(0); }
 };

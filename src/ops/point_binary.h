@@ -4,6 +4,8 @@
 #include <volta/scalar.h>
 #include <volta/scalar/arithmetic.h>
 
+#include "ops/point_activation.h"
+
 namespace volta::point {
 
 using namespace volta::scalar;
@@ -46,26 +48,34 @@ struct Pow : Numeric {
 struct Maximum : AnyType {
   static constexpr auto name = "maximum", doc = "the larger; NaN if either is; a tie gives half the gradient to each";
   template <class T> static constexpr T f(T a, T b) { return max(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return select(a > b, g, select(a == b, g / T(2), T(0))); }
-  template <class T> static constexpr T back1(T g, T a, T b, T) { return select(b > a, g, select(a == b, g / T(2), T(0))); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return select(a < b, T(0), select(a == b, g / T(2), g)); }
+  template <class T> static constexpr T back1(T g, T a, T b, T) { return select(b < a, T(0), select(a == b, g / T(2), g)); }
 };
 struct Minimum : AnyType {
   static constexpr auto name = "minimum", doc = "the smaller; NaN if either is; a tie gives half the gradient to each";
   template <class T> static constexpr T f(T a, T b) { return min(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return select(a < b, g, select(a == b, g / T(2), T(0))); }
-  template <class T> static constexpr T back1(T g, T a, T b, T) { return select(b < a, g, select(a == b, g / T(2), T(0))); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return select(a > b, T(0), select(a == b, g / T(2), g)); }
+  template <class T> static constexpr T back1(T g, T a, T b, T) { return select(b > a, T(0), select(a == b, g / T(2), g)); }
 };
 struct Fmax : Numeric {
   static constexpr auto name = "fmax", doc = "the larger; a NaN is ignored when the other is a number";
   template <class T> static constexpr T f(T a, T b) { return fmax(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return select((a >= b) | isnan(b), g, T(0)); }
-  template <class T> static constexpr T back1(T g, T a, T b, T) { return select((a >= b) | isnan(b), T(0), g); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) {
+    return select(a == b, g / T(2), select((a > b) | isnan(b), g, T(0)));
+  }
+  template <class T> static constexpr T back1(T g, T a, T b, T) {
+    return select(a == b, g / T(2), select((a > b) | isnan(b), T(0), g));
+  }
 };
 struct Fmin : Numeric {
   static constexpr auto name = "fmin", doc = "the smaller; a NaN is ignored when the other is a number";
   template <class T> static constexpr T f(T a, T b) { return fmin(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return select((a <= b) | isnan(b), g, T(0)); }
-  template <class T> static constexpr T back1(T g, T a, T b, T) { return select((a <= b) | isnan(b), T(0), g); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) {
+    return select(a == b, g / T(2), select((a < b) | isnan(b), g, T(0)));
+  }
+  template <class T> static constexpr T back1(T g, T a, T b, T) {
+    return select(a == b, g / T(2), select((a < b) | isnan(b), T(0), g));
+  }
 };
 struct Fmod : Numeric {
   static constexpr auto name = "fmod", doc = "remainder with the sign of a (C's rule); integer division by 0 gives 0";
@@ -86,10 +96,14 @@ struct FloorDivide : Numeric {
   template <class T> static constexpr T back1(T, T, T, T) { return T(0); }
 };
 struct Atan2 : Floating {
-  static constexpr auto name = "atan2", doc = "angle of the point (b, a)";
+  static constexpr auto name = "atan2", doc = "angle of the point (b, a); gradient 0 at the origin";
   template <class T> static constexpr T f(T a, T b) { return atan2(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return g * b / (a * a + b * b); }
-  template <class T> static constexpr T back1(T g, T a, T b, T) { return neg(g * a / (a * a + b * b)); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) {
+    return select((a == T(0)) & (b == T(0)), T(0), g * b / (a * a + b * b));
+  }
+  template <class T> static constexpr T back1(T g, T a, T b, T) {
+    return select((a == T(0)) & (b == T(0)), T(0), neg(g * a / (a * a + b * b)));
+  }
 };
 struct Hypot : Floating {
   static constexpr auto name = "hypot", doc = "sqrt(a^2 + b^2) without overflow";
@@ -119,14 +133,18 @@ struct Heaviside : Numeric {
 struct LogAddExp : Floating {
   static constexpr auto name = "logaddexp", doc = "log(e^a + e^b), stable";
   template <class T> static constexpr T f(T a, T b) { return logaddexp(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T, T y) { return g * exp(a - y); }
-  template <class T> static constexpr T back1(T g, T, T b, T y) { return g * exp(b - y); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return g * Sigmoid::f(a - b); }
+  template <class T> static constexpr T back1(T g, T a, T b, T) { return g * Sigmoid::f(b - a); }
 };
 struct LogAddExp2 : Floating {
   static constexpr auto name = "logaddexp2", doc = "log2(2^a + 2^b), stable";
   template <class T> static constexpr T f(T a, T b) { return logaddexp2(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T, T y) { return g * exp2(a - y); }
-  template <class T> static constexpr T back1(T g, T, T b, T y) { return g * exp2(b - y); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) {
+    return g * Sigmoid::f((a - b) * T(0.693147180559945309417));
+  }
+  template <class T> static constexpr T back1(T g, T a, T b, T) {
+    return g * Sigmoid::f((b - a) * T(0.693147180559945309417));
+  }
 };
 struct Eq : AnyType {
   static constexpr auto name = "eq", doc = "a == b";
@@ -215,7 +233,7 @@ struct Clamp : AnyType {
   static constexpr auto args = "x, min, max";
   template <class T> static constexpr T f(T x, T low, T high) { return min(max(x, low), high); }
   template <class T> static constexpr T back0(T g, T x, T low, T high, T) {
-    return select((x >= low) & (x <= high), g, T(0));
+    return select((x < low) | (x > high), T(0), g);
   }
   template <class T> static constexpr T back1(T g, T x, T low, T high, T) {
     return select((x < low) & (low < high), g, T(0));
@@ -228,14 +246,14 @@ struct ClampMin : AnyType {
   static constexpr auto name = "clamp_min", doc = "x held at or above min";
   static constexpr auto args = "x, min";
   template <class T> static constexpr T f(T x, T low) { return max(x, low); }
-  template <class T> static constexpr T back0(T g, T x, T low, T) { return select(x >= low, g, T(0)); }
+  template <class T> static constexpr T back0(T g, T x, T low, T) { return select(x < low, T(0), g); }
   template <class T> static constexpr T back1(T g, T x, T low, T) { return select(x < low, g, T(0)); }
 };
 struct ClampMax : AnyType {
   static constexpr auto name = "clamp_max", doc = "x held at or below max";
   static constexpr auto args = "x, max";
   template <class T> static constexpr T f(T x, T high) { return min(x, high); }
-  template <class T> static constexpr T back0(T g, T x, T high, T) { return select(x <= high, g, T(0)); }
+  template <class T> static constexpr T back0(T g, T x, T high, T) { return select(x > high, T(0), g); }
   template <class T> static constexpr T back1(T g, T x, T high, T) { return select(x > high, g, T(0)); }
 };
 

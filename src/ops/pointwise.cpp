@@ -27,6 +27,7 @@ DType domain_dtype(const PointOp& op, DType common) {
   const auto refuse = [&](const char* rule) {
     throw Error(Error::Kind::dtype, op.name, std::string(rule) + ", got " + std::string(name(common)));
   };
+  if (op.index == index_of<point::Nextafter>(PointOps{}) && is_half(common)) refuse("computes in f32, where a half's next number is another");
   if (op.domain == Domain::floating && !is_floating(common)) return default_dtype();
   if (op.domain == Domain::numeric && common == boolean) refuse("is not defined for booleans");
   if (op.domain == Domain::integral && is_floating(common)) refuse("needs integers or booleans");

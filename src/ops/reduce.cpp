@@ -197,4 +197,6 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
   });
 }
 
+Tensor Tensor::std(const Axes& dim, const VarOptions& options) const { return std_dev(*this, dim, options); }
+
 }  // namespace volta

@@ -54,7 +54,7 @@ class Functions:
             return evaluate(f, given, gradients, dtype)
         if dtype not in WIDE_UNSIGNED:
             return evaluate(f, given, False, dtype)
-        values = wide_unsigned(f, given, dtype, mode)
+        values = wide_unsigned(f, given, dtype, "wide" if op in U64_KEEPS and dtype != "u64" else mode)
         if dtype == "u64" and op in U64_KEEPS:
             values = [y.view(torch.uint64) for y in values]
         return values, None, None, None, None

@@ -6,20 +6,42 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from make import ALL, FLOATS, INTEGERS, NAMES, NUMPY, ROOT, WIDE_UNSIGNED, Expanded, Fixed, Num, evaluate, wide_unsigned
+from make import ALL, FLOATS, INTEGERS, NAMES, NUMPY, ROOT, SIGNED, WIDE_UNSIGNED, Expanded, Fixed, Num, dense, evaluate, wide_unsigned
 from values import ordinary, special, special_integers
+
+class Digamma(torch.autograd.Function):
+    """torch.digamma with a gradient that keeps all digits of f64."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.digamma(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        return (g.double() * torch.special.zeta(2.0, x.double())).to(g.dtype)
+
 
 # Name of ours: how PyTorch says it, where the names differ.
 TORCH = {
-    "trigamma": lambda x: torch.polygamma(1, x), "polygamma2": lambda x: torch.polygamma(2, x), "relu": F.relu, "relu6": F.relu6, "leaky_relu": F.leaky_relu, "elu": F.elu,
+    "trigamma": lambda x: torch.special.zeta(2.0, x.double()).to(x.dtype),  # polygamma(1, x) keeps only ten digits of f64
+    "polygamma2": lambda x: (-2 * torch.special.zeta(3.0, x.double())).to(x.dtype), "relu": F.relu, "relu6": F.relu6, "leaky_relu": F.leaky_relu, "elu": F.elu,
     "selu": F.selu, "celu": F.celu, "silu": F.silu, "mish": F.mish, "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus, "softsign": F.softsign,
-    "hardtanh": F.hardtanh, "hardsigmoid": F.hardsigmoid, "hardswish": F.hardswish, "logsigmoid": F.logsigmoid,
+    "hardtanh": F.hardtanh, "hardswish": F.hardswish, "logsigmoid": F.logsigmoid,
     "threshold": F.threshold, "tanhshrink": F.tanhshrink, "softshrink": F.softshrink, "hardshrink": F.hardshrink,
+    "digamma": lambda x: Digamma.apply(x) if x.is_floating_point() else torch.digamma(x),
     "muladd": lambda a, b, c: a * b + c, "clamp_min": lambda x, low: torch.clamp(x, min=low),
-    "clamp_max": lambda x, high: torch.clamp(x, max=high), "sign": torch.sign,
+    "clamp_max": lambda x, high: torch.clamp(x, max=high),
+    # Where we differ and say so (docs/differences.md).
+    "sign": lambda x: torch.where(x.isnan(), x.detach(), torch.sign(x)) if x.is_floating_point() else torch.sign(x),
+    "heaviside": lambda a, b: torch.where(a.isnan(), a, torch.heaviside(a, b)) if a.is_floating_point() else torch.heaviside(a, b),
+    "clamp": lambda x, low, high: (x & high) | (low & high) if x.dtype == torch.bool else torch.clamp(x, low, high),
+    "hardsigmoid": lambda x: F.relu6(x + 3) / 6,
 }
 # Ops whose further operands PyTorch takes as numbers only.
+UNSIGNED_NUMBERS = {"hardtanh": [1, 6], "threshold": [2, 7]}
 NUMBERS = {"leaky_relu": [0.125], "elu": [1.5], "celu": [0.75], "softplus": [2.0, 20.0], "hardtanh": [-1.5, 2.0],
            "threshold": [0.5, -7.0], "softshrink": [0.75], "hardshrink": [0.75]}
 NUMPY_NAMES = {"neg": np.negative, "abs": np.absolute, "div": np.true_divide, "pow": np.power, "sub": np.subtract,
@@ -27,6 +49,7 @@ NUMPY_NAMES = {"neg": np.negative, "abs": np.absolute, "div": np.true_divide, "p
                "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "clamp": np.clip, "clamp_min": np.maximum,
                "clamp_max": np.minimum, "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift,
                "relu": lambda x: x, "relu6": lambda x: np.minimum(x, x.dtype.type(6)), "muladd": lambda a, b, c: a * b + c,
+               "hardtanh": np.clip, "threshold": lambda x, level, value: np.where(x > level, x, x.dtype.type(value)),
                "heaviside": lambda a, b: np.where(a == 0, b, a.dtype.type(1))}
 # Where the awkward values of the two operands meet.
 CROSS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 1e-3, 300.0]
@@ -38,7 +61,17 @@ ORDINARY_RANGE = {"sqrt": (0.3, 3), "rsqrt": (0.3, 3), "log": (0.2, 3), "log2": 
 # PyTorch takes no numbers here; ours means a tensor of the same dtype.
 TENSORS_ONLY = {"maximum", "minimum", "fmax", "fmin", "atan2", "hypot", "nextafter", "heaviside", "logaddexp", "logaddexp2",
                 "logical_and", "logical_or", "logical_xor"}
-NO_GRADIENT = {"nextafter", "floor_divide", "heaviside"}  # of which PyTorch has none
+NO_GRADIENT = {"nextafter", "floor_divide", "heaviside", "polygamma2"}  # of which PyTorch has none
+
+
+# Awkward values at which PyTorch's gradient is not the derivative; ours is, or is left open there (docs/differences.md).
+NO_GRADIENT_AT = {
+    "abs": torch.isnan, "softsign": torch.isinf, "logit": lambda x: (x < 0) | (x > 1), "sinc": lambda x: (x != 0) & (x.abs() < 0.05),
+    "digamma": lambda x: (x <= 0) | x.isinf(), "lgamma": lambda x: (x <= 0) | x.isinf(), "trigamma": lambda x: (x <= 0) | (x.abs() > 1e30),
+    "copysign": lambda a, b: a.isinf(),
+}
+# An odd pole has no value to agree on; at infinity PyTorch's zeta is NaN.
+NO_VALUE_AT = {"polygamma2": lambda x: (x <= 0) & (x == x.floor()) | x.isinf(), "trigamma": torch.isinf}
 
 
 def declared():
@@ -71,7 +104,7 @@ def dtypes(domain):
 
 def in_numpy(name, operands, dtype):
     f = NUMPY_NAMES.get(name) or getattr(np, name)
-    arrays = [x.tensor.numpy() if isinstance(x, Fixed) else x.expand(x.shape).numpy() for x in operands]
+    arrays = [dense(x).numpy() if not isinstance(x, Num) else x.value for x in operands]
     with np.errstate(all="ignore"):
         y = np.asarray(f(*arrays))
     keep = y.astype(NUMPY[dtype]) if y.dtype != np.bool_ else y
@@ -89,10 +122,26 @@ class Ask:
 
     def __init__(self, writer, name, domain, dtype):
         self.writer, self.name, self.domain, self.dtype = writer, name, domain, dtype
-        self.numbers = [Num(self.number(v)) for v in NUMBERS.get(name, [])]
+        self.numbers = [Num(self.number(v)) for v in self.constants()]
+
+    def constants(self):
+        table = UNSIGNED_NUMBERS if self.dtype.startswith("u") and self.name in UNSIGNED_NUMBERS and self.domain != "Floating" else NUMBERS
+        return table.get(self.name, [])
 
     def number(self, v):  # integers take whole numbers, or they would become floats
         return v if self.dtype in FLOATS or self.domain == "Floating" else int(v)
+
+    def ask_special(self, operands):
+        """Values everywhere; gradients where the two agree on what they are."""
+        tensors = [x for x in operands if torch.is_tensor(x)]
+        open_at = NO_VALUE_AT.get(self.name)
+        if open_at and self.dtype in FLOATS + SIGNED:
+            operands = tensors = [x[~open_at(x.double())] for x in tensors]
+        excluded = NO_GRADIENT_AT.get(self.name) if self.dtype in FLOATS else None
+        self.ask("special", operands, differentiate=excluded is None)
+        if excluded:
+            keep = ~excluded(*tensors)
+            self.ask("special_gradient", [x[keep] for x in tensors])
 
     def ask(self, label, operands, differentiate=True):
         given = operands + self.numbers
@@ -105,6 +154,9 @@ class Ask:
         except (RuntimeError, TypeError, NotImplementedError, AttributeError) as e:
             self.writer.skip(self.name, self.dtype, f"{label}: {str(e).splitlines()[0][:90]}")
             return
+        if self.name == "nextafter" and self.dtype in ("f16", "bf16"):
+            self.writer.skip(self.name, self.dtype, f"{label}: refused; halves compute in f32, where the next number is another")
+            return
         if self.name == "nextafter":  # the next number of f64 is another
             found = (found[0], None, *found[2:])
         self.writer.case(self.name, self.dtype, label, {}, given, *found)
@@ -116,7 +168,7 @@ class Ask:
             converted = [as_f32(x) for x in given]
             values, references, *_ = evaluate(f, converted, False, "f32")
             return values, references, None, None, None
-        if self.dtype == "u64" and not self.numbers:
+        if self.dtype == "u64":
             return in_numpy(self.name, given, self.dtype), None, None, None, None
         if self.dtype in WIDE_UNSIGNED:
             return wide_unsigned(f, given, self.dtype, "wide"), None, None, None, None
@@ -132,7 +184,7 @@ def unary(q):
         x = ordinary("bool", (3, 5), 1)
     else:
         x = special(q.dtype) if q.dtype in FLOATS else special_integers(q.dtype)
-    q.ask("special", [x])
+    q.ask_special([x])
     q.ask("ordinary", [q.tame((4, 5), 2)])
     if q.dtype in ("f32", "i32"):
         for shape in ((), (0, 3), (1,), (1, 2, 1, 3, 1, 2)):
@@ -174,7 +226,7 @@ def several(q):
     a, b = pairs(q)
     count = a.shape[0]
     third = [q.tame((count,), 9)] if n - masks == 3 else []
-    q.ask("special", mask((count,), 7) + [a, b] + third)
+    q.ask_special(mask((count,), 7) + [a, b] + third)
 
     def take(*shapes):
         made = [q.tame(shape, 20 + i) for i, shape in enumerate(shapes[masks:n])]

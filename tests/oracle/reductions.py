@@ -135,8 +135,12 @@ def rows_and_scans(q, Of):
 def specials(q, Of):
     """NaN, infinities, signed zeros and ties, row by row."""
     x = Of(make=awkward)
-    for op, f in (("sum", torch.sum), ("mean", torch.mean), ("nansum", torch.nansum), ("amax", torch.amax), ("amin", torch.amin)):
+    for op, f in (("sum", torch.sum), ("mean", torch.mean), ("nansum", torch.nansum)):
         q.call(op, lambda x: f(x, dim=1), [x], {"dim": 1}, label="awkward")
+    for op in ("amax", "amin"):  # the gradient of a NaN row is NaN throughout in PyTorch, shared among the NaN here
+        f = getattr(torch, op)
+        q.call(op, lambda x: f(x, dim=1), [x], {"dim": 1}, gradients=False, label="awkward")
+        q.call(op, lambda x: f(x, dim=1), [Of(make=lambda dtype, seed: awkward(dtype, seed)[1:])], {"dim": 1}, label="awkward_gradient")
     q.call("prod", lambda x: torch.prod(x, 1), [x], {"dim": 1}, gradients=False, label="awkward")
     q.call("prod", lambda x: torch.prod(x, 1), [Of(make=with_zeros)], {"dim": 1}, label="zeros")
     q.call("cumprod", lambda x: torch.cumprod(x, 1), [Of(make=with_zeros)], {"dim": 1}, label="zeros")

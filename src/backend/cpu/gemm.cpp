@@ -24,10 +24,11 @@ const GemmTable& table() {
   return baseline::gemm_table;
 }
 
-constexpr int64_t block_extent = 2048;         // C is worked off in blocks of at most this many rows and columns
-constexpr int64_t packed_bytes = 16 << 20;     // shared packed panels of one round along k
-constexpr int64_t in_place_bytes = 32 << 10;   // operands up to this size are read in place: they stay in the first cache
-constexpr int64_t pack_columns = 128;          // columns of B packed by one part
+constexpr int64_t block_extent = 2048;      // C is worked off in blocks of at most this many rows and columns
+constexpr int64_t packed_bytes = 16 << 20;  // shared packed panels of one round along k
+constexpr int64_t in_place_bytes =
+    32 << 10;                          // operands up to this size are read in place: they stay in the first cache
+constexpr int64_t pack_columns = 128;  // columns of B packed by one part
 constexpr size_t most_batch_axes = 16;
 
 // One matrix product, normalised: biases contiguous and in the compute type, C's rows contiguous if anything is.
@@ -60,7 +61,9 @@ const char* advance(const void* data, int64_t elements, int64_t size) {
   return static_cast<const char*>(data) + elements * size;
 }
 
-const void* bias_at(const void* bias, int64_t index, int64_t size) { return bias ? advance(bias, index, size) : nullptr; }
+const void* bias_at(const void* bias, int64_t index, int64_t size) {
+  return bias ? advance(bias, index, size) : nullptr;
+}
 
 // The product as B^T A^T = C^T.
 Product transposed(Product p) {
@@ -71,6 +74,10 @@ Product transposed(Product p) {
   std::swap(p.c_row_stride, p.c_column_stride);
   std::swap(p.row_bias, p.column_bias);
   return p;
+}
+void transpose(Product& p, Batch& batch) {
+  p = transposed(p);
+  for (size_t i = 0; i < batch.rank; ++i) std::swap(batch.axes[i].a, batch.axes[i].b);
 }
 
 Product matrix_of(Product p, const Batch& batch, int64_t index) {
@@ -131,8 +138,8 @@ void* sums_buffer(Scratch purpose, const Product& p, int64_t count) {
   return scratch(purpose, size_t(count * p.sum_element()));
 }
 
-// One rectangle over a range of k. Sums form in C where they can, else in `sums` (null: this thread's tile buffer, which
-// is enough when one range covers all of k).
+// One rectangle over a range of k. Sums form in C where they can, else in `sums` (null: this thread's tile buffer,
+// which is enough when one range covers all of k).
 struct PartCall {
   Rectangle at;
   GemmOperand a, b;
@@ -148,8 +155,8 @@ void compute(const Product& p, const PartCall& call) {
   if (p.in_place()) {
     const bool ends = call.last && (p.row_bias || p.column_bias || p.relu);
     void* c = p.c + (r.rows.begin * p.c_row_stride + r.columns.begin) * p.c_element();
-    kernels_of(p.dtype).part({m, n, call.k, call.a, call.b, c, p.c_row_stride, p.accumulate || !call.first, ends, p.relu,
-                              bias_at(p.row_bias, r.rows.begin, p.sum_element()),
+    kernels_of(p.dtype).part({m, n, call.k, call.a, call.b, c, p.c_row_stride, p.accumulate || !call.first, ends,
+                              p.relu, bias_at(p.row_bias, r.rows.begin, p.sum_element()),
                               bias_at(p.column_bias, r.columns.begin, p.sum_element())});
     if (call.last && p.has_row_function()) apply_row_function(p, r);
     return;
@@ -172,7 +179,8 @@ void run_unshared(const Product& product, const Batch& batch, const Grid& grid) 
       const Product p = matrix_of(product, batch, index / grid.parts());
       const Rectangle r = grid.part(p.shape, tile, index % grid.parts());
       if (r.empty()) continue;
-      PartCall call = {r, rows_of_a(p, r.rows.begin, 0), columns_of_b(p, r.columns.begin, 0), p.shape.k, true, true, nullptr, 0};
+      PartCall call = {
+          r, rows_of_a(p, r.rows.begin, 0), columns_of_b(p, r.columns.begin, 0), p.shape.k, true, true, nullptr, 0};
       call.a.direct = a_direct;
       call.b.direct = b_direct;
       compute(p, call);
@@ -184,7 +192,10 @@ void run_unshared(const Product& product, const Batch& batch, const Grid& grid) 
 class SharedBlock {
  public:
   SharedBlock(const Product& p, const Rectangle& block)
-      : p_(p), kernels_(kernels_of(p.dtype)), block_(block), shape_{block.rows.size, block.columns.size, p.shape.k},
+      : p_(p),
+        kernels_(kernels_of(p.dtype)),
+        block_(block),
+        shape_{block.rows.size, block.columns.size, p.shape.k},
         grid_(plan_grid(shape_, kernels_.tile)) {
     a_direct_ = a_in_place(p, kernels_.tile);
     b_direct_ = b_in_place(p, kernels_.tile);
@@ -215,7 +226,8 @@ class SharedBlock {
     const int64_t b_parts = b_extent_ ? grid_.columns * slices * blocks : 0;
     parallel(a_parts + b_parts, [&](int64_t i) {
       if (i < a_parts) pack_a(i / blocks, depth, i % blocks);
-      else pack_b((i - a_parts) / blocks / slices, depth, (i - a_parts) % blocks, (i - a_parts) / blocks % slices, slices);
+      else
+        pack_b((i - a_parts) / blocks / slices, depth, (i - a_parts) % blocks, (i - a_parts) / blocks % slices, slices);
     });
   }
 
@@ -246,7 +258,8 @@ class SharedBlock {
   void part(int64_t index, Range depth, bool first, bool last) const {
     const Rectangle r = grid_.part(shape_, kernels_.tile, index);
     if (r.empty()) return;
-    char* sums = sums_ ? static_cast<char*>(sums_) + (r.rows.begin * shape_.n + r.columns.begin) * p_.sum_element() : nullptr;
+    char* sums =
+        sums_ ? static_cast<char*>(sums_) + (r.rows.begin * shape_.n + r.columns.begin) * p_.sum_element() : nullptr;
     const Rectangle in_c = {{block_.rows.begin + r.rows.begin, r.rows.size},
                             {block_.columns.begin + r.columns.begin, r.columns.size}};
     compute(p_, {in_c, a_operand(r.rows, depth), b_operand(r.columns, depth), depth.size, first, last, sums, shape_.n});
@@ -277,7 +290,8 @@ void finish_segments(const Product& p, void* sums, int64_t segments) {
   const int64_t size = p.shape.m * p.shape.n;
   const Grid pieces = {std::min<int64_t>(p.shape.m, 16), std::clamp<int64_t>(p.shape.n / 1024, 1, 16)};
   run(pieces.parts(), double(size * segments) < serial_work / 4, [&](int64_t i) {
-    const Rectangle r = {cut(p.shape.m, 1, pieces.rows, i % pieces.rows), cut(p.shape.n, 1, pieces.columns, i / pieces.rows)};
+    const Rectangle r = {cut(p.shape.m, 1, pieces.rows, i % pieces.rows),
+                         cut(p.shape.n, 1, pieces.columns, i / pieces.rows)};
     const int64_t offset = r.rows.begin * p.shape.n + r.columns.begin;
     finish(p, r, static_cast<char*>(sums) + offset * p.sum_element(), p.shape.n, segments, size);
   });
@@ -300,8 +314,8 @@ void run_segments(const Product& product, const Batch& batch, const Grid& grid, 
       a.direct = a_direct;
       b.direct = b_direct;
       const int64_t offset = segment * size + r.rows.begin * p.shape.n + r.columns.begin;
-      kernels.part({r.rows.size, r.columns.size, depth.size, a, b, sums + offset * p.sum_element(), p.shape.n, false, false,
-                    false, nullptr, nullptr});
+      kernels.part({r.rows.size, r.columns.size, depth.size, a, b, sums + offset * p.sum_element(), p.shape.n, false,
+                    false, false, nullptr, nullptr});
     });
     finish_segments(p, sums, segments);
   }
@@ -354,10 +368,13 @@ void run_thin(const Product& product, const Batch& batch) {
   for (int64_t i = 0; i < batch.count; ++i) run_thin_matrix(matrix_of(product, batch, i), plan, small);
 }
 
-void run_floating(Product p, const Batch& batch) {
+void run_floating(Product& p, Batch& batch) {
   if (thin_applies(p)) return run_thin(p, batch);
-  if (p.shape.n <= thin_rows && thin_applies(transposed(p))) return run_thin(transposed(p), batch);
-  if (p.c_column_stride != 1 && p.c_row_stride == 1) p = transposed(p);
+  if (p.shape.n <= thin_rows && thin_applies(transposed(p))) {
+    transpose(p, batch);
+    return run_thin(p, batch);
+  }
+  if (p.c_column_stride != 1 && p.c_row_stride == 1) transpose(p, batch);
   const double work = p.shape.work();
   if (work < serial_work || (batch.count >= 32 && work < shared_work * 32)) return run_unshared(p, batch, {});
   const Grid grid = plan_grid(p.shape, kernels_of(p.dtype).tile);
@@ -367,20 +384,21 @@ void run_floating(Product p, const Batch& batch) {
   run_shared(p, batch);
 }
 
-void run_integer(Product p, const Batch& batch) {
-  if (p.b.column_stride != 1 && p.a.row_stride == 1) p = transposed(p);
+void run_integer(Product& p, Batch& batch) {
+  if (p.b.column_stride != 1 && p.a.row_stride == 1) transpose(p, batch);
   const Grid grid = {std::clamp<int64_t>(p.shape.m / 32, 1, 16), std::clamp<int64_t>(p.shape.n / 256, 1, 16)};
   const int64_t parts = batch.count * grid.parts();
   run(parts, p.shape.work() * double(batch.count) < serial_work / 2, [&](int64_t index) {
     const Product q = matrix_of(p, batch, index / grid.parts());
     const int64_t part = index % grid.parts();
-    const Rectangle r = {cut(q.shape.m, 4, grid.rows, part % grid.rows), cut(q.shape.n, 128, grid.columns, part / grid.rows)};
+    const Rectangle r = {cut(q.shape.m, 4, grid.rows, part % grid.rows),
+                         cut(q.shape.n, 128, grid.columns, part / grid.rows)};
     if (r.empty()) return;
     const int64_t i = r.rows.begin, j = r.columns.begin;
     table().integer[size_t(q.dtype)]({r.rows.size, r.columns.size, q.shape.k, rows_of_a(q, i, 0), columns_of_b(q, j, 0),
-                                      q.c + (i * q.c_row_stride + j * q.c_column_stride) * q.c_element(), q.c_row_stride,
-                                      q.c_column_stride, q.accumulate, q.relu, bias_at(q.row_bias, i, q.element()),
-                                      bias_at(q.column_bias, j, q.element())});
+                                      q.c + (i * q.c_row_stride + j * q.c_column_stride) * q.c_element(),
+                                      q.c_row_stride, q.c_column_stride, q.accumulate, q.relu,
+                                      bias_at(q.row_bias, i, q.element()), bias_at(q.column_bias, j, q.element())});
   });
 }
 
@@ -394,7 +412,8 @@ void check(const Gemm& g) {
   }
   const Activation activation = g.epilogue.activation;
   if (activation == Activation::none || activation == Activation::relu) return;
-  if (!is_floating(c_dtype)) refuse(Error::Kind::dtype, "this activation needs a floating dtype, not " + std::string(name(c_dtype)));
+  if (!is_floating(c_dtype))
+    refuse(Error::Kind::dtype, "this activation needs a floating dtype, not " + std::string(name(c_dtype)));
   const bool given = c_dtype == f64 ? g.epilogue.row_f64 != nullptr : g.epilogue.row_f32 != nullptr;
   if (!given) refuse(Error::Kind::internal, "the activation's row function is missing");
 }
@@ -438,7 +457,8 @@ bool folded(Product& p, const BatchAxis& axis) {
     p.shape.m *= axis.size;
     return true;
   }
-  const bool columns = axis.a == 0 && axis.b == p.shape.n * p.b.column_stride && axis.c == p.shape.n * p.c_column_stride;
+  const bool columns =
+      axis.a == 0 && axis.b == p.shape.n * p.b.column_stride && axis.c == p.shape.n * p.c_column_stride;
   if (!columns || p.column_bias) return false;
   p.shape.n *= axis.size;
   return true;
@@ -467,7 +487,7 @@ void gemm(const Gemm& g) {
   if (g.m == 0 || g.n == 0) return;
   if (blas_gemm(g)) return;
   Product p = product_of(g);
-  const Batch batch = batch_of(p, g.batch);
+  Batch batch = batch_of(p, g.batch);
   if (batch.count == 0) return;
   if (is_floating(g.dtype)) run_floating(p, batch);
   else run_integer(p, batch);

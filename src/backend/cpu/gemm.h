@@ -22,7 +22,7 @@ struct Epilogue {
   const void* bias = nullptr;  // one value per column, of C's dtype
   int64_t bias_stride = 1;
   Activation activation = Activation::none;
-  RowActivation<float> row_f32 = nullptr;  // carry out activations other than none and relu;
+  RowActivation<float> row_f32 = nullptr;   // carry out activations other than none and relu;
   RowActivation<double> row_f64 = nullptr;  // C's of half type use row_f32 before they are rounded
 };
 
@@ -32,12 +32,12 @@ struct BatchAxis {
 };
 
 struct Gemm {
-  DType dtype;                   // of A and B
-  int64_t m, n, k;               // A is m x k, B is k x n, C is m x n
+  DType dtype;      // of A and B
+  int64_t m, n, k;  // A is m x k, B is k x n, C is m x n
   Matrix a, b;
   void* c;
   int64_t c_row_stride, c_column_stride;
-  bool accumulate = false;       // add to what C holds
+  bool accumulate = false;  // add to what C holds
   Epilogue epilogue = {};
   std::span<const BatchAxis> batch = {};
   std::optional<DType> c_dtype = {};  // f32 for half operands; otherwise the dtype of the operands

@@ -22,7 +22,9 @@ struct BlasMatrix {
 };
 
 BlasMatrix blas_matrix(const Matrix& x, int64_t rows, int64_t columns) {
-  const auto fits = [](int64_t stride, int64_t extent) { return stride >= std::max<int64_t>(1, extent) && stride <= blas_limit; };
+  const auto fits = [](int64_t stride, int64_t extent) {
+    return stride >= std::max<int64_t>(1, extent) && stride <= blas_limit;
+  };
   if (x.column_stride == 1 && fits(x.row_stride, columns)) return {true, CblasNoTrans, int(x.row_stride)};
   if (x.row_stride == 1 && fits(x.column_stride, rows)) return {true, CblasTrans, int(x.column_stride)};
   return {false, CblasNoTrans, 0};
@@ -33,7 +35,8 @@ BlasMatrix blas_matrix(const Matrix& x, int64_t rows, int64_t columns) {
 bool blas_gemm(const Gemm& g) {
   const bool plain = !g.epilogue.bias && g.epilogue.activation == Activation::none && g.batch.empty() &&
                      g.c_dtype.value_or(g.dtype) == g.dtype;
-  if (!plain || (g.dtype != f32 && g.dtype != f64) || g.k == 0 || g.m > blas_limit || g.n > blas_limit || g.k > blas_limit) {
+  if (!plain || (g.dtype != f32 && g.dtype != f64) || g.k == 0 || g.m > blas_limit || g.n > blas_limit ||
+      g.k > blas_limit) {
     return false;
   }
   const BlasMatrix a = blas_matrix(g.a, g.m, g.k), b = blas_matrix(g.b, g.k, g.n);
@@ -42,10 +45,12 @@ bool blas_gemm(const Gemm& g) {
   const int m = int(g.m), n = int(g.n), k = int(g.k);
   if (g.dtype == f32) {
     cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1.0f, static_cast<const float*>(g.a.data), a.leading,
-                static_cast<const float*>(g.b.data), b.leading, g.accumulate ? 1.0f : 0.0f, static_cast<float*>(g.c), c.leading);
+                static_cast<const float*>(g.b.data), b.leading, g.accumulate ? 1.0f : 0.0f, static_cast<float*>(g.c),
+                c.leading);
   } else {
     cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1.0, static_cast<const double*>(g.a.data), a.leading,
-                static_cast<const double*>(g.b.data), b.leading, g.accumulate ? 1.0 : 0.0, static_cast<double*>(g.c), c.leading);
+                static_cast<const double*>(g.b.data), b.leading, g.accumulate ? 1.0 : 0.0, static_cast<double*>(g.c),
+                c.leading);
   }
   return true;
 }

@@ -7,12 +7,13 @@
 
 namespace volta::cpu {
 
-// One operand of a rectangle. Element (i, p) is data[i * step + p * depth_step], i a row of A or a column of B, p along k.
+// One operand of a rectangle. Element (i, p) is data[i * step + p * depth_step], i a row of A or a column of B, p
+// along k.
 struct GemmOperand {
   const void* data;
   int64_t step, depth_step;
-  bool direct;         // may be read in place where step is 1: too few uses to repay packing
-  const void* packed;  // or: panels packed beforehand, of this many rows or columns in all,
+  bool direct;             // may be read in place where step is 1: too few uses to repay packing
+  const void* packed;      // or: panels packed beforehand, of this many rows or columns in all,
   int64_t extent, origin;  // of which the rectangle starts at `origin`
 };
 
@@ -26,8 +27,8 @@ struct GemmPart {
   const void *row_bias, *column_bias;
 };
 
-// Packs block `block` along k of the rows (or columns) [origin, origin + count) into operand.packed; of its tiles, those
-// of slice `slice` out of `slices`.
+// Packs block `block` along k of the rows (or columns) [origin, origin + count) into operand.packed; of its tiles,
+// those of slice `slice` out of `slices`.
 struct GemmPack {
   GemmOperand operand;
   int64_t count, k, block, slice, slices;
@@ -54,7 +55,7 @@ struct GemmFinish {
   int64_t c_row_stride, c_column_stride;
   bool add, relu;
   const void *row_bias, *column_bias;  // in the compute type
-  RowActivation<float> row_f32;  // null: none
+  RowActivation<float> row_f32;        // null: none
   RowActivation<double> row_f64;
 };
 
@@ -70,7 +71,7 @@ struct GemmKernels {
   void (*pack_b)(const GemmPack&);
   void (*thin)(const GemmThin&);
   void (*load)(void* to, const void* from, int64_t stride, int64_t n);  // widens to the compute type
-  void (*finish)(const GemmFinish&);                                     // C of this dtype
+  void (*finish)(const GemmFinish&);                                    // C of this dtype
 };
 
 // Integers and boolean: the whole rectangle of C, any strides, bias of C's dtype.

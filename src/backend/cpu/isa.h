@@ -1,8 +1,9 @@
 // Which instruction set the CPU kernels use, chosen once at run time.
 //
-// Convention: every file in isa/ is compiled once per level with VOLTA_ISA defined as baseline, v3 or v4 (ARM64: baseline
-// only). Its code lives in namespace volta::cpu::VOLTA_ISA and exports one table of functions, and it calls no inline
-// function of a shared header that might be emitted out of line: the linker would keep one copy for all levels.
+// Convention: every file in isa/ is compiled once per level with VOLTA_ISA defined as baseline, v3 or v4 (ARM64:
+// baseline only). Its code lives in namespace volta::cpu::VOLTA_ISA and exports one table of functions, and it calls
+// no inline function of a shared header that might be emitted out of line: the linker would keep one copy for all
+// levels.
 #pragma once
 #include <cstdint>
 

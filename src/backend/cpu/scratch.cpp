@@ -38,7 +38,8 @@ void* allocate(size_t bytes) {
 #ifdef __linux__
   if (page == huge_page) madvise(data, bytes, MADV_HUGEPAGE);  // a hint; without it the buffer works all the same
 #endif
-  // Kernels prefetch past what they use, and a prefetch of a page never touched walks the page tables in vain each time.
+  // Kernels prefetch past what they use, and a prefetch of a page never touched walks the page tables in vain each
+  // time.
   for (size_t i = 0; i < bytes; i += small_page) static_cast<volatile char*>(data)[i] = 0;
   return data;
 }

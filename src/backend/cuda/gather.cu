@@ -1,9 +1,9 @@
 // Gather and scatter on the GPU. Indices out of range are clamped and reported at the next synchronisation.
+#include <volta/scalar.h>
+
 #include "backend/cuda/element.h"
 #include "backend/cuda/loops.h"
 #include "backend/cuda/widen.h"
-
-#include <volta/scalar.h>
 
 namespace volta::cuda {
 namespace {
@@ -44,6 +44,7 @@ struct ScatterArgs {
   const char *src, *index;
   char* out;
   int64_t* owner;
+  int64_t first_position;
   int64_t size, step;  // of the axis of `out`
   Fault* fault;
 };
@@ -54,7 +55,7 @@ __global__ __launch_bounds__(threads) void claim_places(const __grid_constant__ 
   int64_t offset[5];
   offsets(a.geometry, i, offset);
   const int64_t at = resolve(*reinterpret_cast<const int64_t*>(a.index + offset[2]), a.size, a.fault);
-  atomicMax(reinterpret_cast<long long*>(a.owner + offset[3] + at), static_cast<long long>(offset[4]));
+  atomicMax(reinterpret_cast<long long*>(a.owner + offset[3] + at), static_cast<long long>(a.first_position + offset[4]));
 }
 
 template <class Word> __global__ __launch_bounds__(threads) void scatter_words(const __grid_constant__ ScatterArgs a) {
@@ -63,7 +64,7 @@ template <class Word> __global__ __launch_bounds__(threads) void scatter_words(c
   int64_t offset[5];
   offsets(a.geometry, i, offset);
   const int64_t at = resolve(*reinterpret_cast<const int64_t*>(a.index + offset[2]), a.size, a.fault);
-  if (a.owner[offset[3] + at] != offset[4]) return;
+  if (a.owner[offset[3] + at] != a.first_position + offset[4]) return;
   *reinterpret_cast<Word*>(a.out + offset[1] + at * a.step) = *reinterpret_cast<const Word*>(a.src + offset[0]);
 }
 
@@ -128,6 +129,11 @@ template <class T> __global__ __launch_bounds__(threads) void scatter_combine(co
   else atomic_combine(p, x, [](C y, C z) { return scalar::min(y, z); });
 }
 
+// With no place at all there is nothing to clamp an index to.
+void require_places(int64_t size, const char* op) {
+  if (size == 0) throw Error(Error::Kind::index, op, "every index is out of range for an axis of size 0");
+}
+
 template <class Kernel> void by_word(int64_t size, Kernel run) {
   switch (size) {
     case 1: return run(TypeTag<uint8_t>{});
@@ -178,6 +184,7 @@ void gather(Context& c, const GatherCall& call) {
   walk.finish();
   GatherArgs a{};
   a.size = in.shape[call.axis];
+  require_places(a.size, "gather");
   a.step = in.strides[call.axis] * size;
   a.fault = c.fault;
   const int64_t word = widen_words<3>(walk, size, {call.out.data, call.in.data, nullptr}, {true, true, false}, a.step);
@@ -198,6 +205,7 @@ void scatter(Context& c, const ScatterCall& call) {
   Scattering s = geometry(call);
   ScatterArgs a{};
   a.size = call.out.layout->shape[call.axis];
+  require_places(a.size, op);
   a.step = call.out.layout->strides[call.axis] * size_of(call.out.dtype);
   a.fault = c.fault;
   const bool sets = call.combine == Combine::set;
@@ -209,18 +217,19 @@ void scatter(Context& c, const ScatterCall& call) {
       a.out = static_cast<char*>(call.out.data) + base[1];
       a.index = static_cast<const char*>(call.index.data) + base[2];
       a.owner = owners.as<int64_t>() + base[3];
-      start(blocks_for(g.n, threads), base[4]);
+      a.first_position = base[4];
+      start(blocks_for(g.n, threads));
     });
   };
   if (!sets)
-    return run(s.all, [&](unsigned blocks, int64_t) {
+    return run(s.all, [&](unsigned blocks) {
       visit(call.out.dtype, [&]<class T>(TypeTag<T>) { launch(c, op, &scatter_combine<T>, blocks, threads, a, call.combine); });
     });
   check(cudaMemsetAsync(owners.data(), 0xff, size_t(s.places * 8), c.stream), op);
-  run(s.indices, [&](unsigned blocks, int64_t) { launch(c, op, &claim_places, blocks, threads, a); });
+  run(s.indices, [&](unsigned blocks) { launch(c, op, &claim_places, blocks, threads, a); });
   const int64_t word = widen_words<5>(s.all, size_of(call.out.dtype), {call.src.data, call.out.data, nullptr, nullptr, nullptr},
                                       {true, true, false, false, false}, a.step);
-  run(s.all, [&](unsigned blocks, int64_t) {
+  run(s.all, [&](unsigned blocks) {
     by_word(word, [&]<class Word>(TypeTag<Word>) { launch(c, op, &scatter_words<Word>, blocks, threads, a); });
   });
 }

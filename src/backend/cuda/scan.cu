@@ -59,7 +59,7 @@ template <class T> __device__ T shuffle_up(const T& x, int by) {
 // What all threads before this one hold, merged; and in `total` what all hold.
 template <class F> __device__ typename F::State before_me(typename F::State s, typename F::State& total) {
   using State = typename F::State;
-  __shared__ alignas(16) unsigned char room[warps * sizeof(State)];
+  alignas(16) __shared__ unsigned char room[warps * sizeof(State)];
   State* shared = reinterpret_cast<State*>(room);
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   for (int by = 1; by < 32; by *= 2) {

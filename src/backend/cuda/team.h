@@ -30,7 +30,7 @@ template <class T> __device__ inline T shuffle_down(const T& x, int by, int widt
 
 // All threads of the block call this; the member of rank 0 of each team gets the merged state. Teams are powers of two.
 template <class State, class Merge> __device__ State team_merge(const Team& team, State s, Merge merge) {
-  __shared__ alignas(16) unsigned char room[team_threads * sizeof(State)];
+  alignas(16) __shared__ unsigned char room[team_threads * sizeof(State)];
   State* shared = reinterpret_cast<State*>(room);
   const int size = team.size(), rank = team.rank();
   const int me = int(threadIdx.y * blockDim.x + threadIdx.x), step = team.across ? int(blockDim.x) : 1;
@@ -51,7 +51,7 @@ template <class State, class Merge> __device__ State team_merge(const Team& team
 
 // The same, with the result for every member.
 template <class State, class Merge> __device__ State team_merge_all(const Team& team, State s, Merge merge) {
-  __shared__ alignas(16) unsigned char result[team_threads * sizeof(State)];
+  alignas(16) __shared__ unsigned char result[team_threads * sizeof(State)];
   s = team_merge(team, s, merge);
   State* shared = reinterpret_cast<State*>(result);
   __syncthreads();

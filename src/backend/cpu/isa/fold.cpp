@@ -80,25 +80,26 @@ template <class F, class T> struct One {
     *a = F::combine(*a, fold_row<F>(n, static_cast<const T*>(row)));
   }
   static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double) {
-    T* __restrict a = part<T>(s, 0);
+    T* a = part<T>(s, 0);
     const auto at = [&](int64_t r) { return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride); };
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
-      const T *p = at(r), *q = at(r + 1), *u = at(r + 2), *v = at(r + 3);
-      for (int64_t i = 0; i < n; ++i) {
-        const T lower = F::combine(F::map(p[i]), F::map(q[i])), upper = F::combine(F::map(u[i]), F::map(v[i]));
-        a[i] = F::combine(a[i], F::combine(lower, upper));
-      }
-    }
+    for (; r + 4 <= rows; r += 4) across_four(n, a, at(r), at(r + 1), at(r + 2), at(r + 3));
     for (; r < rows; ++r) {
-      const T* p = at(r);
-      for (int64_t i = 0; i < n; ++i) a[i] = F::combine(a[i], F::map(p[i]));
+      const T* x = at(r);
+      each<T>(n, [&](auto read, auto write, int64_t i) { write(a + i, F::combine(read(a + i), F::map(read(x + i)))); });
     }
   }
+  static void across_four(int64_t n, T* a, const T* p, const T* q, const T* u, const T* v) {
+    each<T>(n, [&](auto read, auto write, int64_t i) {
+      const auto lower = F::combine(F::map(read(p + i)), F::map(read(q + i)));
+      const auto upper = F::combine(F::map(read(u + i)), F::map(read(v + i)));
+      write(a + i, F::combine(read(a + i), F::combine(lower, upper)));
+    });
+  }
   static void merge(int64_t n, const FoldState& into, const FoldState& later) {
-    T* __restrict a = part<T>(into, 0);
+    T* a = part<T>(into, 0);
     const T* b = part<T>(later, 0);
-    for (int64_t i = 0; i < n; ++i) a[i] = F::combine(a[i], b[i]);
+    each<T>(n, [&](auto read, auto write, int64_t i) { write(a + i, F::combine(read(a + i), read(b + i))); });
   }
   static void finish(int64_t n, void* out, const FoldState& s, int64_t count, double) {
     for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = F::finish(part<T>(s, 0)[i], count);
@@ -115,8 +116,15 @@ struct Count {
   static void start(int64_t n, const FoldState& s) { __builtin_memset(s.part[0], 0, size_t(n) * sizeof(int64_t)); }
   static void along(int64_t n, const void* row, const FoldState& s, int64_t, double) {
     const auto* x = static_cast<const uint8_t*>(row);
-    int64_t total = 0;
-    for (int64_t i = 0; i < n; ++i) total += x[i] != 0;
+    constexpr int64_t width = lanes<uint8_t>, most = 255;  // before a byte overflows
+    int64_t total = 0, i = 0;
+    while (i + width <= n) {
+      Vector<uint8_t> counts{};
+      for (int64_t k = 0; k < most && i + width <= n; ++k, i += width)
+        counts -= Vector<uint8_t>(load(x + i) != Vector<uint8_t>{});
+      for (int64_t k = 0; k < width; ++k) total += counts[k];
+    }
+    for (; i < n; ++i) total += x[i] != 0;
     *part<int64_t>(s, 0) += total;
   }
   static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double) {
@@ -169,9 +177,18 @@ template <class F, class T, bool ValuesWanted> struct Best {
     for (int64_t i = 0; i < n; ++i) part<int64_t>(s, 1)[i] = 0;
   }
   static int64_t find(int64_t n, const T* x, T value) {
-    for (int64_t i = 0; i < n; ++i)
-      if (x[i] == value || (value != value && x[i] != x[i])) return i;
-    return 0;
+    constexpr int64_t width = lanes<T>, ways = 4;
+    int64_t i = 0;
+    for (; value == value && i + ways * width <= n; i += ways * width) {
+      auto equal = load(x + i) == value;
+      for (int64_t k = 1; k < ways; ++k) equal |= load(x + i + k * width) == value;
+      uint64_t bits[register_bytes / 8], any = 0;
+      __builtin_memcpy(bits, &equal, sizeof bits);
+      for (uint64_t b : bits) any |= b;
+      if (any) break;
+    }
+    while (i < n && x[i] != value && (value == value || x[i] == x[i])) ++i;
+    return i;
   }
   static void along(int64_t n, const void* row, const FoldState& s, int64_t first, double) {
     constexpr int64_t piece = 512;

@@ -39,7 +39,7 @@ template <class S> void pack_b(const GemmPack& g) {
   const Range depth = cut(g.k, blocks_along_k<T>(g.k), g.block);
   const int64_t tiles = column_tiles<T>(g.count);
   for (int64_t t = tiles * g.slice / g.slices; t < tiles * (g.slice + 1) / g.slices; ++t) {
-    const Columns tile = column_tile<T>(g.count, t);
+    const ColumnTile tile = column_tile<T>(g.count, t);
     pack_panel<S>(g, tile.begin, tile.size, tile.padded, depth);
   }
 }
@@ -96,7 +96,12 @@ template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
   constexpr TileSizes s = Tile<T>::sizes;
   return {{s.rows, s.vectors * lanes<T>, lanes<T>, s.block_k, s.block_m, s.block_n},
-          part<S>, pack_a<S>, pack_b<S>, thin<S>, load<S>, finish<S>};
+          part<S>,
+          pack_a<S>,
+          pack_b<S>,
+          thin<S>,
+          load<S>,
+          finish<S>};
 }
 
 }  // namespace

@@ -17,10 +17,10 @@ struct Range {
 template <class T> static int64_t blocks_along_k(int64_t k) { return larger(1, ceil_div(k, Tile<T>::sizes.block_k)); }
 
 // Tile `index` along n: its columns, padded to whole vectors.
-struct Columns {
+struct ColumnTile {
   int64_t begin, size, padded;
 };
-template <class T> [[gnu::always_inline]] static inline Columns column_tile(int64_t n, int64_t index) {
+template <class T> [[gnu::always_inline]] static inline ColumnTile column_tile(int64_t n, int64_t index) {
   const int64_t vectors = ceil_div(n, lanes<T>), tiles = ceil_div(vectors, Tile<T>::sizes.vectors);
   const Range r = cut(vectors, tiles, index);
   const int64_t begin = r.begin * lanes<T>, padded = r.size * lanes<T>;
@@ -57,7 +57,7 @@ template <class T, class A, class B> class Core {
   static constexpr int64_t a_room = (sizes.block_m + sizes.rows) * (sizes.block_k + 1);
 
   void reserve(int64_t b_columns, int64_t depth) {
-    const int64_t b_room = (b_columns + lanes<T>) * (depth + 1);
+    const int64_t b_room = (b_columns + lanes<T>)*(depth + 1);
     a_buffer_ = static_cast<T*>(scratch(Scratch::panels, size_t(a_room + b_room) * sizeof(T)));
     b_buffer_ = a_buffer_ + a_room;
   }
@@ -66,7 +66,7 @@ template <class T, class A, class B> class Core {
   void block(Range rows, Range columns, bool first) {
     const int64_t n_tiles = column_tiles<T>(columns.size);
     for (int64_t t = 0; t < n_tiles; ++t) {
-      const Columns tile = column_tile<T>(columns.size, t);
+      const ColumnTile tile = column_tile<T>(columns.size, t);
       const int64_t j = columns.begin + tile.begin;
       if (first) {
         T* room = b_buffer_ + (keep_b_ ? tile.begin * depth_.size : 0);
@@ -77,7 +77,7 @@ template <class T, class A, class B> class Core {
   }
 
   // One panel of B against all panels of A of a block, which the first strip packs.
-  void strip(Range rows, int64_t j, const Columns& tile, View<T> b, bool first) {
+  void strip(Range rows, int64_t j, const ColumnTile& tile, View<T> b, bool first) {
     const int64_t m_tiles = ceil_div(rows.size, sizes.rows), vectors = tile.padded / lanes<T>;
     for (int64_t r = 0; r < m_tiles; ++r) {
       const Range panel = cut(rows.size, m_tiles, r);
@@ -109,9 +109,8 @@ template <class T, class A, class B> class Core {
   View<T> a_views_[sizes.block_m / sizes.rows + 2], b_views_[sizes.block_n / lanes<T> + 2];
 };
 
-template <class T, class A, class B>
-static void core(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c, int64_t c_step, bool add,
-                 const Finish<T>* finish) {
+template <class T, class A, class B> static void core(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c,
+                                                      int64_t c_step, bool add, const Finish<T>* finish) {
   Core<T, A, B>(a, b, c, c_step, finish).run(m, n, k, add);
 }
 

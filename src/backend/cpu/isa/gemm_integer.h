@@ -27,9 +27,8 @@ inline constexpr int64_t integer_columns = 128;
 inline constexpr int integer_rows = 4;
 
 // Rows [i, i + rows) and columns [j, j + n) of C, from n columns of B whose rows are contiguous.
-template <class T, int rows>
-static void integer_strip(const GemmInteger& g, int64_t i, int64_t j, int64_t n, const typename Ring<T>::Value* b,
-                          int64_t b_step) {
+template <class T, int rows> static void integer_strip(const GemmInteger& g, int64_t i, int64_t j, int64_t n,
+                                                       const typename Ring<T>::Value* b, int64_t b_step) {
   using Value = typename Ring<T>::Value;
   const Value* a = static_cast<const Value*>(g.a.data) + i * g.a.step;
   Value sums[rows][integer_columns] = {};
@@ -39,7 +38,8 @@ static void integer_strip(const GemmInteger& g, int64_t i, int64_t j, int64_t n,
       for (int64_t l = 0; l < n; ++l) sums[r][l] = Ring<T>::multiply_add(sums[r][l], x, b[l]);
     }
   }
-  const Value *row_bias = static_cast<const Value*>(g.row_bias), *column_bias = static_cast<const Value*>(g.column_bias);
+  const Value *row_bias = static_cast<const Value*>(g.row_bias),
+              *column_bias = static_cast<const Value*>(g.column_bias);
   for (int r = 0; r < rows; ++r) {
     for (int64_t l = 0; l < n; ++l) {
       Value& c = static_cast<Value*>(g.c)[(i + r) * g.c_row_stride + (j + l) * g.c_column_stride];

@@ -4,8 +4,8 @@
 
 namespace volta::cpu::VOLTA_ISA {
 
-// rows x vectors accumulators stay in registers; block_k x one panel of B fits the first cache, block_m x block_k of A the
-// second; block_n bounds the panels of B that a thread keeps.
+// rows x vectors accumulators stay in registers; block_k x one panel of B fits the first cache, block_m x block_k of A
+// the second; block_n bounds the panels of B that a thread keeps.
 struct TileSizes {
   int rows, vectors;
   int64_t block_k, block_m, block_n;
@@ -19,7 +19,7 @@ inline constexpr int vector_bytes = 32;
 inline constexpr TileSizes sizes_f32 = {6, 2, 256, 144, 1024}, sizes_f64 = {6, 2, 256, 72, 1024};
 #elif defined(__aarch64__)
 inline constexpr int vector_bytes = 16;
-inline constexpr TileSizes sizes_f32 = {8, 3, 512, 128, 1032}, sizes_f64 = {8, 3, 256, 128, 1032};
+inline constexpr TileSizes sizes_f32 = {8, 3, 512, 128, 1032}, sizes_f64 = {6, 4, 256, 120, 1032};
 #else
 inline constexpr int vector_bytes = 16;
 inline constexpr TileSizes sizes_f32 = {4, 2, 256, 128, 1024}, sizes_f64 = {4, 2, 256, 64, 1024};
@@ -65,9 +65,9 @@ template <class T> struct Finish {
   bool relu;
 };
 
-template <class T>
-[[gnu::noinline]] static void store_tile(const T* sums, int rows, int64_t step, T* __restrict c, int64_t c_step, int64_t n,
-                                         bool add, const Finish<T>* finish) {
+template <class T> [[gnu::noinline]] static void store_tile(const T* sums, int rows, int64_t step, T* __restrict c,
+                                                            int64_t c_step, int64_t n, bool add,
+                                                            const Finish<T>* finish) {
   for (int i = 0; i < rows; ++i, sums += step, c += c_step) {
     const T bias = finish && finish->row_bias ? finish->row_bias[i] : T(0);
     if (add) {
@@ -84,8 +84,8 @@ template <class T>
   }
 }
 
-// C[rows x n] (+)= sum over p of a(:, p) b(p, :). Every element is one chain of multiply-adds along k, so its bits do not
-// depend on the tile it falls into. n <= vectors * lanes columns are stored. Arguments travel in registers.
+// C[rows x n] (+)= sum over p of a(:, p) b(p, :). Every element is one chain of multiply-adds along k, so its bits do
+// not depend on the tile it falls into. n <= vectors * lanes columns are stored. Arguments travel in registers.
 template <class T, int rows, int vectors>
 [[gnu::noinline]] static void tile_kernel(int64_t k, View<T> a_view, View<T> b_view, T* __restrict c, int64_t c_step,
                                           int64_t n, bool add, const Finish<T>* finish) {
@@ -95,7 +95,7 @@ template <class T, int rows, int vectors>
   constexpr int width = lanes<T>;
   // NEON multiplies by a lane, so one load brings several values of A; others broadcast from memory.
   constexpr int by_lane = vector_bytes == 16 && quad<T> == width ? rows / quad<T> * quad<T> : 0;
-  const T *__restrict a = a_view.data, *__restrict b = b_view.data;
+  const T* __restrict a = a_view.data, * __restrict b = b_view.data;
   Vector sums[rows][vectors] = {};
 #pragma GCC unroll 32
   for (int i = 0; i < rows; ++i) __builtin_prefetch(c + i * c_step, 1);

@@ -20,7 +20,9 @@ template <class S> using Compute = typename ComputeOf<S>::Type;
 
 [[gnu::always_inline]] static inline float widen(float x) { return x; }
 [[gnu::always_inline]] static inline double widen(double x) { return x; }
-[[gnu::always_inline]] static inline float widen(bfloat16 x) { return __builtin_bit_cast(float, uint32_t(x.bits) << 16); }
+[[gnu::always_inline]] static inline float widen(bfloat16 x) {
+  return __builtin_bit_cast(float, uint32_t(x.bits) << 16);
+}
 [[gnu::always_inline]] static inline float widen(float16 x) {
 #if defined(__aarch64__)
   return float(__builtin_bit_cast(__fp16, x.bits));
@@ -137,7 +139,8 @@ template <class S> static void store_row(S* to, const Compute<S>* from, int64_t 
   *reinterpret_cast<Tile<double>::Quad*>(to + step) = __builtin_shufflevector(r[0], r[1], 1, 3);
 }
 
-// A rectangle to pack, passed by value so that stores cannot alias it: to[p * tile + i] = from[i * step + p * depth_step] for i < n, zero for n <= i < tile.
+// A rectangle to pack, passed by value so that stores cannot alias it: to[p * tile + i] = from[i * step + p *
+// depth_step] for i < n, zero for n <= i < tile.
 template <class S> struct PackCall {
   Compute<S>* to;
   int64_t tile, n, k;
@@ -154,7 +157,8 @@ template <class S> static void pack_rows(PackCall<S> c) {
     T* to = c.to + p * c.tile;
     __builtin_prefetch(from + c.n + 128 / sizeof(S));
     int64_t i = 0;
-    for (; i + lanes<T> <= c.n; i += lanes<T>) *reinterpret_cast<typename Tile<T>::Loose*>(to + i) = load_vector(from + i);
+    for (; i + lanes<T> <= c.n; i += lanes<T>)
+      *reinterpret_cast<typename Tile<T>::Loose*>(to + i) = load_vector(from + i);
     for (; i + quad<T> <= c.n; i += quad<T>) *reinterpret_cast<Quad*>(to + i) = load_quad(from + i);
     for (; i < c.n; ++i) to[i] = widen(from[i]);
     for (; i < c.tile; ++i) to[i] = 0;
@@ -192,8 +196,8 @@ template <class S> static void pack(PackCall<S> c) {
   }
 }
 
-// The operand that is a strided matrix. An operand of core() is anything with this panel(): it gives the view of rows (or
-// columns) [i, i + n) and depths [p, p + k), padded with zeros to `tile`, using `buffer` if it has to pack.
+// The operand that is a strided matrix. An operand of core() is anything with this panel(): it gives the view of rows
+// (or columns) [i, i + n) and depths [p, p + k), padded with zeros to `tile`, using `buffer` if it has to pack.
 template <class S> struct MatrixOperand {
   using T = Compute<S>;
   const S* data;
@@ -203,8 +207,13 @@ template <class S> struct MatrixOperand {
   int64_t extent, origin;
 
   explicit MatrixOperand(const GemmOperand& o)
-      : data(static_cast<const S*>(o.data)), step(o.step), depth_step(o.depth_step), direct(o.direct),
-        packed(static_cast<const T*>(o.packed)), extent(o.extent), origin(o.origin) {}
+      : data(static_cast<const S*>(o.data)),
+        step(o.step),
+        depth_step(o.depth_step),
+        direct(o.direct),
+        packed(static_cast<const T*>(o.packed)),
+        extent(o.extent),
+        origin(o.origin) {}
 
   View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
     if (packed) return {packed + p * extent + (origin + i) * k, tile};

@@ -22,6 +22,13 @@ struct Max : Sum {
   template <class V> static V combine(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
 };
 
+// exp(x) for x <= 0, and 0 where that is below the normal numbers: no second scaling, a third faster.
+template <class T> [[gnu::always_inline]] inline T exp_down(T x) {
+  constexpr T least = sizeof(T) == 4 ? T(-87.3) : T(-708.3);
+  const bool tiny = x < least;
+  return scalar::select(tiny, T(0), scalar::detail::exp_normal(scalar::select(tiny, least, x)));
+}
+
 int64_t length(int64_t n, int64_t i) { return n - i < block ? n - i : block; }
 
 // The sum over blocks of f(i, m, buffer), which fills m elements of the buffer or of wherever it likes and says where.
@@ -37,7 +44,7 @@ template <class T> void softmax(int64_t n, void* out, const void* in, const void
   const T* x = static_cast<const T*>(in);
   const T top = fold_row<Max>(n, x);
   const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T*) {
-    for (int64_t k = 0; k < m; ++k) y[i + k] = scalar::exp(x[i + k] - top);
+    for (int64_t k = 0; k < m; ++k) y[i + k] = exp_down(x[i + k] - top);
     return y + i;
   });
   const T scale = T(1 / sum);
@@ -49,7 +56,7 @@ template <class T> void log_softmax(int64_t n, void* out, const void* in, const 
   const T* x = static_cast<const T*>(in);
   const T top = fold_row<Max>(n, x);
   const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T* buffer) {
-    for (int64_t k = 0; k < m; ++k) buffer[k] = scalar::exp(x[i + k] - top);
+    for (int64_t k = 0; k < m; ++k) buffer[k] = exp_down(x[i + k] - top);
     return buffer;
   });
   const T log_sum = T(scalar::log(sum));
@@ -70,7 +77,7 @@ template <class T> void log_softmax_back(int64_t n, void* out, const void* gradi
   T* d = static_cast<T*>(out);
   const T *g = static_cast<const T*>(gradient), *y = static_cast<const T*>(output);
   const T total = T(sum_blocks<T>(n, [=](int64_t i, int64_t, T*) { return const_cast<T*>(g) + i; }));
-  for (int64_t i = 0; i < n; ++i) d[i] = g[i] - scalar::exp(y[i]) * total;
+  for (int64_t i = 0; i < n; ++i) d[i] = g[i] - exp_down(y[i]) * total;
 }
 
 template <class T> T* row_of(char* base, int64_t stride, int64_t r) { return reinterpret_cast<T*>(base + r * stride); }
@@ -97,7 +104,7 @@ template <class T> void softmax_columns(const RowTile& t) {
   for (int64_t r = 0; r < t.n; ++r) {
     const T* x = row_of<T>(t.a, t.a_stride, r);
     T* __restrict y = row_of<T>(t.out, t.out_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) y[i] = scalar::exp(x[i] - c.top[i]);
+    for (int64_t i = 0; i < t.width; ++i) y[i] = exp_down(x[i] - c.top[i]);
     for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(y[i]);
   }
   for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(1 / c.sum[i]);
@@ -113,7 +120,7 @@ template <class T> void log_softmax_columns(const RowTile& t) {
   c.find_top(t);
   for (int64_t r = 0; r < t.n; ++r) {
     const T* x = row_of<T>(t.a, t.a_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) buffer[i] = scalar::exp(x[i] - c.top[i]);
+    for (int64_t i = 0; i < t.width; ++i) buffer[i] = exp_down(x[i] - c.top[i]);
     for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(buffer[i]);
   }
   for (int64_t i = 0; i < t.width; ++i) buffer[i] = T(scalar::log(c.sum[i]));
@@ -148,7 +155,7 @@ template <class T> void log_softmax_back_columns(const RowTile& t) {
   for (int64_t r = 0; r < t.n; ++r) {
     const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
     T* __restrict d = row_of<T>(t.out, t.out_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) d[i] = g[i] - scalar::exp(y[i]) * c.top[i];
+    for (int64_t i = 0; i < t.width; ++i) d[i] = g[i] - exp_down(y[i]) * c.top[i];
   }
 }
 

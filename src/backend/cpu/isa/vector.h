@@ -23,7 +23,14 @@ template <class T> [[gnu::always_inline]] inline Vector<T> load(const T* x) {
   return v;
 }
 template <class T> [[gnu::always_inline]] inline void store(T* x, Vector<T> v) { __builtin_memcpy(x, &v, sizeof v); }
-template <class T> [[gnu::always_inline]] inline Vector<T> broadcast(T x) { return Vector<T>{} + x; }
+
+// Calls f(read, write, i) for n elements: by vectors, then one by one for the rest.
+template <class T, class F> [[gnu::always_inline]] inline void each(int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>)
+    f([](const T* x) { return load(x); }, [](T* x, Vector<T> v) { store<T>(x, v); }, i);
+  for (; i < n; ++i) f([](const T* x) { return *x; }, [](T* x, T v) { *x = v; }, i);
+}
 
 // Folds a row by several independent vectors of partial results: `map` and `combine` take vectors and numbers alike.
 template <class F, class T> [[gnu::always_inline]] inline T fold_row(int64_t n, const T* x) {

@@ -1,0 +1,75 @@
+// Times a few ops on a GPU and prints one JSON object per line: {"case", "seconds"} for the best repetition.
+#include <chrono>
+#include <cstdio>
+#include <functional>
+
+#include <volta/volta.h>
+
+namespace {
+
+using volta::Tensor;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Seconds per call: the best of several runs of `calls` calls each, with the device idle before and after.
+void measure(const char* name, int calls, const std::function<void()>& f) {
+  for (int i = 0; i < 3; ++i) f();
+  double best = 1e9;
+  for (int repetition = 0; repetition < 7; ++repetition) {
+    volta::cuda::synchronize();
+    const double start = now();
+    for (int i = 0; i < calls; ++i) f();
+    volta::cuda::synchronize();
+    best = std::min(best, (now() - start) / calls);
+  }
+  std::printf("{\"case\": \"%s\", \"seconds\": %.9g}\n", name, best);
+  std::fflush(stdout);
+}
+
+void memory_bound() {
+  const volta::Options gpu{.device = "cuda"};
+  const Tensor x = volta::randn({1 << 27}, gpu), y = volta::randn({1 << 27}, gpu);
+  measure("copy", 20, [&] { x.clone(); });
+  measure("add", 20, [&] { x + y; });
+  measure("gelu", 20, [&] { x.gelu(); });
+  measure("sum", 20, [&] { x.sum(); });
+  const Tensor rows = x.reshape({1 << 15, 1 << 12});
+  measure("sum_rows", 20, [&] { rows.sum(1); });
+  measure("sum_columns", 20, [&] { rows.sum(0); });
+  measure("softmax_rows", 20, [&] { rows.softmax(1); });
+  measure("transpose_copy", 20, [&] { rows.t().contiguous(); });
+  const Tensor bias = volta::randn({1 << 12}, gpu);
+  measure("add_bias", 20, [&] { rows + bias; });
+}
+
+void products() {
+  const Tensor a = volta::randn({4096, 4096}, {.device = "cuda"}), b = volta::randn({4096, 4096}, {.device = "cuda"});
+  measure("matmul_f32", 10, [&] { a.matmul(b); });
+  volta::cuda::allow_tf32(true);
+  measure("matmul_tf32", 20, [&] { a.matmul(b); });
+  volta::cuda::allow_tf32(false);
+  const Tensor half_a = a.to(volta::bf16), half_b = b.to(volta::bf16);
+  measure("matmul_bf16", 50, [&] { half_a.matmul(half_b); });
+}
+
+void small() {
+  const volta::Options gpu{.device = "cuda"};
+  const Tensor x = volta::randn({4}, gpu), y = volta::randn({4}, gpu);
+  measure("small_add", 1000, [&] { x + y; });
+  measure("small_sum", 1000, [&] { x.sum(); });
+  measure("small_item", 200, [&] { x.sum().item<float>(); });
+  const Tensor w = volta::randn({4}, {.device = "cuda", .requires_grad = true});
+  measure("small_backward", 200, [&] { volta::grad((w * y).sum(), w); });
+}
+
+}  // namespace
+
+int main() {
+  if (!volta::cuda::is_available()) {
+    std::fprintf(stderr, "no GPU\n");
+    return 1;
+  }
+  memory_bound();
+  products();
+  small();
+}

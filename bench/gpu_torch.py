@@ -1,0 +1,59 @@
+"""The cases of gpu.cpp in PyTorch, printed the same way."""
+import json
+import time
+
+import torch
+
+
+def measure(name, calls, f):
+    for _ in range(3):
+        f()
+    best = 1e9
+    for _ in range(7):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            f()
+        torch.cuda.synchronize()
+        best = min(best, (time.perf_counter() - start) / calls)
+    print(json.dumps({"case": name, "seconds": best}), flush=True)
+
+
+def memory_bound():
+    x, y = (torch.randn(1 << 27, device="cuda") for _ in range(2))
+    measure("copy", 20, lambda: x.clone())
+    measure("add", 20, lambda: x + y)
+    measure("gelu", 20, lambda: torch.nn.functional.gelu(x))
+    measure("sum", 20, lambda: x.sum())
+    rows = x.reshape(1 << 15, 1 << 12)
+    measure("sum_rows", 20, lambda: rows.sum(1))
+    measure("sum_columns", 20, lambda: rows.sum(0))
+    measure("softmax_rows", 20, lambda: rows.softmax(1))
+    measure("transpose_copy", 20, lambda: rows.t().contiguous())
+    bias = torch.randn(1 << 12, device="cuda")
+    measure("add_bias", 20, lambda: rows + bias)
+
+
+def products():
+    a, b = (torch.randn(4096, 4096, device="cuda") for _ in range(2))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    measure("matmul_f32", 10, lambda: a @ b)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    measure("matmul_tf32", 20, lambda: a @ b)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    half_a, half_b = a.bfloat16(), b.bfloat16()
+    measure("matmul_bf16", 50, lambda: half_a @ half_b)
+
+
+def small():
+    x, y = (torch.randn(4, device="cuda") for _ in range(2))
+    measure("small_add", 1000, lambda: x + y)
+    measure("small_sum", 1000, lambda: x.sum())
+    measure("small_item", 200, lambda: x.sum().item())
+    w = torch.randn(4, device="cuda", requires_grad=True)
+    measure("small_backward", 200, lambda: torch.autograd.grad((w * y).sum(), [w]))
+
+
+memory_bound()
+products()
+small()
