@@ -55,7 +55,8 @@ inline std::vector<Tensor> layouts(const Tensor& x) {
   for (int64_t i = x.dim() - 1; i >= 0; --i) reversed.push_back(i);
   std::vector<int64_t> axes(static_cast<size_t>(x.dim()));
   std::iota(axes.begin(), axes.end(), 0);
-  return {x, x.permute(reversed).contiguous().permute(reversed), stack({x, x}, -1).select(-1, 0), x.flip(axes).contiguous().flip(axes)};
+  return {x, x.permute(reversed).contiguous().permute(reversed), stack({x, x}, -1).select(-1, 0),
+          x.flip(axes).contiguous().flip(axes)};
 }
 
 template <class F> Error error_of(F f) {
@@ -68,7 +69,8 @@ template <class F> Error error_of(F f) {
   return Error(Error::Kind::internal, "", "");
 }
 
-template <class F> void expect_error(Error::Kind kind, const std::string& op, std::initializer_list<const char*> words, F f) {
+template <class F>
+void expect_error(Error::Kind kind, const std::string& op, std::initializer_list<const char*> words, F f) {
   const Error e = error_of(f);
   EXPECT_EQ(int(e.kind()), int(kind)) << e.what();
   EXPECT_EQ(e.op(), op) << e.what();

@@ -24,7 +24,8 @@ Dense gather_reference(const Tensor& x, int axis, const Tensor& index) {
   return out;
 }
 
-template <class F> Dense scatter_reference(const Tensor& x, int axis, const Tensor& index, const Tensor& src, F combine) {
+template <class F>
+Dense scatter_reference(const Tensor& x, int axis, const Tensor& index, const Tensor& src, F combine) {
   Dense out(x);
   const Dense values(src), at(index);
   each_index(index.shape(), [&](const Shape& i) {
@@ -36,7 +37,8 @@ template <class F> Dense scatter_reference(const Tensor& x, int axis, const Tens
 }
 
 class IndexDTypes : public testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(All, IndexDTypes, testing::ValuesIn(all_dtypes), [](const auto& p) { return std::string(name(p.param)); });
+INSTANTIATE_TEST_SUITE_P(All, IndexDTypes, testing::ValuesIn(all_dtypes),
+                         [](const auto& p) { return std::string(name(p.param)); });
 
 TEST_P(IndexDTypes, GatherEveryAxisAndLayout) {
   const Tensor x = numbers({3, 4, 5}, GetParam());
@@ -70,14 +72,16 @@ TEST_P(IndexDTypes, ScatterReductions) {
     const Dense expected = scatter_reference(x.to(dtype), 0, index, src.to(dtype), combine);
     expect_same(scatter_reduce(x.to(dtype), 0, index, src.to(dtype), how), expected, how);
     for (const Tensor& to : layouts(x.to(dtype)))
-      for (const Tensor& from : layouts(src.to(dtype))) expect_same(scatter_reduce(to, 0, index, from, how), expected, how);
+      for (const Tensor& from : layouts(src.to(dtype)))
+        expect_same(scatter_reduce(to, 0, index, from, how), expected, how);
   };
   check("sum", [=](double a, double b) { return truth ? double(a + b > 0) : a + b; });
   check("prod", [](double a, double b) { return a * b; });
   check("amax", [](double a, double b) { return std::max(a, b); });
   check("amin", [](double a, double b) { return std::min(a, b); });
   expect_same(scatter_add(x.to(dtype), 0, index, src.to(dtype)),
-              scatter_reference(x.to(dtype), 0, index, src.to(dtype), [=](double a, double b) { return truth ? double(a + b > 0) : a + b; }));
+              scatter_reference(x.to(dtype), 0, index, src.to(dtype),
+                                [=](double a, double b) { return truth ? double(a + b > 0) : a + b; }));
 }
 
 TEST_P(IndexDTypes, IndexSelectAndAdd) {
@@ -134,7 +138,9 @@ TEST(IndexTypes, EveryIntegerDTypeIsAnIndex) {
     expect_same(x[i], Dense(index_select(x, 0, i)));
   }
   for (const DType dtype : {f32, f16, boolean})
-    expect_error(Error::Kind::dtype, "gather", {"integers"}, [&] { return gather(x, 0, zeros({1, 3}, {.dtype = dtype})); });
+    expect_error(Error::Kind::dtype, "gather", {"integers"}, [&] {
+      return gather(x, 0, zeros({1, 3}, {.dtype = dtype}));
+    });
   const Tensor huge = full({1}, UINT64_MAX, {.dtype = u64});
   expect_error(Error::Kind::index, "take", {"out of range"}, [&] { return take(x, huge); });
 }
@@ -179,7 +185,8 @@ TEST(IndexMore, OneHotAndEmbedding) {
   expect_error(Error::Kind::index, "one_hot", {"3"}, [] { return one_hot(tensor({3, 2}), 3); });
   expect_error(Error::Kind::argument, "one_hot", {"num_classes"}, [] { return one_hot(zeros({0}, {.dtype = i64})); });
   const Tensor w = numbers({6, 4});
-  expect_same(embedding(w, tensor({{5, 0}, {1, 1}})), Dense(w.index_select(0, tensor({5, 0, 1, 1})).reshape({2, 2, 4})));
+  expect_same(embedding(w, tensor({{5, 0}, {1, 1}})),
+              Dense(w.index_select(0, tensor({5, 0, 1, 1})).reshape({2, 2, 4})));
 }
 
 TEST(IndexMore, MeanAndWithoutSelf) {
@@ -209,12 +216,18 @@ TEST(IndexMore, HalvesAddUpInSinglePrecision) {
 
 TEST(ThreadsIndex, ResultsDoNotDependOnTheNumberOfThreads) {
   manual_seed(3);
-  const Tensor src = randn({70000}), index = randint(0, 50, {70000}), rows = randn({3000, 64}), at = randint(0, 40, {3000});
+  const Tensor src = randn({70000}), index = randint(0, 50, {70000}), rows = randn({3000, 64}),
+               at = randint(0, 40, {3000});
   const Tensor many = randn({300, 500}), places = randint(0, 300, {300, 500});
   const auto all = [&] {
-    return std::vector{scatter_add(zeros({50}), 0, index, src), scatter(zeros({50}), 0, index, src), index_add(zeros({40, 64}), 0, at, rows),
-                       scatter_add(zeros({300, 500}), 0, places, many), scatter(zeros({300, 500}), 0, places, many),
-                       scatter_reduce(zeros({50}), 0, index, src, "amax"), gather(many, 0, places), index_select(rows, 0, at),
+    return std::vector{scatter_add(zeros({50}), 0, index, src),
+                       scatter(zeros({50}), 0, index, src),
+                       index_add(zeros({40, 64}), 0, at, rows),
+                       scatter_add(zeros({300, 500}), 0, places, many),
+                       scatter(zeros({300, 500}), 0, places, many),
+                       scatter_reduce(zeros({50}), 0, index, src, "amax"),
+                       gather(many, 0, places),
+                       index_select(rows, 0, at),
                        index_add(zeros({64, 40}), 1, at, rows.transpose(0, 1))};
   };
   const int before = get_num_threads();
@@ -235,7 +248,9 @@ TEST(ErrorsIndex, OutOfRangeNamesTheIndexTheAxisAndItsSize) {
   const Tensor x = ones({2, 3}), bad = tensor({{0, 3, 1}}), low = tensor({{0, -4, 1}});
   for (const Tensor& i : {bad, low}) {
     const char* word = i[{0, 1}].item<int>() == 3 ? "index 3" : "index -4";
-    const auto expect = [&](const char* op, auto f) { expect_error(Error::Kind::index, op, {word, "axis 1", "size 3"}, f); };
+    const auto expect = [&](const char* op, auto f) {
+      expect_error(Error::Kind::index, op, {word, "axis 1", "size 3"}, f);
+    };
     expect("gather", [&] { return gather(x, 1, i); });
     expect("scatter", [&] { return scatter(x, 1, i, 0); });
     expect("scatter_add", [&] { return scatter_add(x, 1, i, ones({1, 3})); });
@@ -246,21 +261,31 @@ TEST(ErrorsIndex, OutOfRangeNamesTheIndexTheAxisAndItsSize) {
   }
   expect_error(Error::Kind::index, "embedding", {"index 7", "size 2"}, [&] { return embedding(x, tensor({0, 7})); });
   expect_error(Error::Kind::index, "take", {"index 6", "size 6"}, [&] { return take(x, tensor({0, 6})); });
-  expect_error(Error::Kind::index, "gather", {"size 0"}, [&] { return gather(zeros({0, 3}), 0, zeros({1, 3}, {.dtype = i64})); });
+  expect_error(Error::Kind::index, "gather", {"size 0"}, [&] {
+    return gather(zeros({0, 3}), 0, zeros({1, 3}, {.dtype = i64}));
+  });
   EXPECT_TRUE(equal(x, ones({2, 3})));
 }
 
 TEST(ErrorsIndex, ShapesAndDTypes) {
   const Tensor x = ones({2, 3}), i = zeros({2, 3}, {.dtype = i64});
-  expect_error(Error::Kind::shape, "gather", {"[2, 3]", "[4, 1]"}, [&] { return gather(x, 1, zeros({4, 1}, {.dtype = i64})); });
-  expect_error(Error::Kind::shape, "gather", {"[2, 3]", "[2]"}, [&] { return gather(x, 1, zeros({2}, {.dtype = i64})); });
-  expect_error(Error::Kind::shape, "scatter_add", {"[2, 3]", "[1, 3]"}, [&] { return scatter_add(x, 1, i, ones({1, 3})); });
-  expect_error(Error::Kind::dtype, "scatter_add", {"f32", "f64"}, [&] { return scatter_add(x, 1, i, ones({2, 3}, {.dtype = f64})); });
+  expect_error(Error::Kind::shape, "gather", {"[2, 3]", "[4, 1]"}, [&] {
+    return gather(x, 1, zeros({4, 1}, {.dtype = i64}));
+  });
+  expect_error(Error::Kind::shape, "gather", {"[2, 3]", "[2]"},
+               [&] { return gather(x, 1, zeros({2}, {.dtype = i64})); });
+  expect_error(Error::Kind::shape, "scatter_add", {"[2, 3]", "[1, 3]"}, [&] {
+    return scatter_add(x, 1, i, ones({1, 3}));
+  });
+  expect_error(Error::Kind::dtype, "scatter_add", {"f32", "f64"}, [&] {
+    return scatter_add(x, 1, i, ones({2, 3}, {.dtype = f64}));
+  });
   expect_error(Error::Kind::dtype, "scatter", {"0.5", "i64"}, [&] { return scatter(i, 1, i, 0.5); });
   expect_error(Error::Kind::dtype, "masked_fill", {"0.5", "i64"}, [&] { return masked_fill(i, i == 0, 0.5); });
   expect_error(Error::Kind::dtype, "masked_fill", {"boolean"}, [&] { return masked_fill(x, x, 0); });
   expect_error(Error::Kind::shape, "masked_fill", {"0-d"}, [&] { return masked_fill(x, x == 1, ones({3})); });
-  expect_error(Error::Kind::argument, "scatter_reduce", {"amax", "median"}, [&] { return scatter_reduce(x, 1, i, x, "median"); });
+  expect_error(Error::Kind::argument, "scatter_reduce", {"amax", "median"},
+               [&] { return scatter_reduce(x, 1, i, x, "median"); });
   expect_error(Error::Kind::shape, "index_select", {"one axis"}, [&] { return index_select(x, 1, i); });
   expect_error(Error::Kind::shape, "index_add", {"[2, 2]"}, [&] { return index_add(x, 1, tensor({0}), ones({2, 2})); });
   expect_error(Error::Kind::shape, "embedding", {"[3]"}, [&] { return embedding(ones({3}), i); });
@@ -283,10 +308,15 @@ TEST(GradcheckIndex, GatherAndScatter) {
   expect_gradients([=](const Tensor& a, const Tensor& b) { return scatter(a, 0, index, b); }, x, src);
   expect_gradients([=](const Tensor& a) { return scatter(a, 0, index, 3.0); }, x);
   expect_gradients([=](const Tensor& a, const Tensor& b) { return scatter_add(a, 0, index, b); }, x, src);
-  expect_gradients([=](const Tensor& a, const Tensor& b) { return index_add(a, 0, tensor({1, 1, -1}), b, 0.5); }, x, src);
+  expect_gradients(
+      [=](const Tensor& a, const Tensor& b) {
+        return index_add(a, 0, tensor({1, 1, -1}), b, 0.5);
+      },
+      x, src);
   for (const char* how : {"sum", "mean", "prod", "amax", "amin"})
     for (const bool self : {true, false})
-      expect_gradients([=](const Tensor& a, const Tensor& b) { return scatter_reduce(a, 0, index, b, how, self); }, x, src);
+      expect_gradients([=](const Tensor& a, const Tensor& b) { return scatter_reduce(a, 0, index, b, how, self); }, x,
+                       src);
 }
 
 TEST(GradcheckIndex, ProductsWithZeros) {
@@ -294,7 +324,8 @@ TEST(GradcheckIndex, ProductsWithZeros) {
   Tensor x = tensor<double>({0, 5, 2, 3}).requires_grad_();
   const Tensor index = tensor({0, 0, 1, 1, 2, 0});
   expect_gradients([=](const Tensor& a, const Tensor& b) { return scatter_reduce(a, 0, index, b, "prod"); }, x, src);
-  expect_gradients([=](const Tensor& a, const Tensor& b) { return scatter_reduce(a, 0, index, b, "prod", false); }, x, src);
+  expect_gradients([=](const Tensor& a, const Tensor& b) { return scatter_reduce(a, 0, index, b, "prod", false); }, x,
+                   src);
 }
 
 TEST(GradcheckIndex, TiesShare) {

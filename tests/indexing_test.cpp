@@ -29,9 +29,13 @@ TEST(IndexingBasic, ViewsOfTheSameMemory) {
     expect_same(x[1], filled({4, 5}, [&](const Shape& i) { return in.at({1, i[0], i[1]}); }));
     expect_same(x[-1], filled({4, 5}, [&](const Shape& i) { return in.at({2, i[0], i[1]}); }));
     expect_same(x[slice(1)], filled({2, 4, 5}, [&](const Shape& i) { return in.at({i[0] + 1, i[1], i[2]}); }));
-    expect_same(x[{slice(), slice({}, {}, -2), 3}], filled({3, 2}, [&](const Shape& i) { return in.at({i[0], 3 - 2 * i[1], 3}); }));
+    expect_same(x[{slice(), slice({}, {}, -2), 3}], filled({3, 2}, [&](const Shape& i) {
+                  return in.at({i[0], 3 - 2 * i[1], 3});
+                }));
     expect_same(x[{ellipsis, 2}], filled({3, 4}, [&](const Shape& i) { return in.at({i[0], i[1], 2}); }));
-    expect_same(x[{0, ellipsis, newaxis, slice(1, 3)}], filled({4, 1, 2}, [&](const Shape& i) { return in.at({0, i[0], i[2] + 1}); }));
+    expect_same(x[{0, ellipsis, newaxis, slice(1, 3)}], filled({4, 1, 2}, [&](const Shape& i) {
+                  return in.at({0, i[0], i[2] + 1});
+                }));
     expect_same(x[{newaxis, 2, newaxis}], filled({1, 1, 4, 5}, [&](const Shape& i) { return in.at({2, i[2], i[3]}); }));
     expect_same(x[{slice(5, 1)}], Dense(Shape{0, 4, 5}));
     expect_same(x[{1, 2, 3, ellipsis}], filled({}, [&](const Shape&) { return in.at({1, 2, 3}); }));
@@ -54,12 +58,22 @@ TEST(IndexingAdvanced, IndexTensors) {
     expect_same(x[{slice(), b}], filled({3, 3, 1, 5}, [&](const Shape& i) { return in.at({i[0], at_b(i[1]), i[3]}); }));
     // Adjacent: in place. Separated: in front.
     expect_same(x[{a, b}], filled({3, 2, 5}, [&](const Shape& i) { return in.at({at_a(i, i[1]), at_b(i[0]), i[2]}); }));
-    expect_same(x[{slice(), b, a}], filled({3, 3, 2}, [&](const Shape& i) { return in.at({i[0], at_b(i[1]), at_a(i, i[2])}); }));
-    expect_same(x[{a, slice(1, 3), b % 4}], filled({3, 2, 2}, [&](const Shape& i) { return in.at({at_a(i, i[1]), i[2] + 1, at_b(i[0])}); }));
-    expect_same(x[{a, newaxis, b}], filled({3, 2, 1, 5}, [&](const Shape& i) { return in.at({at_a(i, i[1]), at_b(i[0]), i[3]}); }));
+    expect_same(x[{slice(), b, a}], filled({3, 3, 2}, [&](const Shape& i) {
+                  return in.at({i[0], at_b(i[1]), at_a(i, i[2])});
+                }));
+    expect_same(x[{a, slice(1, 3), b % 4}], filled({3, 2, 2}, [&](const Shape& i) {
+                  return in.at({at_a(i, i[1]), i[2] + 1, at_b(i[0])});
+                }));
+    expect_same(x[{a, newaxis, b}], filled({3, 2, 1, 5}, [&](const Shape& i) {
+                  return in.at({at_a(i, i[1]), at_b(i[0]), i[3]});
+                }));
     expect_same(x[{1, slice(), a}], filled({4, 2}, [&](const Shape& i) { return in.at({1, i[0], at_a(i, i[1])}); }));
-    expect_same(x[{ellipsis, a, slice({}, {}, -1)}], filled({3, 2, 5}, [&](const Shape& i) { return in.at({i[0], at_a(i, i[1]), 4 - i[2]}); }));
-    expect_same(x[{a, a, a}], filled({2}, [&](const Shape& i) { return in.at({at_a(i, i[0]), at_a(i, i[0]), at_a(i, i[0])}); }));
+    expect_same(x[{ellipsis, a, slice({}, {}, -1)}], filled({3, 2, 5}, [&](const Shape& i) {
+                  return in.at({i[0], at_a(i, i[1]), 4 - i[2]});
+                }));
+    expect_same(x[{a, a, a}], filled({2}, [&](const Shape& i) {
+                  return in.at({at_a(i, i[0]), at_a(i, i[0]), at_a(i, i[0])});
+                }));
     expect_same(x[tensor(1)], filled({4, 5}, [&](const Shape& i) { return in.at({1, i[0], i[1]}); }));
     EXPECT_FALSE(x[a].shares_storage(x));
   }
@@ -78,8 +92,12 @@ TEST(IndexingAdvanced, Masks) {
     expect_same(x[all], Dense(masked_select(base, all)));
     expect_same(x[plane], Dense(base.reshape({12, 2}).index_select(0, nonzero(plane.reshape({12})).reshape({-1}))));
     expect_same(x[{plane, 0}], Dense(masked_select(base.select(2, 0), plane)));
-    expect_same(x[{rows, tensor({3, 1})}], filled({2, 2}, [&](const Shape& i) { return in.at({2 * i[0], i[0] == 0 ? 3 : 1, i[1]}); }));
-    expect_same(x[{rows, slice(), tensor({0})}], filled({2, 4}, [&](const Shape& i) { return in.at({2 * i[0], i[1], 0}); }));
+    expect_same(x[{rows, tensor({3, 1})}], filled({2, 2}, [&](const Shape& i) {
+                  return in.at({2 * i[0], i[0] == 0 ? 3 : 1, i[1]});
+                }));
+    expect_same(x[{rows, slice(), tensor({0})}], filled({2, 4}, [&](const Shape& i) {
+                  return in.at({2 * i[0], i[1], 0});
+                }));
   }
   EXPECT_EQ(base[zeros({3}, {.dtype = boolean})].shape(), (Shape{0, 4, 2}));
   EXPECT_EQ(base[tensor(true)].shape(), (Shape{1, 3, 4, 2}));
@@ -87,7 +105,8 @@ TEST(IndexingAdvanced, Masks) {
 }
 
 class IndexingAssign : public testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(All, IndexingAssign, testing::ValuesIn(all_dtypes), [](const auto& p) { return std::string(name(p.param)); });
+INSTANTIATE_TEST_SUITE_P(All, IndexingAssign, testing::ValuesIn(all_dtypes),
+                         [](const auto& p) { return std::string(name(p.param)); });
 
 // Assigning through an index must change exactly the elements that reading through it shows.
 TEST_P(IndexingAssign, EveryKindOfIndexAndLayout) {
@@ -190,7 +209,9 @@ TEST(IndexingAssign, ValuesAndIndicesInTheSameMemory) {
 
 TEST(ErrorsIndexing, NothingChanges) {
   Tensor x = ones({2, 3});
-  const auto expect = [&](Error::Kind kind, std::initializer_list<const char*> words, auto f) { expect_error(kind, "index", words, f); };
+  const auto expect = [&](Error::Kind kind, std::initializer_list<const char*> words, auto f) {
+    expect_error(kind, "index", words, f);
+  };
   using enum Error::Kind;
   expect(index, {"index 3", "axis 1", "size 3"}, [&] { return x[{0, 3}]; });
   expect(index, {"index -3", "axis 0", "size 2"}, [&] { return x[-3]; });
@@ -249,20 +270,30 @@ TEST(GradcheckIndexing, Writing) {
   expect_gradients(written([](Tensor& y, const Tensor& value) { y[slice(1)] = value; }), x, v);
   expect_gradients(written([=](Tensor& y, const Tensor& value) { y[a] = value; }), x, v);
   expect_gradients(written([=](Tensor& y, const Tensor& value) { y[twice] = value; }), x, v);
-  expect_gradients(written([=](Tensor& y, const Tensor& value) { y[{slice(), a}] = value[{slice(), slice(0, 2)}].sum(0); }), x, v);
-  expect_gradients(written([=](Tensor& y, const Tensor& value) { y[{a, slice({}, {}, 2)}] += value[{slice(), slice(0, 2)}]; }), x, v);
+  expect_gradients(written([=](Tensor& y, const Tensor& value) {
+                     y[{slice(), a}] = value[{slice(), slice(0, 2)}].sum(0);
+                   }),
+                   x, v);
+  expect_gradients(written([=](Tensor& y, const Tensor& value) {
+                     y[{a, slice({}, {}, 2)}] += value[{slice(), slice(0, 2)}];
+                   }),
+                   x, v);
   expect_gradients(written([=](Tensor& y, const Tensor& value) { y[{1, slice(1)}] *= value[{0, slice(1)}]; }), x, v);
   expect_gradients(written([=](Tensor& y, const Tensor& value) { y[tensor({true, false, true})] = value; }), x, v);
-  expect_gradients([](const Tensor& t) {
-    Tensor y = t * 2;
-    y[t > 0] = 3;
-    return y * y;
-  }, x);
-  expect_gradients([=](const Tensor& value) {
-    Tensor y = zeros({3, 4}, {.dtype = f64});
-    y[a] = value;
-    return y * y;
-  }, v);
+  expect_gradients(
+      [](const Tensor& t) {
+        Tensor y = t * 2;
+        y[t > 0] = 3;
+        return y * y;
+      },
+      x);
+  expect_gradients(
+      [=](const Tensor& value) {
+        Tensor y = zeros({3, 4}, {.dtype = f64});
+        y[a] = value;
+        return y * y;
+      },
+      v);
 }
 
 TEST(AutogradIndexing, WritingThroughAViewReachesTheBase) {

@@ -1,4 +1,4 @@
-// Matrix products against a naive f64 reference: all ranks, layouts and dtypes, fused linear, einsum, gradients, errors.
+// Matrix products against a naive f64 reference: all ranks, layouts and dtypes, gradients, errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -269,8 +269,8 @@ TEST(LinearOther, Tensordot) {
   EXPECT_TRUE(allclose(tensordot(a, b, {1, 0}, {0, 1}), want));
   EXPECT_TRUE(allclose(tensordot(a, b, {-2, 0}, {0, -2}), want));
   EXPECT_EQ(tensordot(a, b, 0).shape(), (Shape{3, 4, 5, 4, 3, 2}));
-  EXPECT_TRUE(
-      allclose(tensordot(sample({2, 3}), sample({3}), 1).sum(), tensordot(ones({2}), ones({2}), 1) * 0, {.atol = 1e9}));
+  EXPECT_TRUE(allclose(tensordot(a[0], a[0].t(), 1), naive(a[0], a[0].t())));
+  EXPECT_TRUE(allclose(tensordot(a, b, 0).sum(), a.sum() * b.sum()));
   EXPECT_TRUE(allclose(tensordot(a, a, 3), (a * a).sum()));
   const auto f = [](const Tensor& x, const Tensor& y) { return tensordot(x, y, {1, 0}, {0, 1}); };
   EXPECT_TRUE(gradcheck(f, a.clone().requires_grad_(), b.clone().requires_grad_()));

@@ -303,6 +303,7 @@ TEST(ValuesOracleDifferences, AreAsDocumented) {
   EXPECT_TRUE(std::isnan(slope([](const Tensor& x) { return x.abs(); }, nan)));
   EXPECT_EQ(slope([](const Tensor& x) { return x.softsign(); }, inf), 0);
   EXPECT_EQ(slope([](const Tensor& x) { return x.copysign(-1.0); }, inf), -1);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.clamp_min(zeros({1}, {f64})); }, 0), 1);
   EXPECT_EQ(slope([](const Tensor& x) { return x.logit(); }, 2), -0.5);
   EXPECT_NEAR(slope([](const Tensor& x) { return x.sinc(); }, 1e-3), -0.0032898648867, 1e-13);
   EXPECT_EQ(slope([](const Tensor& x) { return x.heaviside(0.5); }, 1), 0);

@@ -47,7 +47,8 @@ Dense sort_reference(const Tensor& x, int axis, bool descending) {
 }
 
 class OrderDTypes : public testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(All, OrderDTypes, testing::ValuesIn(all_dtypes), [](const auto& p) { return std::string(name(p.param)); });
+INSTANTIATE_TEST_SUITE_P(All, OrderDTypes, testing::ValuesIn(all_dtypes),
+                         [](const auto& p) { return std::string(name(p.param)); });
 
 TEST_P(OrderDTypes, SortTopkKthEveryAxisAndLayout) {
   const Tensor x = (numbers({4, 20, 3}, i64) % 17).to(GetParam());
@@ -101,7 +102,9 @@ TEST_P(OrderDTypes, Searching) {
     Dense expected({2, 7}), single({2, 7});
     each_index(expected.shape, [&](const Shape& i) {
       for (int64_t k = 0; k < 9; ++k) {
-        const auto before = [&](int64_t row) { return right ? rows.at({row, k}) <= sought.at(i) : rows.at({row, k}) < sought.at(i); };
+        const auto before = [&](int64_t row) {
+          return right ? rows.at({row, k}) <= sought.at(i) : rows.at({row, k}) < sought.at(i);
+        };
         expected.at(i) += before(i[0]);
         single.at(i) += before(0);
       }

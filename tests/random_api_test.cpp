@@ -94,7 +94,7 @@ TEST(RandomApi, TruncatedNormal) {
     const Tensor x = truncated_normal({20000}, 1, 2, 0, 3, {.dtype = dt}).to(f64);
     EXPECT_GE(x.min().item<double>(), 0);
     EXPECT_LE(x.max().item<double>(), 3);
-    // Symmetric about 1 within [-1, 1] deviations of 1.5 and cut at -0.5 and 1: its mean follows from the density.
+    // Cut at -0.5 and 1 deviations: the mean follows from the density there.
     const auto density = [](double z) { return std::exp(-z * z / 2) / std::sqrt(2 * M_PI); };
     const auto below = [](double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); };
     const double want = 1 + 2 * (density(-0.5) - density(1)) / (below(1) - below(-0.5));

@@ -30,13 +30,16 @@ template <class F> Dense rearranged(const Tensor& x, const Shape& shape, F from,
 }
 
 class ShapeDTypes : public testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(All, ShapeDTypes, testing::ValuesIn(all_dtypes), [](const auto& p) { return std::string(name(p.param)); });
+INSTANTIATE_TEST_SUITE_P(All, ShapeDTypes, testing::ValuesIn(all_dtypes),
+                         [](const auto& p) { return std::string(name(p.param)); });
 
 TEST_P(ShapeDTypes, CatAndStack) {
   const Tensor a = numbers({2, 3}, GetParam()), b = numbers({2, 2}, GetParam()).flip({0});
   const Dense first(a), second(b);
   Dense joined({2, 5});
-  each_index(joined.shape, [&](const Shape& i) { joined.at(i) = i[1] < 3 ? first.at(i) : second.at({i[0], i[1] - 3}); });
+  each_index(joined.shape, [&](const Shape& i) {
+    joined.at(i) = i[1] < 3 ? first.at(i) : second.at({i[0], i[1] - 3});
+  });
   for (const Tensor& x : layouts(a))
     for (const Tensor& y : layouts(b)) expect_same(cat({x, y}, 1), joined);
   EXPECT_EQ(cat({a, b}, -1).dtype(), GetParam());
@@ -53,27 +56,46 @@ TEST_P(ShapeDTypes, RepeatRollPad) {
     const auto modulo = [](int64_t i, int64_t n) { return ((i % n) + n) % n; };
     expect_same(tile(x, {2, 3}), rearranged(base, {4, 9}, [](const Shape& i) { return Shape{i[0] % 2, i[1] % 3}; }));
     expect_same(tile(x, {2}), rearranged(base, {2, 6}, [](const Shape& i) { return Shape{i[0], i[1] % 3}; }));
-    expect_same(repeat(x, {2, 1, 2}), rearranged(base, {2, 2, 6}, [](const Shape& i) { return Shape{i[1], i[2] % 3}; }));
-    expect_same(repeat_interleave(x, 2, 1), rearranged(base, {2, 6}, [](const Shape& i) { return Shape{i[0], i[1] / 2}; }));
-    expect_same(repeat_interleave(x, 3, 0), rearranged(base, {6, 3}, [](const Shape& i) { return Shape{i[0] / 3, i[1]}; }));
-    expect_same(repeat_interleave(x, 2), rearranged(base, {12}, [](const Shape& i) { return Shape{i[0] / 6, i[0] / 2 % 3}; }));
-    expect_same(roll(x, 1, 1), rearranged(base, {2, 3}, [&](const Shape& i) { return Shape{i[0], modulo(i[1] - 1, 3)}; }));
-    expect_same(roll(x, {-4, 5}, {1, 0}),
-                rearranged(base, {2, 3}, [&](const Shape& i) { return Shape{modulo(i[0] - 5, 2), modulo(i[1] + 4, 3)}; }));
+    expect_same(repeat(x, {2, 1, 2}), rearranged(base, {2, 2, 6}, [](const Shape& i) {
+                  return Shape{i[1], i[2] % 3};
+                }));
+    expect_same(repeat_interleave(x, 2, 1), rearranged(base, {2, 6}, [](const Shape& i) {
+                  return Shape{i[0], i[1] / 2};
+                }));
+    expect_same(repeat_interleave(x, 3, 0), rearranged(base, {6, 3}, [](const Shape& i) {
+                  return Shape{i[0] / 3, i[1]};
+                }));
+    expect_same(repeat_interleave(x, 2), rearranged(base, {12}, [](const Shape& i) {
+                  return Shape{i[0] / 6, i[0] / 2 % 3};
+                }));
+    expect_same(roll(x, 1, 1), rearranged(base, {2, 3}, [&](const Shape& i) {
+                  return Shape{i[0], modulo(i[1] - 1, 3)};
+                }));
+    expect_same(roll(x, {-4, 5}, {1, 0}), rearranged(base, {2, 3}, [&](const Shape& i) {
+                  return Shape{modulo(i[0] - 5, 2), modulo(i[1] + 4, 3)};
+                }));
     expect_same(roll(x, 2), rearranged(base, {2, 3}, [&](const Shape& i) {
                   const int64_t at = modulo(i[0] * 3 + i[1] - 2, 6);
                   return Shape{at / 3, at % 3};
                 }));
-    expect_same(pad(x, {1, 2, 0, 1}, {.value = 1}),
-                rearranged(base, {3, 6}, [](const Shape& i) { return Shape{i[0], i[1] - 1}; }, 1));
-    expect_same(pad(x, {-1, 2, 1, -1}), rearranged(base, {2, 4}, [](const Shape& i) { return Shape{i[0] == 0 ? -1 : i[0] - 1, i[1] + 1}; }));
-    expect_same(pad(x, {2, 1}, {.mode = "reflect"}),
-                rearranged(base, {2, 6}, [](const Shape& i) { return Shape{i[0], std::abs(2 - std::abs(2 - std::abs(i[1] - 2)))}; }));
+    expect_same(pad(x, {1, 2, 0, 1}, {.value = 1}), rearranged(
+                                                        base, {3, 6},
+                                                        [](const Shape& i) {
+                                                          return Shape{i[0], i[1] - 1};
+                                                        },
+                                                        1));
+    expect_same(pad(x, {-1, 2, 1, -1}), rearranged(base, {2, 4}, [](const Shape& i) {
+                  return Shape{i[0] == 0 ? -1 : i[0] - 1, i[1] + 1};
+                }));
+    expect_same(pad(x, {2, 1}, {.mode = "reflect"}), rearranged(base, {2, 6}, [](const Shape& i) {
+                  return Shape{i[0], std::abs(2 - std::abs(2 - std::abs(i[1] - 2)))};
+                }));
     expect_same(pad(x, {2, 3, 1, 1}, {.mode = "replicate"}), rearranged(base, {4, 8}, [](const Shape& i) {
                   return Shape{std::clamp<int64_t>(i[0] - 1, 0, 1), std::clamp<int64_t>(i[1] - 2, 0, 2)};
                 }));
-    expect_same(pad(x, {3, 2, 1, 0}, {.mode = "circular"}),
-                rearranged(base, {3, 8}, [&](const Shape& i) { return Shape{modulo(i[0] - 1, 2), modulo(i[1] - 3, 3)}; }));
+    expect_same(pad(x, {3, 2, 1, 0}, {.mode = "circular"}), rearranged(base, {3, 8}, [&](const Shape& i) {
+                  return Shape{modulo(i[0] - 1, 2), modulo(i[1] - 3, 3)};
+                }));
   }
 }
 
@@ -81,14 +103,20 @@ TEST_P(ShapeDTypes, TrianglesAndDiagonals) {
   const Tensor base = numbers({2, 3, 4}, GetParam());
   for (const Tensor& x : layouts(base))
     for (const int64_t k : {-9, -2, -1, 0, 1, 3, 9}) {
-      expect_same(tril(x, k), rearranged(base, base.shape(), [=](const Shape& i) { return i[2] - i[1] <= k ? i : Shape{-1, 0, 0}; }));
-      expect_same(triu(x, k), rearranged(base, base.shape(), [=](const Shape& i) { return i[2] - i[1] >= k ? i : Shape{-1, 0, 0}; }));
+      expect_same(tril(x, k), rearranged(base, base.shape(), [=](const Shape& i) {
+                    return i[2] - i[1] <= k ? i : Shape{-1, 0, 0};
+                  }));
+      expect_same(triu(x, k), rearranged(base, base.shape(), [=](const Shape& i) {
+                    return i[2] - i[1] >= k ? i : Shape{-1, 0, 0};
+                  }));
       EXPECT_EQ(tril(x, k).dtype(), GetParam());
     }
   const Tensor v = numbers({3}, GetParam());
   for (const int64_t k : {-2, 0, 1}) {
     const int64_t n = 3 + std::abs(k);
-    expect_same(diag(v, k), rearranged(v, {n, n}, [=](const Shape& i) { return Shape{i[1] - i[0] == k ? std::min(i[0], i[1]) : -1}; }));
+    expect_same(diag(v, k), rearranged(v, {n, n}, [=](const Shape& i) {
+                  return Shape{i[1] - i[0] == k ? std::min(i[0], i[1]) : -1};
+                }));
     expect_same(diag(diag(v, k), k), Dense(v));
   }
 }
@@ -113,11 +141,12 @@ TEST(ShapeMore, EmptyScalarAndLargeRanks) {
   EXPECT_EQ(pad(ones({2, 3}), {}).shape(), (Shape{2, 3}));
   EXPECT_EQ(repeat_interleave(tensor(4.0), 3).shape(), (Shape{3}));
   const Tensor big = numbers({1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2});
-  EXPECT_TRUE(equal(tile(big, {2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}), cat({cat({big, big}, 0), cat({big, big}, 0)}, 11)));
+  EXPECT_TRUE(
+      equal(tile(big, {2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}), cat({cat({big, big}, 0), cat({big, big}, 0)}, 11)));
   EXPECT_TRUE(equal(repeat_interleave(big, 2, 11).slice(11, 0, {}, 2), big));
   const Tensor x = ones({2});
-  for (const Tensor& y : {tile(x, {1}), repeat(x, {1}), roll(x, 0, 0), pad(x, {0, 0}), pad(x, {0, 0}, {.mode = "reflect"}),
-                          repeat_interleave(x, 1, 0), repeat_interleave(x, 1)})
+  for (const Tensor& y : {tile(x, {1}), repeat(x, {1}), roll(x, 0, 0), pad(x, {0, 0}),
+                          pad(x, {0, 0}, {.mode = "reflect"}), repeat_interleave(x, 1, 0), repeat_interleave(x, 1)})
     EXPECT_FALSE(y.shares_storage(x));
 }
 
@@ -142,13 +171,19 @@ TEST(ErrorsShape, Arguments) {
   expect_error(Error::Kind::index, "roll", {"2"}, [&] { return roll(x, 1, 2); });
   expect_error(Error::Kind::argument, "repeat", {"[2]", "[2, 3]"}, [&] { return repeat(x, {2}); });
   expect_error(Error::Kind::argument, "tile", {"negative"}, [&] { return tile(x, {-1, 1}); });
-  expect_error(Error::Kind::argument, "repeat_interleave", {"negative"}, [&] { return repeat_interleave(x, tensor({1, -1}), 0); });
-  expect_error(Error::Kind::shape, "repeat_interleave", {"[3]", "2"}, [&] { return repeat_interleave(x, tensor({1, 1, 1}), 0); });
+  expect_error(Error::Kind::argument, "repeat_interleave", {"negative"}, [&] {
+    return repeat_interleave(x, tensor({1, -1}), 0);
+  });
+  expect_error(Error::Kind::shape, "repeat_interleave", {"[3]", "2"}, [&] {
+    return repeat_interleave(x, tensor({1, 1, 1}), 0);
+  });
   expect_error(Error::Kind::argument, "pad", {"3 numbers"}, [&] { return pad(x, {1, 1, 1}); });
   expect_error(Error::Kind::argument, "pad", {"axis 1", "-2"}, [&] { return pad(x, {-2, -2}); });
   expect_error(Error::Kind::argument, "pad", {"reflect", "3"}, [&] { return pad(x, {3, 0}, {.mode = "reflect"}); });
   expect_error(Error::Kind::argument, "pad", {"circular", "4"}, [&] { return pad(x, {0, 4}, {.mode = "circular"}); });
-  expect_error(Error::Kind::argument, "pad", {"replicate", "mirror"}, [&] { return pad(x, {1, 1}, {.mode = "mirror"}); });
+  expect_error(Error::Kind::argument, "pad", {"replicate", "mirror"}, [&] {
+    return pad(x, {1, 1}, {.mode = "mirror"});
+  });
   expect_error(Error::Kind::dtype, "pad", {"0.5"}, [&] { return pad(x.to(i32), {1, 1}, {.value = 0.5}); });
   expect_error(Error::Kind::shape, "tril", {"[3]"}, [&] { return tril(ones({3})); });
   expect_error(Error::Kind::shape, "diag", {"[1, 1, 1]"}, [&] { return diag(ones({1, 1, 1})); });
@@ -168,8 +203,10 @@ TEST(GradcheckShape, Everything) {
   expect_gradients([](const Tensor& a) { return tril(a, -1) + triu(a, 1); }, x);
   expect_gradients([](const Tensor& a) { return diag(a, 1); }, x);
   expect_gradients([](const Tensor& a) { return diag(a, -1); }, f64_of({3}));
-  expect_gradients([](const Tensor& a, const Tensor& b, const Tensor& c) { return addcmul(a, b, c, 0.5); }, x, y, f64_of({3}, 9));
-  expect_gradients([](const Tensor& a, const Tensor& b, const Tensor& c) { return addcdiv(a, b, c, 0.5); }, x, y, f64_of({3}, 9));
+  expect_gradients([](const Tensor& a, const Tensor& b, const Tensor& c) { return addcmul(a, b, c, 0.5); }, x, y,
+                   f64_of({3}, 9));
+  expect_gradients([](const Tensor& a, const Tensor& b, const Tensor& c) { return addcdiv(a, b, c, 0.5); }, x, y,
+                   f64_of({3}, 9));
   expect_gradients([](const Tensor& a) { return nan_to_num(a / 2); }, x);
 }
 
@@ -204,8 +241,10 @@ TEST(ShapeCompare, Close) {
 }
 
 TEST(ShapeCompare, Composed) {
-  EXPECT_EQ(addcmul(tensor({1, 2}), tensor({3}), tensor({4, 5}), 2).to_vector<int64_t>(), (std::vector<int64_t>{25, 32}));
-  expect_error(Error::Kind::dtype, "addcmul", {"0.5"}, [] { return addcmul(tensor({1}), tensor({3}), tensor({4}), 0.5); });
+  EXPECT_EQ(addcmul(tensor({1, 2}), tensor({3}), tensor({4, 5}), 2).to_vector<int64_t>(),
+            (std::vector<int64_t>{25, 32}));
+  expect_error(Error::Kind::dtype, "addcmul", {"0.5"},
+               [] { return addcmul(tensor({1}), tensor({3}), tensor({4}), 0.5); });
   EXPECT_EQ(addcdiv(tensor({1.}), tensor({3.}), tensor({4.}), 2).item<float>(), 2.5f);
   for (const DType dtype : {f16, bf16, f32, f64}) {
     const Tensor y = nan_to_num(tensor({1., NAN, INFINITY, -INFINITY}).to(dtype), 7);

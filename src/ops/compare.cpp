@@ -74,7 +74,8 @@ Tensor isclose(const Tensor& x, const Tensor& other, const CloseOptions& options
 
 bool allclose(const Tensor& x, const Tensor& other, const CloseOptions& options) {
   if (x.checked("allclose").shape() != other.checked("allclose").shape())
-    throw Error(Error::Kind::shape, "allclose", "shapes " + x.shape().str() + " and " + other.shape().str() + " differ");
+    throw Error(Error::Kind::shape, "allclose",
+                "shapes " + x.shape().str() + " and " + other.shape().str() + " differ");
   return isclose(x, other, options).all().item<bool>();
 }
 

@@ -26,13 +26,6 @@ DType dtype_of_number(Scalar value) {
   return value.kind() == Kind::boolean ? boolean : i64;
 }
 
-Options like(const Tensor& x, Options options, const char* op) {
-  x.checked(op);
-  if (!options.dtype) options.dtype = x.dtype();
-  if (options.device == Device()) options.device = x.device();
-  return options;
-}
-
 // As dense as x: a transposed tensor gives a transposed one.
 Tensor make_empty_like(const Tensor& x, const Options& options, const char* op) {
   const DType dtype = checked_dtype(options, x.dtype(), op);
@@ -47,7 +40,7 @@ Tensor filled(const Shape& shape, Scalar value, const Options& options, DType fa
 }
 
 Tensor filled_like(const Tensor& x, Scalar value, const Options& given, const char* op) {
-  const Options options = like(x, given, op);
+  const Options options = options_like(x, given, op);
   Tensor y = make_empty_like(x, options, op);
   fill(y, value);
   return finished(std::move(y), options);
@@ -153,6 +146,13 @@ DType checked_dtype(const Options& options, DType fallback, const char* op) {
   return dtype;
 }
 
+Options options_like(const Tensor& x, Options options, const char* op) {
+  x.checked(op);
+  if (!options.dtype) options.dtype = x.dtype();
+  if (options.device == Device()) options.device = x.device();
+  return options;
+}
+
 Tensor make_empty(const Shape& shape, const Options& options, DType fallback, const char* op) {
   checked_numel(shape, op);
   const DType dtype = checked_dtype(options, fallback, op);
@@ -178,7 +178,7 @@ Tensor full(const Shape& shape, Scalar value, const Options& options) {
 }
 
 Tensor empty_like(const Tensor& x, Options options) {
-  options = like(x, options, "empty_like");
+  options = options_like(x, options, "empty_like");
   return finished(make_empty_like(x, options, "empty_like"), options);
 }
 Tensor zeros_like(const Tensor& x, Options options) { return filled_like(x, 0, options, "zeros_like"); }

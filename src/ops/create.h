@@ -9,6 +9,9 @@ namespace volta {
 // The dtype asked for, or `fallback`; throws when the options contradict themselves or the device is missing.
 DType checked_dtype(const Options& options, DType fallback, const char* op);
 
+// The options with the dtype and device of x where they leave them open.
+Options options_like(const Tensor& x, Options options, const char* op);
+
 // A new uninitialised tensor as the options say; requires_grad is left to `finished`.
 Tensor make_empty(const Shape& shape, const Options& options, DType fallback, const char* op);
 

@@ -107,7 +107,8 @@ void require_fits(const Shape& index, const Shape& other, int except, const char
   bool fits = index.size() == other.size();
   for (int i = 0; fits && i < index.size(); ++i) fits = i == except || index[i] <= other[i];
   if (!fits)
-    throw Error(Error::Kind::shape, op, "an index of shape " + index.str() + " does not fit " + what + " of shape " + other.str());
+    throw Error(Error::Kind::shape, op,
+                "an index of shape " + index.str() + " does not fit " + what + " of shape " + other.str());
 }
 
 Along along(const Tensor& x, int64_t dim, const Tensor& index, const Tensor* src, const char* op) {
@@ -137,7 +138,8 @@ Tensor kept_values(const Shape& shape, int axis, const Tensor& index) {
   const NoGrad off;
   const Tensor order = arange(0, index.size(axis), 1, {.dtype = i64, .device = index.device()});
   const Tensor position = spread_index(order, index.shape(), axis);
-  const Tensor last = scattered("scatter", Combine::set, zeros(shape, {.dtype = i64, .device = index.device()}), axis, index, position);
+  const Tensor last =
+      scattered("scatter", Combine::set, zeros(shape, {.dtype = i64, .device = index.device()}), axis, index, position);
   return pick("scatter", last, axis, index) == position;
 }
 
@@ -146,7 +148,8 @@ Tensor put(const char* op, const Tensor& x, int axis, const Tensor& index, const
   if (!any_needs_grad(x, src)) return y;
   return record(op, std::move(y), {x, src}, [op, axis, kept = save(index)](const Tensor& g, Gradients& d) {
     const Tensor i = d.take(kept);
-    if (d.needs(0)) d[0] = put(op, g, axis, i, spread_index(zeros({}, {.dtype = g.dtype(), .device = g.device()}), i.shape(), axis));
+    if (d.needs(0))
+      d[0] = put(op, g, axis, i, spread_index(zeros({}, {.dtype = g.dtype(), .device = g.device()}), i.shape(), axis));
     if (d.needs(1)) d[1] = where(kept_values(g.shape(), axis, i), pick(op, g, axis, i), 0);
   });
 }
@@ -162,7 +165,8 @@ Tensor add_at(const char* op, const Tensor& x, int axis, const Tensor& index, co
 
 // The product of all factors of a place but `value`: y is the whole product, `others` that of the factors that are not 0,
 // `zeros` counts the rest and `sum` adds them up (so that second derivatives see them).
-Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& others, const Tensor& zeros, const Tensor& sum) {
+Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& others, const Tensor& zeros,
+                       const Tensor& sum) {
   const Tensor zero = value == 0;
   const Tensor without = where(zeros == 1, others, where(zeros == 2, others * (sum - value), 0));
   return where(zero, without, y / where(zero, 1, value));
@@ -172,18 +176,19 @@ Tensor multiply_at(const Tensor& x, int axis, const Tensor& index, const Tensor&
   const char* op = "scatter_reduce";
   Tensor y = scattered(op, Combine::multiply, x, axis, index, src);
   if (!any_needs_grad(x, src)) return y;
-  return record(op, y, {x, src},
-                [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
-                  const Tensor at = d.take(i), self = d.take(a), values = d.take(b), whole = d.take(out);
-                  const Tensor self_zero = self == 0, zero = values == 0;
-                  const Tensor zeros = self_zero.to(i64) + place_add(op, self.shape(), axis, at, zero.to(i64));
-                  const Tensor others = multiply_at(where(self_zero, 1, self), axis, at, where(zero, 1, values));
-                  const Tensor sum = add_at(op, where(self_zero, self, 0), axis, at, where(zero, values, 0));
-                  const auto there = [&](const Tensor& t) { return pick(op, t, axis, at); };
-                  if (d.needs(0)) d[0] = g * product_without(self, whole, others, zeros, sum);
-                  if (d.needs(1))
-                    d[1] = there(g) * product_without(values, there(whole), there(others), there(zeros), there(sum));
-                });
+  return record(
+      op, y, {x, src},
+      [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
+        const Tensor at = d.take(i), self = d.take(a), values = d.take(b), whole = d.take(out);
+        const Tensor self_zero = self == 0, zero = values == 0;
+        const Tensor zeros = self_zero.to(i64) + place_add(op, self.shape(), axis, at, zero.to(i64));
+        const Tensor others = multiply_at(where(self_zero, 1, self), axis, at, where(zero, 1, values));
+        const Tensor sum = add_at(op, where(self_zero, self, 0), axis, at, where(zero, values, 0));
+        const auto there = [&](const Tensor& t) { return pick(op, t, axis, at); };
+        if (d.needs(0)) d[0] = g * product_without(self, whole, others, zeros, sum);
+        if (d.needs(1))
+          d[1] = there(g) * product_without(values, there(whole), there(others), there(zeros), there(sum));
+      });
 }
 
 // Tied elements share the gradient.
@@ -191,27 +196,30 @@ Tensor extreme_at(Combine which, const Tensor& x, int axis, const Tensor& index,
   const char* op = "scatter_reduce";
   Tensor y = scattered(op, which, x, axis, index, src);
   if (!any_needs_grad(x, src)) return y;
-  return record(op, y, {x, src}, [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
-    const Tensor at = d.take(i);
-    Tensor self_wins, wins, share;
-    {
-      const NoGrad off;
-      const Tensor best = d.take(out);
-      self_wins = d.take(a) == best;
-      wins = d.take(b) == pick(op, best, axis, at);
-      share = (self_wins.to(i64) + place_add(op, best.shape(), axis, at, wins.to(i64))).clamp_min(1).to(g.dtype());
-    }
-    const Tensor shared = g / share;
-    if (d.needs(0)) d[0] = where(self_wins, shared, 0);
-    if (d.needs(1)) d[1] = where(wins, pick(op, shared, axis, at), 0);
-  });
+  return record(
+      op, y, {x, src},
+      [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
+        const Tensor at = d.take(i);
+        Tensor self_wins, wins, share;
+        {
+          const NoGrad off;
+          const Tensor best = d.take(out);
+          self_wins = d.take(a) == best;
+          wins = d.take(b) == pick(op, best, axis, at);
+          share = (self_wins.to(i64) + place_add(op, best.shape(), axis, at, wins.to(i64))).clamp_min(1).to(g.dtype());
+        }
+        const Tensor shared = g / share;
+        if (d.needs(0)) d[0] = where(self_wins, shared, 0);
+        if (d.needs(1)) d[1] = where(wins, pick(op, shared, axis, at), 0);
+      });
 }
 
 // What does not change a maximum (or minimum) of this dtype.
 Scalar neutral(DType dtype, bool largest) {
   if (is_floating(dtype)) return largest ? -INFINITY : INFINITY;
   return visit(dtype, [&]<class T>(TypeTag<T>) -> Scalar {
-    if constexpr (std::is_integral_v<T>) return largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+    if constexpr (std::is_integral_v<T>)
+      return largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
     else return 0;
   });
 }
@@ -306,8 +314,8 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   wanted[axis] = i.numel();
   if (one_axis(source.shape()) != wanted)
     throw Error(Error::Kind::shape, op,
-                "a source of shape " + source.shape().str() + " does not fit " + std::to_string(i.numel()) + " slices along axis " +
-                    std::to_string(axis) + " of shape " + x.shape().str());
+                "a source of shape " + source.shape().str() + " does not fit " + std::to_string(i.numel()) +
+                    " slices along axis " + std::to_string(axis) + " of shape " + x.shape().str());
   if (x.dtype() == boolean) throw Error(Error::Kind::dtype, op, "is not defined for booleans");
   require_storable(alpha, x.dtype(), op);
   Tensor values = with_axis(source);
@@ -328,8 +336,9 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
   if (!dim) return gather(x.checked(op).reshape({x.numel()}), 0, indices.checked(op).reshape({indices.numel()}));
   const int axis = normalize_axis(*dim, int(x.checked(op).dim()), x.shape(), op);
   if (x.dim() != indices.checked(op).dim())
-    throw Error(Error::Kind::shape, op,
-                "x of shape " + x.shape().str() + " and indices of shape " + indices.shape().str() + " need as many axes");
+    throw Error(
+        Error::Kind::shape, op,
+        "x of shape " + x.shape().str() + " and indices of shape " + indices.shape().str() + " need as many axes");
   if (x.dim() == 0) return gather(x, 0, indices);
   Shape a = x.shape(), b = indices.shape();
   a[axis] = b[axis] = 1;

@@ -49,7 +49,8 @@ class Parser {
     }
     if (named > x.dim())
       throw Error(Error::Kind::index, op,
-                  "too many indices: " + std::to_string(named) + " for shape " + shape_.str() + " with " + std::to_string(x.dim()) + " axes");
+                  "too many indices: " + std::to_string(named) + " for shape " + shape_.str() + " with " +
+                      std::to_string(x.dim()) + " axes");
     if (ellipses > 1) throw Error(Error::Kind::index, op, "more than one ellipsis");
     rest_ = int(x.dim() - named);
   }
@@ -205,7 +206,8 @@ Tensor fitted(const Operand& value, const Tensor& like, const Shape& shape) {
   common_device(like, v, op);
   while (v.dim() > shape.size() && v.size(0) == 1) v = v.select(0, 0);
   if (v.dim() > shape.size() || broadcast_shapes(v.shape(), shape, op) != shape)
-    throw Error(Error::Kind::shape, op, "a value of shape " + value.tensor->shape().str() + " cannot be assigned to shape " + shape.str());
+    throw Error(Error::Kind::shape, op,
+                "a value of shape " + value.tensor->shape().str() + " cannot be assigned to shape " + shape.str());
   return v.to(like.dtype()).expand(shape);
 }
 
@@ -246,7 +248,8 @@ bool fill_where(Tensor& view, std::span<const Index> indices, const Operand& val
   require_storable(value.scalar, view.dtype(), op);
   Shape wide = m.shape();
   while (wide.size() < view.dim()) wide.push_back(1);
-  const Tensor mask = m.reshape(wide), number = full({}, value.scalar, {.dtype = view.dtype(), .device = view.device()});
+  const Tensor mask = m.reshape(wide),
+               number = full({}, value.scalar, {.dtype = view.dtype(), .device = view.device()});
   if (any_needs_grad(view)) {
     view.copy_(where(mask, number, view));
     return true;
@@ -275,21 +278,26 @@ void assign(const Tensor& base, std::span<const Index> indices, const Operand& v
 
 // x[i] += v and its kin: what was read, combined with v, must fit where it came from.
 Tensor fitting(Tensor result, const Tensor& old) {
-  if (traits(result.dtype()).kind > traits(old.dtype()).kind && !(is_integral(result.dtype()) && is_integral(old.dtype())))
-    throw Error(Error::Kind::dtype, op,
-                "a result of " + std::string(name(result.dtype())) + " cannot be stored in " + std::string(name(old.dtype())));
+  if (traits(result.dtype()).kind > traits(old.dtype()).kind &&
+      !(is_integral(result.dtype()) && is_integral(old.dtype())))
+    throw Error(
+        Error::Kind::dtype, op,
+        "a result of " + std::string(name(result.dtype())) + " cannot be stored in " + std::string(name(old.dtype())));
   if (result.shape() != old.shape())
-    throw Error(Error::Kind::shape, op, "the result has shape " + result.shape().str() + ", the place " + old.shape().str());
+    throw Error(Error::Kind::shape, op,
+                "the result has shape " + result.shape().str() + ", the place " + old.shape().str());
   return result;
 }
 
 using Combination = Tensor (*)(const Operand&, const Operand&);
 using InPlace = Tensor& (Tensor::*)(const Operand&);
 
-void combine(Tensor& value, const Tensor& base, std::span<const Index> indices, const Operand& other, Combination f, InPlace f_) {
+void combine(Tensor& value, const Tensor& base, std::span<const Index> indices, const Operand& other, Combination f,
+             InPlace f_) {
   if (!indices.empty()) return assign(base, indices, fitting(f(value, other), value));
   // A derivative may need the old values, which the in-place form overwrites.
-  if (any_needs_grad(value, other.tensor ? *other.tensor : Tensor())) value.copy_(fitting(f(value.clone(), other), value));
+  if (any_needs_grad(value, other.tensor ? *other.tensor : Tensor()))
+    value.copy_(fitting(f(value.clone(), other), value));
   else (value.*f_)(other);
 }
 

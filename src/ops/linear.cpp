@@ -75,16 +75,15 @@ Product plan(const Tensor& a, const Tensor& b, const char* op) {
 }
 
 // One shared right matrix: the batch on the left is just more rows.
-bool fold_batch(Product& p) {
-  if (p.batch.empty() || batch_of(p.b).numel() != 1) return false;
-  const int64_t k = p.a.shape.back(), rows = k == 0 ? 0 : p.a.numel() / k;
-  const std::optional<Layout> folded = views::reshape(p.a, {rows, k});
-  if (k == 0 || !folded) return false;
+void fold_batch(Product& p) {
+  const int64_t k = p.a.shape.back();
+  if (p.batch.empty() || batch_of(p.b).numel() != 1 || k == 0) return;
+  const std::optional<Layout> folded = views::reshape(p.a, {p.a.numel() / k, k});
+  if (!folded) return;
   const int row = p.b.rank() - 2;
   p.b = {{k, p.b.shape.back()}, {p.b.strides[row], p.b.strides[row + 1]}, p.b.offset};
   p.a = *folded;
   p.batch = {};
-  return true;
 }
 
 // a @ b (+ bias, activation) of one dtype; no graph.

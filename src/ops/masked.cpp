@@ -27,7 +27,8 @@ Tensor true_positions(const Tensor& mask) {
   const Tensor count = flat.to(i64).cumsum(0);
   const int64_t found = count[n - 1].item<int64_t>();
   const Tensor place = where(flat, count - 1, found);
-  return scattered("nonzero", Combine::set, empty({found + 1}, options), 0, place, arange(0, n, 1, options)).narrow(0, 0, found);
+  return scattered("nonzero", Combine::set, empty({found + 1}, options), 0, place, arange(0, n, 1, options))
+      .narrow(0, 0, found);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
@@ -39,7 +40,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
     return where(mask, full({}, value.scalar, {.dtype = x.dtype(), .device = x.device()}), x);
   }
   const Tensor& v = value.tensor->checked(op);
-  if (v.dim() != 0) throw Error(Error::Kind::shape, op, "the value must be a number or a 0-d tensor, got shape " + v.shape().str());
+  if (v.dim() != 0)
+    throw Error(Error::Kind::shape, op, "the value must be a number or a 0-d tensor, got shape " + v.shape().str());
   if (traits(v.dtype()).kind > traits(x.dtype()).kind && !(is_integral(v.dtype()) && is_integral(x.dtype())))
     throw Error(Error::Kind::dtype, op,
                 "a value of " + std::string(name(v.dtype())) + " cannot be stored in " + std::string(name(x.dtype())));
@@ -72,7 +74,8 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   const char* op = "one_hot";
   const NoGrad off;
   const Tensor classes = as_index(x, op);
-  if (num_classes < -1) throw Error(Error::Kind::argument, op, "num_classes is -1 or not negative, got " + std::to_string(num_classes));
+  if (num_classes < -1)
+    throw Error(Error::Kind::argument, op, "num_classes is -1 or not negative, got " + std::to_string(num_classes));
   if (num_classes < 0 && x.numel() == 0)
     throw Error(Error::Kind::argument, op, "an empty tensor does not say how many classes there are; give num_classes");
   const int64_t n = num_classes < 0 ? amax(classes).item<int64_t>() + 1 : num_classes;

@@ -125,7 +125,7 @@ struct Nextafter : Floating {
 struct Heaviside : Numeric {
   static constexpr auto name = "heaviside", doc = "0 below 0, 1 above, b at 0; gradient 0 to a";
   template <class T> static constexpr T f(T a, T b) {
-    return select(a == T(0), b, select(a > T(0), T(1), select(a < T(0), T(0), a)));
+    return select(a == T(0), b, select(a > T(0), T(1), select(isnan(a), a, T(0))));
   }
   template <class T> static constexpr T back0(T, T, T, T) { return T(0); }
   template <class T> static constexpr T back1(T g, T a, T, T) { return select(a == T(0), g, T(0)); }

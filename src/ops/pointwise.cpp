@@ -217,10 +217,11 @@ Tensor map(const PointOp& op, std::span<const Operand> x) {
   const Ptr<Node> node = make_node(op, x, r);
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);
-  Tensor y = recycled ? alias(*recycled, layout(*recycled))
+  Tensor y = recycled ? *recycled
              : like   ? allocate_like(*like, r.result, r.device, op.name)
                       : allocate(r.shape, r.result, r.device, op.name);
   run(op, x, r.common, y);
+  if (recycled) *const_cast<Tensor*>(recycled) = Tensor();  // it is a temporary: the result is now the only owner
   if (node) {
     attach(node, std::span(&y, 1));
     finish_node(node, y);

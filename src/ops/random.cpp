@@ -54,13 +54,6 @@ Tensor draw_real(Distribution kind, double a, double b, const Shape& shape, cons
   return finished(draw(real(kind, a, b), shape, options, op), options);
 }
 
-Options like(const Tensor& x, Options options, const char* op) {
-  x.checked(op);
-  if (!options.dtype) options.dtype = x.dtype();
-  if (options.device == Device()) options.device = x.device();
-  return options;
-}
-
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
@@ -119,11 +112,11 @@ Tensor randn(const Shape& shape, const Options& options) {
   return draw_real(Distribution::normal, 0, 1, shape, options, "randn");
 }
 Tensor rand_like(const Tensor& x, Options options) {
-  options = like(x, options, "rand_like");
+  options = options_like(x, options, "rand_like");
   return draw_real(Distribution::uniform, 0, 1, x.shape(), options, "rand_like");
 }
 Tensor randn_like(const Tensor& x, Options options) {
-  options = like(x, options, "randn_like");
+  options = options_like(x, options, "randn_like");
   return draw_real(Distribution::normal, 0, 1, x.shape(), options, "randn_like");
 }
 Tensor uniform(const Shape& shape, double low, double high, const Options& options) {
@@ -187,8 +180,8 @@ Tensor randperm(int64_t n, const Options& options) {
   return finished(order.to(dtype), options);
 }
 
-// Without replacement: an exponential race, whose winners come in the order of successive draws. With replacement: where
-// uniform numbers fall among the running sums.
+// Without replacement: an exponential race, whose winners come in the order of successive draws.
+// With replacement: where uniform numbers fall among the running sums.
 Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Generator* generator) {
   refuse_grad("multinomial", {weights.checked("multinomial")});
   check_weights(weights, samples, replacement);
@@ -202,7 +195,7 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Gen
     const Tensor times = draw(real(Distribution::exponential, 1, 1), w.shape(), options, "multinomial");
     return topk(w / times, samples, -1).indices;
   }
-  const Tensor sums = cumsum(w, -1);
+  const Tensor sums = cumsum(w / w.amax(-1, true), -1);
   const Tensor total = sums.narrow(-1, w.size(-1) - 1, 1);
   return searchsorted(sums, rand(shape, options) * total, {.right = true});
 }

@@ -36,8 +36,9 @@ Joined join(const std::vector<Tensor>& tensors, int64_t dim) {
     Shape expected = j.shape;
     if (t.dim() == expected.size()) expected[j.axis] = t.size(j.axis);
     if (t.shape() != expected)
-      throw Error(Error::Kind::shape, op,
-                  first.shape().str() + " and " + t.shape().str() + " must agree on every axis but " + std::to_string(j.axis));
+      throw Error(
+          Error::Kind::shape, op,
+          first.shape().str() + " and " + t.shape().str() + " must agree on every axis but " + std::to_string(j.axis));
     j.shape[j.axis] += t.size(j.axis);
     j.dtype = promote(j.dtype, t.dtype());
   }
@@ -58,14 +59,16 @@ Tensor repeated(const Tensor& x, int axis, int64_t n, bool each) {
   Shape wide{three.size(0), three.size(1), three.size(2)};
   wide.insert(each ? 2 : 1, n);
   Shape shape = x.shape();
-  if (__builtin_mul_overflow(shape[axis], n, &shape[axis])) throw Error(Error::Kind::shape, "repeat", "too many elements");
+  if (__builtin_mul_overflow(shape[axis], n, &shape[axis]))
+    throw Error(Error::Kind::shape, "repeat", "too many elements");
   checked_numel(shape, "repeat");
   return three.unsqueeze(each ? 2 : 1).expand(wide).reshape(shape);
 }
 
 Tensor repeat_axes(const Tensor& x, const Shape& sizes, const char* op) {
   for (int64_t n : sizes)
-    if (n < 0) throw Error(Error::Kind::argument, op, "the numbers of repetitions " + sizes.str() + " must not be negative");
+    if (n < 0)
+      throw Error(Error::Kind::argument, op, "the numbers of repetitions " + sizes.str() + " must not be negative");
   Shape shape = x.shape();
   while (shape.size() < sizes.size()) shape.insert(0, 1);
   Tensor y = x.reshape(shape);
@@ -88,8 +91,8 @@ Padding padding_of(const Tensor& x, const std::vector<int64_t>& pad) {
   const int rank = int(x.dim());
   if (pad.size() % 2 != 0 || pad.size() / 2 > size_t(rank))
     throw Error(Error::Kind::argument, "pad",
-                "pairs of sizes for at most " + std::to_string(rank) + " axes are needed, got " + std::to_string(pad.size()) +
-                    " numbers for shape " + x.shape().str());
+                "pairs of sizes for at most " + std::to_string(rank) + " axes are needed, got " +
+                    std::to_string(pad.size()) + " numbers for shape " + x.shape().str());
   Padding p{Shape::filled(rank, 0), Shape::filled(rank, 0)};
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     p.before[rank - 1 - int(i)] = pad[2 * i];
@@ -97,8 +100,9 @@ Padding padding_of(const Tensor& x, const std::vector<int64_t>& pad) {
   }
   for (int i = 0; i < rank; ++i) {
     int64_t size = x.shape()[i];
-    const bool fits = !__builtin_add_overflow(size, p.before[i], &size) && !__builtin_add_overflow(size, p.after[i], &size) &&
-                      size >= 0 && x.shape()[i] + std::min<int64_t>(p.before[i], 0) + std::min<int64_t>(p.after[i], 0) >= 0;
+    const bool fits = !__builtin_add_overflow(size, p.before[i], &size) &&
+                      !__builtin_add_overflow(size, p.after[i], &size) && size >= 0 &&
+                      x.shape()[i] + std::min<int64_t>(p.before[i], 0) + std::min<int64_t>(p.after[i], 0) >= 0;
     if (!fits)
       throw Error(Error::Kind::argument, "pad",
                   "axis " + std::to_string(i) + " of shape " + x.shape().str() + " cannot be padded by " +
@@ -111,10 +115,12 @@ Tensor pad_constant(const Tensor& x, const Padding& p, double value) {
   Shape shape = x.shape();
   for (int i = 0; i < shape.size(); ++i) shape[i] += p.before[i] + p.after[i];
   checked_numel(shape, "pad");
-  Tensor y = full(shape, is_floating(x.dtype()) ? Scalar(value) : Scalar(int64_t(value)), {.dtype = x.dtype(), .device = x.device()});
+  Tensor y = full(shape, is_floating(x.dtype()) ? Scalar(value) : Scalar(int64_t(value)),
+                  {.dtype = x.dtype(), .device = x.device()});
   Layout from = layout(x), to = layout(y);
   for (int i = 0; i < shape.size(); ++i) {
-    const int64_t cut = std::max<int64_t>(-p.before[i], 0), kept = x.shape()[i] - cut - std::max<int64_t>(-p.after[i], 0);
+    const int64_t cut = std::max<int64_t>(-p.before[i], 0),
+                  kept = x.shape()[i] - cut - std::max<int64_t>(-p.after[i], 0);
     from = views::narrow(from, i, cut, kept);
     to = views::narrow(to, i, std::max<int64_t>(p.before[i], 0), kept);
   }
@@ -149,13 +155,17 @@ void require_edge(const Tensor& x, const Padding& p, Border edge) {
     const bool fits = edge == Border::reflect ? most < n : edge == Border::circular ? most <= n : n > 0;
     if (most > 0 && !fits)
       throw Error(Error::Kind::argument, "pad",
-                  "axis " + std::to_string(i) + " of shape " + x.shape().str() + " is too short to be padded by " + std::to_string(most) +
-                      (edge == Border::reflect ? " in mode reflect" : edge == Border::circular ? " in mode circular" : " in mode replicate"));
+                  "axis " + std::to_string(i) + " of shape " + x.shape().str() + " is too short to be padded by " +
+                      std::to_string(most) +
+                      (edge == Border::reflect    ? " in mode reflect"
+                       : edge == Border::circular ? " in mode circular"
+                                                  : " in mode replicate"));
   }
 }
 
 Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
-  if (x.checked(op).dim() < 2) throw Error(Error::Kind::shape, op, "needs at least 2 axes, got shape " + x.shape().str());
+  if (x.checked(op).dim() < 2)
+    throw Error(Error::Kind::shape, op, "needs at least 2 axes, got shape " + x.shape().str());
   const int64_t rows = x.size(-2), cols = x.size(-1), k = std::clamp(diagonal, -rows - 1, cols + 1);
   const Options options{.dtype = i64, .device = x.device()};
   const Tensor row = arange(k, rows + k, 1, options).unsqueeze(1), column = arange(0, cols, 1, options);
@@ -207,7 +217,8 @@ Tensor roll(const Tensor& x, const Axes& shifts, const Axes& dims) {
     return x.numel() == 0 ? x.clone() : roll_axis(x.reshape({x.numel()}), 0, by[0]).reshape(x.shape());
   }
   if (by.size() != dims.list().size())
-    throw Error(Error::Kind::argument, op, "as many shifts as axes are needed, got " + by.str() + " and " + dims.list().str());
+    throw Error(Error::Kind::argument, op,
+                "as many shifts as axes are needed, got " + by.str() + " and " + dims.list().str());
   Shape axes;
   for (int64_t a : dims.list()) axes.push_back(axis_of(x, a, op));
   Tensor y = x;
@@ -223,14 +234,16 @@ Tensor tile(const Tensor& x, const Shape& dims) {
 
 Tensor repeat(const Tensor& x, const Shape& sizes) {
   if (sizes.size() < x.checked("repeat").dim())
-    throw Error(Error::Kind::argument, "repeat", "a number for every axis of shape " + x.shape().str() + " is needed, got " + sizes.str());
+    throw Error(Error::Kind::argument, "repeat",
+                "a number for every axis of shape " + x.shape().str() + " is needed, got " + sizes.str());
   return repeat_axes(x, sizes, "repeat");
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
   const char* op = "repeat_interleave";
   x.checked(op);
-  if (repeats < 0) throw Error(Error::Kind::argument, op, "the number of repetitions is negative: " + std::to_string(repeats));
+  if (repeats < 0)
+    throw Error(Error::Kind::argument, op, "the number of repetitions is negative: " + std::to_string(repeats));
   if (!dim || x.dim() == 0) {
     if (dim) axis_of(x, *dim, op);
     const Tensor y = repeated(x.reshape({x.numel()}), 0, repeats, true);
@@ -250,7 +263,8 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
   const int64_t size = source.size(axis);
   if (n.dim() > 1 || (n.numel() != 1 && n.numel() != size))
     throw Error(Error::Kind::shape, op,
-                "repeats of shape " + n.shape().str() + " do not fit " + std::to_string(size) + " elements along axis " + std::to_string(axis));
+                "repeats of shape " + n.shape().str() + " do not fit " + std::to_string(size) +
+                    " elements along axis " + std::to_string(axis));
   if (n.numel() > 0 && amin(n).item<int64_t>() < 0)
     throw Error(Error::Kind::argument, op, "a number of repetitions is negative");
   const Options options{.dtype = i64, .device = x.device()};
@@ -268,8 +282,12 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& o
     return pad_constant(x, p, options.value);
   }
   const bool known = options.mode == "reflect" || options.mode == "replicate" || options.mode == "circular";
-  if (!known) throw Error(Error::Kind::argument, op, "mode is one of constant, reflect, replicate, circular; got " + options.mode);
-  const Border edge = options.mode == "reflect" ? Border::reflect : options.mode == "replicate" ? Border::replicate : Border::circular;
+  if (!known)
+    throw Error(Error::Kind::argument, op,
+                "mode is one of constant, reflect, replicate, circular; got " + options.mode);
+  const Border edge = options.mode == "reflect"     ? Border::reflect
+                      : options.mode == "replicate" ? Border::replicate
+                                                    : Border::circular;
   require_edge(x, p, edge);
   Tensor y = x;
   for (int i = int(x.dim()) - 1; i >= 0; --i)

@@ -68,10 +68,11 @@ NO_GRADIENT = {"nextafter", "floor_divide", "heaviside", "polygamma2"}  # of whi
 NO_GRADIENT_AT = {
     "abs": torch.isnan, "softsign": torch.isinf, "logit": lambda x: (x < 0) | (x > 1), "sinc": lambda x: (x != 0) & (x.abs() < 0.05),
     "digamma": lambda x: (x <= 0) | x.isinf(), "lgamma": lambda x: (x <= 0) | x.isinf(), "trigamma": lambda x: (x <= 0) | (x.abs() > 1e30),
-    "copysign": lambda a, b: a.isinf(),
+    "copysign": lambda a, b: a.isinf(), "clamp": lambda x, low, high: ~((x != low) & (x != high) & (low < high)) | x.isnan(),
+    "clamp_min": lambda x, low: ~((x < low) | (x > low)), "clamp_max": lambda x, high: ~((x < high) | (x > high)),
 }
-# An odd pole has no value to agree on; at infinity PyTorch's zeta is NaN.
-NO_VALUE_AT = {"polygamma2": lambda x: (x <= 0) & (x == x.floor()) | x.isinf(), "trigamma": torch.isinf}
+# At infinity and near it PyTorch's zeta function has no values.
+NO_VALUE_AT = {"polygamma2": torch.isinf, "trigamma": lambda x: x.abs() > 1e300}
 
 
 def declared():

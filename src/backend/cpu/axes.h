@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <iterator>
+#include <utility>
 
 #include <volta/shape.h>
 
@@ -31,8 +31,7 @@ template <int N> struct AxisList {
   // Axes were added outermost first. Sorted by the first operand's strides; one that repeats elements comes outermost.
   void finish(bool sorted) {
     std::reverse(axis, axis + rank);
-    const auto distance = [](const Axis& a) { return uint64_t(std::abs(a.stride[0])) - 1; };
-    if (sorted) std::stable_sort(axis, axis + rank, [&](const Axis& a, const Axis& b) { return distance(a) < distance(b); });
+    if (sorted) sort();
     int kept = 0;
     for (int i = 1; i < rank; ++i) {
       if (joins(axis[kept], axis[i])) axis[kept].size *= axis[i].size;
@@ -43,6 +42,11 @@ template <int N> struct AxisList {
   }
 
  private:
+  void sort() {  // by insertion: stable, and the ranks are small
+    const auto distance = [](const Axis& a) { return uint64_t(std::abs(a.stride[0])) - 1; };
+    for (int i = 1; i < rank; ++i)
+      for (int j = i; j > 0 && distance(axis[j]) < distance(axis[j - 1]); --j) std::swap(axis[j], axis[j - 1]);
+  }
   static bool joins(const Axis& inner, const Axis& outer) {
     for (int k = 0; k < N; ++k)
       if (outer.stride[k] != inner.stride[k] * inner.size) return false;

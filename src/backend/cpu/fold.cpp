@@ -39,7 +39,7 @@ int64_t padded(int64_t bytes) { return divide_up(bytes, 64) * 64; }
 
 class Folding {
  public:
-  explicit Folding(const FoldCall& call);
+  Folding(const FoldCall& call, const FoldKernel& kernel);
   void run();
 
  private:
@@ -73,7 +73,7 @@ class Folding {
   }
 
   const FoldCall& call_;
-  const FoldKernel kernel_;
+  const FoldKernel& kernel_;
   AxisList<1> reduced_;
   AxisList<3> kept_;
   int64_t results_ = 0, count_ = 0;  // results, and elements in each
@@ -86,8 +86,7 @@ class Folding {
   int64_t part_offset_[FoldState::max_parts] = {}, state_bytes_ = 0;
 };
 
-Folding::Folding(const FoldCall& call)
-    : call_(call), kernel_(table().find(call.fold, call.indices.data != nullptr, call.compute)) {
+Folding::Folding(const FoldCall& call, const FoldKernel& kernel) : call_(call), kernel_(kernel) {
   const Layout &x = *call.in.layout, &y = *call.out.layout;
   for (int i = 0; i < x.rank(); ++i) {
     const int64_t step = x.strides[i] * size_of(call.in.dtype);
@@ -302,8 +301,27 @@ void Folding::run() {
   }
 }
 
+// All of a small contiguous tensor into one number, the commonest reduction: no geometry to think about.
+bool fold_small(const FoldCall& call, const FoldKernel& kernel) {
+  const Layout& x = *call.in.layout;
+  const int64_t n = x.numel();
+  if (n > grain || call.indices.data || call.in.dtype != kernel.input || call.out.dtype != kernel.result) return false;
+  if (call.reduced + 1 != uint32_t(1) << x.rank() || !x.is_contiguous()) return false;
+  alignas(8) char parts[FoldState::max_parts][8];
+  const FoldState state{{parts[0], parts[1], parts[2]}};
+  kernel.start(1, state);
+  const char* data = static_cast<const char*>(call.in.data);
+  for (int64_t i = 0; i < n; i += direct_block)
+    kernel.along(std::min(direct_block, n - i), data + i * size_of(kernel.input), state, i, call.parameter);
+  kernel.finish(1, call.out.data, state, n, call.parameter);
+  return true;
+}
+
 }  // namespace
 
-void fold(const FoldCall& call) { Folding(call).run(); }
+void fold(const FoldCall& call) {
+  const FoldKernel kernel = table().find(call.fold, call.indices.data != nullptr, call.compute);
+  if (!fold_small(call, kernel)) Folding(call, kernel).run();
+}
 
 }  // namespace volta::cpu

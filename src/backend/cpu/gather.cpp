@@ -21,8 +21,12 @@ struct Plan {
 Plan make_plan(const GatherCall& call) {
   const Layout &out = *call.out.layout, &in = *call.in.layout, &index = *call.index.layout;
   const int64_t size = size_of(call.out.dtype);
-  Plan p{{}, static_cast<char*>(call.out.data), static_cast<const char*>(call.in.data),
-         static_cast<const char*>(call.index.data), in.shape[call.axis], in.strides[call.axis] * size};
+  Plan p{{},
+         static_cast<char*>(call.out.data),
+         static_cast<const char*>(call.in.data),
+         static_cast<const char*>(call.index.data),
+         in.shape[call.axis],
+         in.strides[call.axis] * size};
   for (int i = 0; i < out.rank(); ++i) {
     const int64_t strides[] = {out.strides[i] * size, i == call.axis ? 0 : in.strides[i] * size,
                                index.strides[i] * int64_t(sizeof(int64_t))};
@@ -47,10 +51,33 @@ template <class Word, bool Plain> void pick(const Plan& p, char* out, const char
   }
 }
 
+// Rows picked one after another, as index_select and embedding do: the next ones are on their way while one is copied.
+void copy_rows(const Plan& p, int64_t bytes) {
+  constexpr int64_t line = 64, ahead = 2, most = 1024;
+  const int64_t rows = p.walk.size[1], out_step = p.walk.stride[1][0], in_step = p.walk.stride[1][1],
+                index_step = p.walk.stride[1][2];
+  const auto source = [&](int64_t r) {
+    return p.in + r * in_step + index_at(p.index + r * index_step, p.axis_size) * p.axis_stride;
+  };
+  const int64_t each = std::max<int64_t>(1, (int64_t(1) << 17) / bytes), fetched = std::min(bytes, most);
+  parallel((rows + each - 1) / each, [&](int64_t part) {
+    const int64_t end = std::min(rows, (part + 1) * each);
+    for (int64_t r = part * each; r < end; ++r) {
+      if (r + ahead < end) {
+        const char* next = source(r + ahead);
+        for (int64_t i = 0; i < fetched; i += line) __builtin_prefetch(next + i);
+      }
+      std::memcpy(p.out + r * out_step, source(r), size_t(bytes));
+    }
+  });
+}
+
 template <class Word> void run(const Plan& p) {
   const int64_t* step = p.walk.stride[0];
   const bool same_index = step[2] == 0;
   const bool whole = same_index && step[0] == int64_t(sizeof(Word)) && step[1] == int64_t(sizeof(Word));
+  const int64_t bytes = p.walk.size[0] * int64_t(sizeof(Word));
+  if (whole && p.walk.rank == 2 && bytes <= int64_t(1) << 17) return copy_rows(p, bytes);
   const bool plain = step[0] == int64_t(sizeof(Word)) && step[2] == int64_t(sizeof(int64_t));
   parallel_rows(p.walk, grain, [&](const int64_t* offset, int64_t begin, int64_t n) {
     char* out = p.out + offset[0] + begin * step[0];
@@ -84,7 +111,8 @@ IndexRange index_range(const Arg& index) {
   }
   walk.finish();
   const int64_t rows = walk.rows(), parts = std::min<int64_t>(rows, 64), step = walk.stride[0][0];
-  std::vector<IndexRange> found(size_t(parts), {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()});
+  std::vector<IndexRange> found(size_t(parts),
+                                {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()});
   const auto scan = [&](int64_t part) {
     IndexRange r = found[size_t(part)];
     walk.for_rows(rows * part / parts, rows * (part + 1) / parts, [&](const int64_t* offset) {

@@ -39,7 +39,8 @@ Plan make_plan(const ScatterCall& call) {
   return p;
 }
 
-template <class T> using Computed = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+template <class T> using Computed =
+    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 template <class Op, class T> void combine(char* out, const char* src) {
   using C = Computed<T>;
   T& target = *reinterpret_cast<T*>(out);
@@ -94,9 +95,10 @@ template <class Op, class T> void run(const Plan& p) {
   const bool whole_rows = p.lanes.stride[0][2] == 0 && inner > 1;
   const int64_t work = rows * inner * p.count;
   if (work > grain && (rows >= 16 || (!whole_rows && rows * inner >= 256)))
-    return parallel_rows(p.lanes, std::max<int64_t>(64, grain / p.count), [&](const int64_t* offset, int64_t begin, int64_t n) {
-      run_lanes<Op, T>(p, offset, begin, n, {0, p.out_size});
-    });
+    return parallel_rows(p.lanes, std::max<int64_t>(64, grain / p.count),
+                         [&](const int64_t* offset, int64_t begin, int64_t n) {
+                           run_lanes<Op, T>(p, offset, begin, n, {0, p.out_size});
+                         });
   // Few lanes: every part reads the whole index and serves its own places. The number of parts changes no result.
   const int64_t threads = work > grain ? get_num_threads() : 1;
   const int64_t parts = std::min(p.out_size, threads > 1 && whole_rows ? 4 * threads : threads);

@@ -12,7 +12,7 @@ namespace volta::cpu {
 namespace {
 
 struct Plan {
-  Walk<3> rows;  // starts of the rows of in, values, indices
+  Walk<3> rows;     // starts of the rows of in, values, indices
   int64_t step[3];  // along the sorted axis, in bytes
   int64_t n, begin, wanted;
   DType dtype;
@@ -67,7 +67,8 @@ void sort_window(const Plan& p, const Space& space, const char* in, char* values
   const void* row = fetch(p, in, space);
   const bool all = p.wanted == p.n;
   char* values = all && values_out && p.step[1] == size ? values_out : space.values();
-  int64_t* indices = all && indices_out && p.step[2] == index_size ? reinterpret_cast<int64_t*>(indices_out) : space.indices();
+  int64_t* indices =
+      all && indices_out && p.step[2] == index_size ? reinterpret_cast<int64_t*>(indices_out) : space.indices();
   int64_t skipped = p.begin;
   if (p.wanted == 1 && !p.descending) {
     nth_row(p.dtype, p.n, p.begin, row, values, indices);

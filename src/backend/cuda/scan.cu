@@ -1,5 +1,5 @@
 // Running reductions on the GPU. A line is cut into pieces: their totals are found, scanned, and become what each piece
-// starts from. Where neighbouring lines lie side by side, one thread runs along each instead.
+// starts from. Where neighbouring lines lie side by side, or are many and short, one thread runs along each instead.
 #include "backend/cuda/element.h"
 #include "backend/cuda/fold_formulas.h"
 #include "backend/cuda/loops.h"
@@ -197,7 +197,8 @@ void scan(Context& c, const ScanCall& call) {
   walk.finish();
   const ScanKernels k = find(call.scan, call.in.dtype);
   const int64_t lines = walk.rows() * walk.size[0];
-  const bool beside = std::abs(walk.stride[0][1]) < std::abs(a.step[1]) && walk.size[0] >= 32 && lines >= 2048;
+  const bool adjoining = std::abs(walk.stride[0][1]) < std::abs(a.step[1]) && walk.size[0] >= 32;
+  const bool beside = lines >= 2048 && (adjoining || a.n <= 64);
   const int64_t wanted = lines >= 1024 ? 1 : std::min<int64_t>(1024, 2048 / lines);
   a.piece_length = std::max<int64_t>(8 * tile, ((a.n + wanted - 1) / wanted + tile - 1) / tile * tile);
   a.pieces = blocks_for(a.n, a.piece_length);

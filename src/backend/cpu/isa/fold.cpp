@@ -323,15 +323,18 @@ template <class T> struct LogSumExp {
     merge(1, s, {{reinterpret_cast<char*>(&top), reinterpret_cast<char*>(&sum), nullptr}});
   }
   static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double) {
-    T* __restrict top = part<T>(s, 0);
-    T* __restrict sum = part<T>(s, 1);
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* x = reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride);
-      for (int64_t i = 0; i < n; ++i) {
-        const T m = scalar::max(top[i], x[i]);
-        sum[i] = sum[i] * scale(top[i], m) + scalar::exp(x[i] - shift(m));
-        top[i] = m;
+    T top[block], sum[block];
+    for (int64_t i = 0; i < n; i += block) {
+      const int64_t m = n - i < block ? n - i : block;
+      const FoldState columns{{reinterpret_cast<char*>(top), reinterpret_cast<char*>(sum), nullptr}};
+      start(m, columns);
+      const auto at = [&](int64_t r) { return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride) + i; };
+      One<Max, T>::across(m, rows, at(0), stride, columns, 0, 0);
+      for (int64_t r = 0; r < rows; ++r) {
+        const T* x = at(r);
+        for (int64_t k = 0; k < m; ++k) sum[k] += scalar::exp(x[k] - shift(top[k]));
       }
+      merge(m, {{s.part[0] + i * int64_t(sizeof(T)), s.part[1] + i * int64_t(sizeof(T)), nullptr}}, columns);
     }
   }
   static void merge(int64_t n, const FoldState& into, const FoldState& later) {

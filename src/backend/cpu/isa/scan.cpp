@@ -141,9 +141,32 @@ template <class T> struct LogSumExp {
     top = m;
     return scalar::log(sum) + shift;
   }
+  // Where the largest of a block is not far above what came before, one shift serves the whole block and nothing
+  // underflows: the exponentials and logarithms are then taken by vectors, and only the sum is sequential.
+  static bool take_block(int64_t n, T* y, const T* x, T& top, T& sum) {
+    constexpr T reach = 30;
+    T m = top;
+    for (int64_t i = 0; i < n; ++i) m = scalar::max(m, x[i]);
+    const T level = scalar::max(x[0], top + scalar::log(sum));
+    if (!(level >= m - reach) || !scalar::isfinite(m)) return false;
+    Carry<T> running = sum > T(0) ? Carry<T>(sum * scalar::exp(top - m)) : Carry<T>(0);
+    for (int64_t i = 0; i < n; ++i) y[i] = scalar::exp(x[i] - m);
+    for (int64_t i = 0; i < n; ++i) y[i] = T(running += y[i]);
+    top = m;
+    sum = y[n - 1];
+    for (int64_t i = 0; i < n; ++i) y[i] = scalar::log(y[i]) + m;
+    return true;
+  }
   static void along(int64_t n, void* out, int64_t*, const void* in, const ScanState& s, int64_t, int64_t) {
+    constexpr int64_t block = 256;
+    T* y = static_cast<T*>(out);
+    const T* x = static_cast<const T*>(in);
     T top = *static_cast<T*>(s.first), sum = *static_cast<T*>(s.second);
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = next(static_cast<const T*>(in)[i], top, sum);
+    for (int64_t i = 0; i < n; i += block) {
+      const int64_t m = n - i < block ? n - i : block;
+      if (take_block(m, y + i, x + i, top, sum)) continue;
+      for (int64_t k = i; k < i + m; ++k) y[k] = next(x[k], top, sum);
+    }
     *static_cast<T*>(s.first) = top;
     *static_cast<T*>(s.second) = sum;
   }
