@@ -11,7 +11,10 @@ COMPILE = ["g++", "-std=c++20", "-O2"]
 
 
 def torch_folder():
-    """The installed torch folder; installs it if it is not there."""
+    """The installed torch folder: the one VOLTA_TORCH names, or our own, installed if it is not there."""
+    if os.environ.get("VOLTA_TORCH"):
+        OUT.mkdir(parents=True, exist_ok=True)
+        return pathlib.Path(os.environ["VOLTA_TORCH"])
     found = sorted((OUT / "peer").glob("lib/python3*/site-packages/torch"))
     if not (OUT / "peer" / "installed").exists() or not found:
         print("installing the peer into build/bench/peer (once)", file=sys.stderr)

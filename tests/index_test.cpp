@@ -158,6 +158,7 @@ TEST(IndexTypes, LargeRanksZeroSizesAndZeroAxes) {
   EXPECT_EQ(nonzero(zeros({0, 3})).shape(), (Shape{0, 2}));
   EXPECT_EQ(nonzero(tensor(3.0)).shape(), (Shape{1, 0}));
   EXPECT_EQ(nonzero(tensor(0.0)).shape(), (Shape{0, 0}));
+  EXPECT_TRUE(gather(ones({3}).requires_grad_(), 0, zeros({0}, {.dtype = i64})).requires_grad());
   EXPECT_EQ(gather(tensor(5.0), 0, tensor(0)).item<double>(), 5);
   EXPECT_EQ(gather(tensor(5.0), 0, tensor(0)).dim(), 0);
   EXPECT_EQ(scatter(tensor(5.0), 0, tensor(-1), 2).item<double>(), 2);

@@ -26,7 +26,9 @@ const oracle::Oracle& answers() {
   return oracle;
 }
 
-Tensor stored(const Stored& s) { return tensor_from(answers().data.data() + s.at, s.dtype, s.shape, {.dtype = s.dtype}); }
+Tensor stored(const Stored& s) {
+  return tensor_from(answers().data.data() + s.at, s.dtype, s.shape, {.dtype = s.dtype});
+}
 
 enum class Arrangement { contiguous, transposed, strided, backwards, offset };
 constexpr const char* arrangement_names[] = {"contiguous", "transposed", "strided", "backwards", "offset"};
@@ -60,7 +62,8 @@ class Comparison {
 
   // Empty, or what is wrong.
   std::string difference() const {
-    if (got_.dtype() != want_.dtype) return "dtype " + std::string(name(got_.dtype())) + ", not " + std::string(name(want_.dtype));
+    if (got_.dtype() != want_.dtype)
+      return "dtype " + std::string(name(got_.dtype())) + ", not " + std::string(name(want_.dtype));
     if (got_.shape() != want_.shape) return "shape " + got_.shape().str() + ", not " + want_.shape.str();
     return is_floating(want_.dtype) ? floating() : whole();
   }
@@ -206,7 +209,9 @@ class Attempt {
   // Pointwise ops can also write into their first operand, whatever its layout.
   std::string in_place_difference() const {
     const oracle::Output& want = case_.outputs[0];
-    if (!point_ || point_->masks || point_->truth || inputs_.empty() || !std::holds_alternative<oracle::Input>(case_.operands[0])) return "";
+    if (!point_ || point_->masks || point_->truth || inputs_.empty() ||
+        !std::holds_alternative<oracle::Input>(case_.operands[0]))
+      return "";
     const oracle::Input& first = *inputs_[0];
     if (first.data.shape != want.data.shape || first.data.dtype != want.data.dtype) return "";
     const NoGrad off;
@@ -242,14 +247,16 @@ TEST_P(ValuesOracle, EqualsPyTorch) {
   const auto& [op, device] = GetParam();
   const PointOp* point = point_named(op);
   for (const Case& c : answers().cases.at(op))
-    for (Arrangement how : {Arrangement::contiguous, Arrangement::transposed, Arrangement::strided, Arrangement::backwards, Arrangement::offset}) {
+    for (Arrangement how : {Arrangement::contiguous, Arrangement::transposed, Arrangement::strided,
+                            Arrangement::backwards, Arrangement::offset}) {
       std::string wrong;
       try {
         wrong = Attempt(c, how, device, point).difference();
       } catch (const Error& e) {
         wrong = e.what();
       }
-      EXPECT_TRUE(wrong.empty()) << op << " " << c.dtype << " " << c.label << " (" << arrangement_names[int(how)] << "): " << wrong;
+      EXPECT_TRUE(wrong.empty()) << op << " " << c.dtype << " " << c.label << " (" << arrangement_names[int(how)]
+                                 << "): " << wrong;
       if (!wrong.empty()) break;  // the other arrangements would say the same
     }
 }
@@ -347,7 +354,8 @@ TEST(ValuesOracleComplete, EveryDeclaredOpIsAskedAbout) {
     const bool asked = answers().cases.contains(name);
     EXPECT_NE(asked, left_out().contains(name)) << name;
   }
-  for (const auto& [op, cases] : answers().cases) EXPECT_TRUE(names.contains(op)) << op << " is in the oracle but not declared";
+  for (const auto& [op, cases] : answers().cases)
+    EXPECT_TRUE(names.contains(op)) << op << " is in the oracle but not declared";
 }
 
 }  // namespace

@@ -126,6 +126,8 @@ TEST(OrderMore, SpecialValues) {
   EXPECT_EQ(searchsorted(tensor({1., 2., NAN}), NAN, {.right = true}).item<int64_t>(), 3);
   EXPECT_EQ(searchsorted(tensor({1, 3, 5}), 3.5).item<int64_t>(), 2);
   EXPECT_EQ(searchsorted(tensor({1, 3, 5}), 3).item<int64_t>(), 1);
+  EXPECT_EQ(searchsorted(tensor({16777216, 16777217}), 16777216.5).item<int64_t>(), 1);
+  EXPECT_EQ(searchsorted(tensor({16777216, 16777217}), tensor({16777217}).to(u64)).item<int64_t>(), 1);
   EXPECT_EQ(searchsorted(zeros({0}), tensor({1., 2.})).to_vector<int64_t>(), (std::vector<int64_t>{0, 0}));
 }
 

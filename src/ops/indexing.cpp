@@ -242,8 +242,10 @@ void write_in_place(Tensor& view, const Plan& p, const Tensor& value) {
 }
 
 // A single mask and a single number: choosing needs no positions.
-bool fill_where(Tensor& view, std::span<const Index> indices, const Operand& value) {
+bool fill_where(const Tensor& base, std::span<const Index> indices, const Operand& value) {
   if (value.tensor || indices.size() != 1 || !is_mask(indices[0]) || indices[0].tensor.dim() == 0) return false;
+  require_writable(base, op);
+  Tensor view = base;
   const Tensor& m = indices[0].tensor;
   require_storable(value.scalar, view.dtype(), op);
   Shape wide = m.shape();
@@ -265,10 +267,10 @@ bool fill_where(Tensor& view, std::span<const Index> indices, const Operand& val
 }
 
 void assign(const Tensor& base, std::span<const Index> indices, const Operand& value) {
+  if (fill_where(base, indices, value)) return;
   Parsed parsed = Parser(base, indices).run();
   Tensor& view = parsed.view;
   require_writable(view, op);
-  if (fill_where(view, indices, value)) return;
   const Plan p = make_plan(view.shape(), parsed.advanced);
   const Tensor v = fitted(value, view, p.result);
   if (p.index.numel() == 0 || v.numel() == 0) return;

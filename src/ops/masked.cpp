@@ -3,6 +3,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "backend/cpu/positions.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"
 
@@ -17,18 +18,24 @@ void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
 
 }  // namespace
 
-// Each true element's place among the true ones is a running count; the others go to one place past the end.
 Tensor true_positions(const Tensor& mask) {
   const NoGrad off;
   const int64_t n = mask.numel();
   const Options options{.dtype = i64, .device = mask.device()};
   if (n == 0) return empty({0}, options);
   const Tensor flat = mask.reshape({n});
+  if (mask.device().is_cpu()) {
+    const Tensor bytes = flat.contiguous();
+    const cpu::TruePositions positions(static_cast<const uint8_t*>(bytes.raw_data()), n);
+    const Tensor out = empty({positions.count()}, options);
+    positions.write(out.data<int64_t>());
+    return out;
+  }
+  // Each true element's place among the true ones is a running count; the others go to one place past the end.
   const Tensor count = flat.to(i64).cumsum(0);
-  const int64_t found = count[n - 1].item<int64_t>();
-  const Tensor place = where(flat, count - 1, found);
-  return scattered("nonzero", Combine::set, empty({found + 1}, options), 0, place, arange(0, n, 1, options))
-      .narrow(0, 0, found);
+  const int64_t found = count.select(0, n - 1).item<int64_t>();
+  const Tensor place = where(flat, count - 1, found), order = arange(0, n, 1, options);
+  return scattered("nonzero", Combine::set, empty({found + 1}, options), 0, place, order).narrow(0, 0, found);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {

@@ -62,15 +62,17 @@ struct Celu : Floating {
 };
 struct Sigmoid : Floating {
   static constexpr auto name = "sigmoid", doc = "1 / (1 + e^-x), without overflow";
-  template <class T> static constexpr T f(T x) {
-    const T e = exp(neg(abs(x)));
-    return select(x > T(0), T(1), e) / (T(1) + e);
-  }
+  template <class T> static constexpr T from(T x, T e) { return select(x > T(0), T(1), e) / (T(1) + e); }
+  template <class T> static constexpr T f(T x) { return from(x, exp(neg(abs(x)))); }
+  template <Real T> static constexpr T near_limit = exp_limit<T>;
+  template <Real T> static constexpr T near(T x) { return from(x, exp_near(-abs(x))); }
   template <class T> static constexpr T back(T g, T, T y) { return g * y * (T(1) - y); }
 };
 struct Silu : Floating {
   static constexpr auto name = "silu", doc = "x * sigmoid(x)";
   template <class T> static constexpr T f(T x) { return x * Sigmoid::f(x); }
+  template <Real T> static constexpr T near_limit = exp_limit<T>;
+  template <Real T> static constexpr T near(T x) { return x * Sigmoid::near(x); }
   template <class T> static constexpr T back(T g, T x, T) {
     const T s = Sigmoid::f(x);
     return g * s * (T(1) + x * (T(1) - s));
@@ -103,11 +105,13 @@ struct Mish : Floating {
 struct Gelu : Floating {
   static constexpr auto name = "gelu", doc = "x * Phi(x), exact; gelu_tanh is the approximation";
   template <class T> static constexpr T f(T x) {
-    return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440)));
+    if constexpr (Real<T>) return gelu(x);
+    else return x * normal_cdf(x);
   }
+  template <std::same_as<float> T> static constexpr T near_limit = normal_limit;
+  template <std::same_as<float> T> static constexpr T near(T x) { return gelu_near(x); }
   template <class T> static constexpr T back(T g, T x, T) {
-    const T cdf = T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
-    return g * (cdf + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x));
+    return g * (normal_cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x));
   }
 };
 struct GeluTanh : Floating {

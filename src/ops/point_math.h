@@ -7,6 +7,7 @@
 
 // f is the formula; back (g, x, y) is its rule: g the gradient of the output y. An op without a rule is differentiated
 // by evaluating f on dual numbers. `back0`, `back1`, … are the rules by operand of ops with several.
+// near gives the bits of f, sooner, for |x| <= near_limit.
 namespace volta::point {
 
 using namespace volta::scalar;
@@ -54,6 +55,8 @@ struct Reciprocal : Floating {
 struct Exp : Floating {
   static constexpr auto name = "exp", doc = "e^x";
   template <class T> static constexpr T f(T x) { return exp(x); }
+  template <Real T> static constexpr T near_limit = exp_limit<T>;
+  template <Real T> static constexpr T near(T x) { return exp_near(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * y; }
 };
 struct Exp2 : Floating {

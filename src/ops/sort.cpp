@@ -112,7 +112,9 @@ Tensor searchsorted(const Tensor& sorted, const Operand& values, const SearchOpt
       values.tensor ? values.tensor->checked(op) : full({}, values.scalar, {.device = sorted.device()});
   common_device(sorted, wanted, op);
   const Operand both[] = {sorted, values};
-  const DType dtype = result_type(both, op);
+  DType dtype = result_type(both, op);
+  const bool integers = !is_floating(sorted.dtype()) || (values.tensor && !is_floating(wanted.dtype()));
+  if (is_floating(dtype) && integers) dtype = f64;  // f32 would join neighbouring whole numbers
   Shape rows = wanted.dim() == 0 ? Shape{1} : wanted.shape();
   const Shape shape = rows;
   bool fits = sorted.dim() == 1 || (sorted.dim() > 1 && sorted.dim() == rows.size());

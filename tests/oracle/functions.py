@@ -1,11 +1,12 @@
 """The oracle's other ops: every name of src/ops/functions.h, by group."""
+
 import torch
 
 import indexing
 import linear
 import movement
 import reductions
-from make import FLOATS, WIDE_UNSIGNED, Expanded, Fixed, Num, dense, evaluate, wide_unsigned
+from make import FLOATS, WIDE_UNSIGNED, Expanded, evaluate, wide_unsigned
 from values import ordinary, with_limits
 
 # Sums and products of integers are i64 as in PyTorch, but u64 keeps its own.
@@ -34,8 +35,7 @@ class Functions:
     def __init__(self, writer):
         self.writer, self.count = writer, {}
 
-    def call(self, op, f, operands, args=None, dtypes=FLOATS, mode="wide", gradients=True, label=None,
-             exact=True):
+    def call(self, op, f, operands, args=None, dtypes=FLOATS, mode="wide", gradients=True, label=None, exact=True):
         n = self.count[op] = self.count.get(op, 0) + 1
         for dtype in dtypes:
             given = [x.build(dtype, 100 + i, mode) if isinstance(x, Of) else x for i, x in enumerate(operands)]

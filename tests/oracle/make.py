@@ -3,24 +3,27 @@
 
     bench/setup_peer && build/bench/peer/bin/python tests/oracle/make.py        (or: make oracle)
 
-The data file is a heap of little-endian arrays in row-major order, each stored once; the index refers to it by byte offset.
+The data file is a heap of little-endian arrays in row-major order, each stored once; the index refers to it by byte
+offset.
 The index is lines of words; "-" stands for nothing and "." for the shape of a 0-d tensor:
 
     case OP DTYPE LABEL ARGS            one call; ARGS are key=value;key=value (lists as 1,2,3), spaces never occur
-    in DTYPE SHAPE AT BASE GRAD EXACT   a tensor operand. With a BASE shape the data has that shape and is expanded (stride 0) to
-                                        SHAPE. GRAD is the gradient PyTorch gives by it, EXACT the same computed in f64
+    in DTYPE SHAPE AT BASE GRAD EXACT   a tensor operand. With a BASE shape the data has that shape and is expanded
+                                        (stride 0) to SHAPE. GRAD is the gradient PyTorch gives by it, EXACT the same computed in f64
     num KIND VALUE                      a number as operand: KIND int, float or bool
     out DTYPE SHAPE AT EXACT COTANGENT  a result, the same computed in f64, and the cotangent it is differentiated with
     skip OP DTYPE REASON…               not in the oracle, and why
-    promote OP A B RESULT               the result's dtype of a tensor of A with one of B; B may be num_int, num_float or num_bool
+    promote OP A B RESULT               the result's dtype of a tensor of A with one of B, or with a number: num_int,
+                                        num_float, num_bool
 
 EXACT is given for f32, f16 and bf16 when running the op in f64 and rounding once differs from what PyTorch gives in the
 dtype itself: PyTorch's own rounding errors, which are not ours to reproduce.
 
-PyTorch computes little in u16, u32 and u64. There the values come from NumPy, or from PyTorch's signed integers: by the same
-bits where an op only moves elements or computes modulo 2^n, in i64 where all values fit, with the top bit flipped where only
-the order counts. Ops that give floats take integers as the default float (f32), in PyTorch or by converting first.
+PyTorch computes little in u16, u32 and u64. There the values come from NumPy, or from PyTorch's signed integers: by the
+same bits where an op only moves elements or computes modulo 2^n, in i64 where all values fit, with the top bit flipped
+where only the order counts. Ops that give floats take integers as the default float (f32), in PyTorch or by converting first.
 """
+
 import hashlib
 import os
 import sys
@@ -31,9 +34,21 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
-NAMES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64, "i8": torch.int8,
-         "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "u16": torch.uint16,
-         "u32": torch.uint32, "u64": torch.uint64, "bool": torch.bool}
+NAMES = {
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "i8": torch.int8,
+    "i16": torch.int16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+    "u8": torch.uint8,
+    "u16": torch.uint16,
+    "u32": torch.uint32,
+    "u64": torch.uint64,
+    "bool": torch.bool,
+}
 WORDS = {v: k for k, v in NAMES.items()}
 FLOATS = ["f16", "bf16", "f32", "f64"]
 SIGNED = ["i8", "i16", "i32", "i64"]
@@ -98,7 +113,7 @@ class Writer:
         self.skips.append(f"skip {op} {dtype} {reason}")
 
     def case(self, op, dtype, label, args, operands, values, references, cotangents, grads, grad_references):
-        """operands: what was given; tensors as Fixed, Expanded, Num or torch tensors; the other lists run parallel to it."""
+        """operands: Fixed, Expanded, Num or torch tensors; grads run parallel to them, the other lists to values."""
         words = ";".join(f"{k}={arg_word(v)}" for k, v in args.items()) or "-"
         self.lines.append(f"case {op} {dtype} {label} {words}")
         for i, x in enumerate(operands):
@@ -110,12 +125,18 @@ class Writer:
             line = f"in {WORDS[base.dtype]} {shape_word(shape)} {self.put(base)} "
             line += shape_word(base.shape) if isinstance(x, Expanded) else "-"
             g = grads[i] if grads else None
-            line += " - -" if g is None else f" {self.put(g)} {self.exact(g, grad_references[i] if grad_references else None)}"
+            line += (
+                " - -"
+                if g is None
+                else f" {self.put(g)} {self.exact(g, grad_references[i] if grad_references else None)}"
+            )
             self.lines.append(line)
         for i, y in enumerate(values):
             r, c = references[i] if references else None, cotangents[i] if cotangents else None
-            self.lines.append(f"out {WORDS[y.dtype]} {shape_word(y.shape)} {self.put(y)} {self.exact(y, r)} "
-                              f"{'-' if c is None else self.put(c)}")
+            self.lines.append(
+                f"out {WORDS[y.dtype]} {shape_word(y.shape)} {self.put(y)} {self.exact(y, r)} "
+                f"{'-' if c is None else self.put(c)}"
+            )
 
     def write(self, folder):
         os.makedirs(folder, exist_ok=True)
@@ -124,8 +145,10 @@ class Writer:
         with open(os.path.join(folder, "index.txt"), "w") as f:
             f.write("\n".join(["volta oracle 1"] + self.lines + self.skips) + "\n")
         cases = sum(line.startswith("case") for line in self.lines)
-        print(f"{cases} cases, {len(self.skips)} skipped, {len(self.heap)} bytes of data, "
-              f"{sum(len(x) + 1 for x in self.lines + self.skips)} of index")
+        print(
+            f"{cases} cases, {len(self.skips)} skipped, {len(self.heap)} bytes of data, "
+            f"{sum(len(x) + 1 for x in self.lines + self.skips)} of index"
+        )
 
 
 def arg_word(v):
@@ -190,8 +213,9 @@ def gradients(values, leaves, cotangents):
     wanted = [x for x in leaves if x is not None]
     if not roots or not wanted:
         return [None] * len(leaves)
-    found = torch.autograd.grad(roots, wanted, [c.to(y.dtype) for y, c in zip(values, cotangents) if c is not None],
-                                allow_unused=True)
+    found = torch.autograd.grad(
+        roots, wanted, [c.to(y.dtype) for y, c in zip(values, cotangents) if c is not None], allow_unused=True
+    )
     found = iter(found)
     return [None if x is None else next(found) for x in leaves]
 
@@ -204,7 +228,7 @@ def integer_result(f, operands, dtype):
 
 def wide_unsigned(f, operands, dtype, mode):
     """f on u16, u32 or u64 through signed integers; mode is 'bits', 'order' or 'wide' (see the top of this file)."""
-    flip = torch.tensor(-2**63)
+    flip = torch.tensor(-(2**63))
 
     def enter(x):
         t = dense(x)
@@ -229,15 +253,29 @@ def wide_unsigned(f, operands, dtype, mode):
     return [leave(y, r) for y, r in zip(values, results)]
 
 
-NUMPY = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "i8": np.int8, "i16": np.int16,
-         "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64, "f16": np.float16, "bool": np.bool_}
+NUMPY = {
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "f32": np.float32,
+    "f64": np.float64,
+    "f16": np.float16,
+    "bool": np.bool_,
+}
 
 
 def main():
+    sys.dont_write_bytecode = True
     sys.path.insert(0, HERE)
     import functions
     import pointwise
     import promotion
+
     torch.manual_seed(0)
     torch.set_num_threads(1)
     writer = Writer()

@@ -1,17 +1,20 @@
 """Calls of the views, the shape ops and the conversions."""
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from make import ALL, FLOATS, INTEGERS, NAMES, NUMPY, SIGNED, Fixed
+from make import ALL, FLOATS, NAMES, NUMPY, SIGNED, Fixed
 from values import integer_limits, ordinary, special, special_integers
 
 
 def by_numpy(f):
     """A view PyTorch does not have, differentiated as the gather it is."""
+
     def run(x):
         where = torch.from_numpy(np.ascontiguousarray(f(np.arange(x.numel()).reshape(tuple(x.shape)))))
         return x.reshape(-1)[where]
+
     return run
 
 
@@ -43,14 +46,25 @@ def views(q, Of):
     call("unflatten", lambda x: x.unflatten(1, (2, -1)), (3, 6), {"dim": 1, "sizes": (2, -1)})
     call("narrow", lambda x: x.narrow(1, 2, 3), (2, 6), {"dim": 1, "start": 2, "length": 3})
     for begin, end, step in ((1, None, 2), (None, None, -2), (-3, -1, 1), (4, 1, -1), (5, 2, 1), (-100, 100, 3)):
-        call("slice", by_numpy(lambda x: x[:, begin:end:step]), (3, 6),
-             {"dim": 1, "begin": "none" if begin is None else begin, "end": "none" if end is None else end, "step": step})
+        call(
+            "slice",
+            by_numpy(lambda x: x[:, begin:end:step]),
+            (3, 6),
+            {
+                "dim": 1,
+                "begin": "none" if begin is None else begin,
+                "end": "none" if end is None else end,
+                "step": step,
+            },
+        )
     call("select", lambda x: x.select(1, -1), (3, 4, 2), {"dim": 1, "index": -1})
     call("flip", lambda x: x.flip((0, 2)), (3, 4, 2), {"dims": (0, 2)})
     call("diagonal", lambda x: x.diagonal(1, 1, 0), (3, 4, 2), {"offset": 1, "dim1": 1, "dim2": 0})
     call("diagonal", lambda x: x.diagonal(-1), (4, 3), {"offset": -1, "dim1": 0, "dim2": 1})
     call("unfold", lambda x: x.unfold(1, 3, 2), (2, 7), {"dim": 1, "size": 3, "step": 2})
-    call("as_strided", lambda x: x.as_strided((3, 3), (2, 3), 1), (4, 6), {"size": (3, 3), "stride": (2, 3), "offset": 1})
+    call(
+        "as_strided", lambda x: x.as_strided((3, 3), (2, 3), 1), (4, 6), {"size": (3, 3), "stride": (2, 3), "offset": 1}
+    )
     call("split", lambda x: x.split(4, 1), (2, 6), {"size": 4, "dim": 1})
     call("split", lambda x: x.split([1, 3], 0), (4, 2), {"sizes": (1, 3), "dim": 0})
     call("chunk", lambda x: x.chunk(3, 1), (2, 7), {"chunks": 3, "dim": 1})
@@ -75,15 +89,38 @@ def shapes(q, Of):
     call("repeat", lambda x: x.repeat(2, 0), (2, 2), {"sizes": (2, 0)})
     call("repeat_interleave", lambda x: x.repeat_interleave(2, 1), (2, 3), {"repeats": 2, "dim": 1})
     call("repeat_interleave", lambda x: x.repeat_interleave(3), (2, 2), {"repeats": 3})
-    q.call("repeat_interleave", lambda x, n: x.repeat_interleave(n, 0), [Of(4, 2), Fixed(torch.tensor([1, 0, 3, 2]))], {"dim": 0}, ALL, "bits")
+    q.call(
+        "repeat_interleave",
+        lambda x, n: x.repeat_interleave(n, 0),
+        [Of(4, 2), Fixed(torch.tensor([1, 0, 3, 2]))],
+        {"dim": 0},
+        ALL,
+        "bits",
+    )
     call("pad", lambda x: F.pad(x, (1, 2, 2, 1)), (2, 3), {"pad": (1, 2, 2, 1), "mode": "constant", "value": 0})
-    call("pad", lambda x: F.pad(x, (0, 1, 0, 0, 1, 0), value=3), (2, 1, 3), {"pad": (0, 1, 0, 0, 1, 0), "mode": "constant", "value": 3},
-         FLOATS + SIGNED)
+    call(
+        "pad",
+        lambda x: F.pad(x, (0, 1, 0, 0, 1, 0), value=3),
+        (2, 1, 3),
+        {"pad": (0, 1, 0, 0, 1, 0), "mode": "constant", "value": 3},
+        FLOATS + SIGNED,
+    )
     call("pad", lambda x: F.pad(x, (-1, 1)), (2, 4), {"pad": (-1, 1), "mode": "constant", "value": 0})
     for mode in ("reflect", "replicate", "circular"):
-        call("pad", lambda x: F.pad(x, (1, 2, 2, 1), mode=mode), (2, 4, 5), {"pad": (1, 2, 2, 1), "mode": mode, "value": 0}, FLOATS)
-        call("pad", lambda x: F.pad(x.double(), (2, 0), mode=mode).to(x.dtype), (2, 5), {"pad": (2, 0), "mode": mode, "value": 0},
-             ["i32", "u8", "i8"])
+        call(
+            "pad",
+            lambda x: F.pad(x, (1, 2, 2, 1), mode=mode),
+            (2, 4, 5),
+            {"pad": (1, 2, 2, 1), "mode": mode, "value": 0},
+            FLOATS,
+        )
+        call(
+            "pad",
+            lambda x: F.pad(x.double(), (2, 0), mode=mode).to(x.dtype),
+            (2, 5),
+            {"pad": (2, 0), "mode": mode, "value": 0},
+            ["i32", "u8", "i8"],
+        )
     for op in ("tril", "triu"):
         f = getattr(torch, op)
         call(op, lambda x: f(x, 1), (3, 4), {"diagonal": 1})
@@ -94,15 +131,21 @@ def shapes(q, Of):
 
 
 def conversions(q):
-    """Every pair of dtypes. Floats out of an integer's range are left out: what PyTorch gives depends on the machine."""
+    """Every pair of dtypes. Floats out of an integer's range are left out: PyTorch's depend on the machine."""
     for a in ALL:
         for b in ALL:
             x = source(a, b)
             y = convert(x, a, b)
             grads = None
             if a in FLOATS and b in FLOATS:
-                grads = [torch.linspace(0.5, 1.5, x.numel(), dtype=torch.float64).to(NAMES[b]).reshape(x.shape).to(NAMES[a])]
-            cotangents = None if grads is None else [torch.linspace(0.5, 1.5, x.numel(), dtype=torch.float64).to(NAMES[b]).reshape(x.shape)]
+                grads = [
+                    torch.linspace(0.5, 1.5, x.numel(), dtype=torch.float64).to(NAMES[b]).reshape(x.shape).to(NAMES[a])
+                ]
+            cotangents = (
+                None
+                if grads is None
+                else [torch.linspace(0.5, 1.5, x.numel(), dtype=torch.float64).to(NAMES[b]).reshape(x.shape)]
+            )
             q.writer.case("to", b, f"from_{a}", {"dtype": b}, [x], [y], None, cotangents, grads, None)
 
 
@@ -114,7 +157,26 @@ def source(a, b):
     if b in FLOATS or b == "bool":
         return special(a)
     low, high = (float(v) for v in integer_limits(b)[:2])
-    x = torch.tensor([0.0, -0.0, 0.9, -0.9, 1.5, 99.75, -99.75, 127.0, 30000.5, -30000.5, 2.0**31 - 512, 2.0**40, -2.0**40, 2.0**62, -2.0**63], dtype=torch.float64)
+    x = torch.tensor(
+        [
+            0.0,
+            -0.0,
+            0.9,
+            -0.9,
+            1.5,
+            99.75,
+            -99.75,
+            127.0,
+            30000.5,
+            -30000.5,
+            2.0**31 - 512,
+            2.0**40,
+            -(2.0**40),
+            2.0**62,
+            -(2.0**63),
+        ],
+        dtype=torch.float64,
+    )
     x = x.to(NAMES[a])
     wide = x.double()
     return x[(wide.trunc() >= low) & (wide.trunc() < high) & wide.isfinite()]
@@ -135,6 +197,7 @@ def convert(x, a, b):
 
 def calls(q):
     from functions import Of
+
     views(q, Of)
     shapes(q, Of)
     conversions(q)

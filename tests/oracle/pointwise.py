@@ -1,4 +1,5 @@
 """The oracle's pointwise ops: every name of src/ops/point_*.h, on awkward and ordinary values, shapes and dtypes."""
+
 import os
 import re
 
@@ -6,8 +7,24 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from make import ALL, FLOATS, INTEGERS, NAMES, NUMPY, ROOT, SIGNED, WIDE_UNSIGNED, Expanded, Fixed, Num, dense, evaluate, wide_unsigned
+from make import (
+    ALL,
+    FLOATS,
+    INTEGERS,
+    NAMES,
+    NUMPY,
+    ROOT,
+    SIGNED,
+    WIDE_UNSIGNED,
+    Expanded,
+    Fixed,
+    Num,
+    dense,
+    evaluate,
+    wide_unsigned,
+)
 from values import ordinary, special, special_integers
+
 
 class Digamma(torch.autograd.Function):
     """torch.digamma with a gradient that keeps all digits of f64."""
@@ -19,57 +36,146 @@ class Digamma(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        x, = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         return (g.double() * torch.special.zeta(2.0, x.double())).to(g.dtype)
 
 
 # Name of ours: how PyTorch says it, where the names differ.
 TORCH = {
-    "trigamma": lambda x: torch.special.zeta(2.0, x.double()).to(x.dtype),  # polygamma(1, x) keeps only ten digits of f64
-    "polygamma2": lambda x: (-2 * torch.special.zeta(3.0, x.double())).to(x.dtype), "relu": F.relu, "relu6": F.relu6, "leaky_relu": F.leaky_relu, "elu": F.elu,
-    "selu": F.selu, "celu": F.celu, "silu": F.silu, "mish": F.mish, "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus, "softsign": F.softsign,
-    "hardtanh": F.hardtanh, "hardswish": F.hardswish, "logsigmoid": F.logsigmoid,
-    "threshold": F.threshold, "tanhshrink": F.tanhshrink, "softshrink": F.softshrink, "hardshrink": F.hardshrink,
+    "trigamma": lambda x: torch.special.zeta(2.0, x.double()).to(
+        x.dtype
+    ),  # polygamma(1, x) keeps only ten digits of f64
+    "polygamma2": lambda x: (-2 * torch.special.zeta(3.0, x.double())).to(x.dtype),
+    "relu": F.relu,
+    "relu6": F.relu6,
+    "leaky_relu": F.leaky_relu,
+    "elu": F.elu,
+    "selu": F.selu,
+    "celu": F.celu,
+    "silu": F.silu,
+    "mish": F.mish,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "softplus": F.softplus,
+    "softsign": F.softsign,
+    "hardtanh": F.hardtanh,
+    "hardswish": F.hardswish,
+    "logsigmoid": F.logsigmoid,
+    "threshold": F.threshold,
+    "tanhshrink": F.tanhshrink,
+    "softshrink": F.softshrink,
+    "hardshrink": F.hardshrink,
     "digamma": lambda x: Digamma.apply(x) if x.is_floating_point() else torch.digamma(x),
-    "muladd": lambda a, b, c: a * b + c, "clamp_min": lambda x, low: torch.clamp(x, min=low),
+    "muladd": lambda a, b, c: a * b + c,
+    "clamp_min": lambda x, low: torch.clamp(x, min=low),
     "clamp_max": lambda x, high: torch.clamp(x, max=high),
     # Where we differ and say so (docs/differences.md).
     "sign": lambda x: torch.where(x.isnan(), x.detach(), torch.sign(x)) if x.is_floating_point() else torch.sign(x),
-    "heaviside": lambda a, b: torch.where(a.isnan(), a, torch.heaviside(a, b)) if a.is_floating_point() else torch.heaviside(a, b),
+    "heaviside": lambda a, b: (
+        torch.where(a.isnan(), a, torch.heaviside(a, b)) if a.is_floating_point() else torch.heaviside(a, b)
+    ),
     "clamp": lambda x, low, high: (x & high) | (low & high) if x.dtype == torch.bool else torch.clamp(x, low, high),
     "hardsigmoid": lambda x: F.relu6(x + 3) / 6,
 }
 # Ops whose further operands PyTorch takes as numbers only.
 UNSIGNED_NUMBERS = {"hardtanh": [1, 6], "threshold": [2, 7]}
-NUMBERS = {"leaky_relu": [0.125], "elu": [1.5], "celu": [0.75], "softplus": [2.0, 20.0], "hardtanh": [-1.5, 2.0],
-           "threshold": [0.5, -7.0], "softshrink": [0.75], "hardshrink": [0.75]}
-NUMPY_NAMES = {"neg": np.negative, "abs": np.absolute, "div": np.true_divide, "pow": np.power, "sub": np.subtract,
-               "mul": np.multiply, "round": lambda x: x, "fmod": np.fmod, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-               "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "clamp": np.clip, "clamp_min": np.maximum,
-               "clamp_max": np.minimum, "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift,
-               "relu": lambda x: x, "relu6": lambda x: np.minimum(x, x.dtype.type(6)), "muladd": lambda a, b, c: a * b + c,
-               "hardtanh": np.clip, "threshold": lambda x, level, value: np.where(x > level, x, x.dtype.type(value)),
-               "heaviside": lambda a, b: np.where(a == 0, b, a.dtype.type(1))}
+NUMBERS = {
+    "leaky_relu": [0.125],
+    "elu": [1.5],
+    "celu": [0.75],
+    "softplus": [2.0, 20.0],
+    "hardtanh": [-1.5, 2.0],
+    "threshold": [0.5, -7.0],
+    "softshrink": [0.75],
+    "hardshrink": [0.75],
+}
+NUMPY_NAMES = {
+    "neg": np.negative,
+    "abs": np.absolute,
+    "div": np.true_divide,
+    "pow": np.power,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "round": lambda x: x,
+    "fmod": np.fmod,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "clamp": np.clip,
+    "clamp_min": np.maximum,
+    "clamp_max": np.minimum,
+    "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift,
+    "relu": lambda x: x,
+    "relu6": lambda x: np.minimum(x, x.dtype.type(6)),
+    "muladd": lambda a, b, c: a * b + c,
+    "hardtanh": np.clip,
+    "threshold": lambda x, level, value: np.where(x > level, x, x.dtype.type(value)),
+    "heaviside": lambda a, b: np.where(a == 0, b, a.dtype.type(1)),
+}
 # Where the awkward values of the two operands meet.
 CROSS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 1e-3, 300.0]
-ORDINARY_RANGE = {"sqrt": (0.3, 3), "rsqrt": (0.3, 3), "log": (0.2, 3), "log2": (0.2, 3), "log10": (0.2, 3), "log1p": (-0.7, 2),
-                  "asin": (-0.9, 0.9), "acos": (-0.9, 0.9), "acosh": (1.2, 3), "atanh": (-0.9, 0.9), "erfinv": (-0.9, 0.9),
-                  "logit": (0.1, 0.9), "lgamma": (0.5, 4), "digamma": (0.5, 4), "trigamma": (0.5, 4), "polygamma2": (0.5, 4), "reciprocal": (0.3, 3),
-                  "pow": (0.3, 2.5), "div": (0.3, 2.5), "fmod": (0.3, 3.5), "remainder": (0.3, 3.5),
-                  "floor_divide": (0.3, 3.5), "atan2": (0.3, 2), "hypot": (0.3, 2)}
+ORDINARY_RANGE = {
+    "sqrt": (0.3, 3),
+    "rsqrt": (0.3, 3),
+    "log": (0.2, 3),
+    "log2": (0.2, 3),
+    "log10": (0.2, 3),
+    "log1p": (-0.7, 2),
+    "asin": (-0.9, 0.9),
+    "acos": (-0.9, 0.9),
+    "acosh": (1.2, 3),
+    "atanh": (-0.9, 0.9),
+    "erfinv": (-0.9, 0.9),
+    "logit": (0.1, 0.9),
+    "lgamma": (0.5, 4),
+    "digamma": (0.5, 4),
+    "trigamma": (0.5, 4),
+    "polygamma2": (0.5, 4),
+    "reciprocal": (0.3, 3),
+    "pow": (0.3, 2.5),
+    "div": (0.3, 2.5),
+    "fmod": (0.3, 3.5),
+    "remainder": (0.3, 3.5),
+    "floor_divide": (0.3, 3.5),
+    "atan2": (0.3, 2),
+    "hypot": (0.3, 2),
+}
 # PyTorch takes no numbers here; ours means a tensor of the same dtype.
-TENSORS_ONLY = {"maximum", "minimum", "fmax", "fmin", "atan2", "hypot", "nextafter", "heaviside", "logaddexp", "logaddexp2",
-                "logical_and", "logical_or", "logical_xor"}
+TENSORS_ONLY = {
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "atan2",
+    "hypot",
+    "nextafter",
+    "heaviside",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+}
 NO_GRADIENT = {"nextafter", "floor_divide", "heaviside", "polygamma2"}  # of which PyTorch has none
 
 
-# Awkward values at which PyTorch's gradient is not the derivative; ours is, or is left open there (docs/differences.md).
+# Awkward values at which PyTorch's gradient is not the derivative, or there is none (docs/differences.md).
 NO_GRADIENT_AT = {
-    "abs": torch.isnan, "softsign": torch.isinf, "logit": lambda x: (x < 0) | (x > 1), "sinc": lambda x: (x != 0) & (x.abs() < 0.05),
-    "digamma": lambda x: (x <= 0) | x.isinf(), "lgamma": lambda x: (x <= 0) | x.isinf(), "trigamma": lambda x: (x <= 0) | (x.abs() > 1e30),
-    "copysign": lambda a, b: a.isinf(), "clamp": lambda x, low, high: ~((x != low) & (x != high) & (low < high)) | x.isnan(),
-    "clamp_min": lambda x, low: ~((x < low) | (x > low)), "clamp_max": lambda x, high: ~((x < high) | (x > high)),
+    "abs": torch.isnan,
+    "softsign": torch.isinf,
+    "logit": lambda x: (x < 0) | (x > 1),
+    "sinc": lambda x: (x != 0) & (x.abs() < 0.05),
+    "digamma": lambda x: (x <= 0) | x.isinf(),
+    "lgamma": lambda x: (x <= 0) | x.isinf(),
+    "trigamma": lambda x: (x <= 0) | (x.abs() > 1e30),
+    "copysign": lambda a, b: a.isinf(),
+    "clamp": lambda x, low, high: ~((x != low) & (x != high) & (low < high)) | x.isnan(),
+    "clamp_min": lambda x, low: ~((x < low) | (x > low)),
+    "clamp_max": lambda x, high: ~((x < high) | (x > high)),
 }
 # At infinity and near it PyTorch's zeta function has no values.
 NO_VALUE_AT = {"polygamma2": torch.isinf, "trigamma": lambda x: x.abs() > 1e300}
@@ -92,10 +198,43 @@ def function(name):
 def arity(name):
     if name in ("where", "lerp", "muladd", "clamp"):
         return 3
-    two = {"add", "sub", "mul", "div", "pow", "maximum", "minimum", "fmax", "fmin", "fmod", "remainder", "floor_divide", "atan2",
-           "hypot", "copysign", "nextafter", "heaviside", "logaddexp", "logaddexp2", "eq", "ne", "lt", "le", "gt", "ge",
-           "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
-           "bitwise_right_shift", "clamp_min", "clamp_max"}
+    two = {
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "fmod",
+        "remainder",
+        "floor_divide",
+        "atan2",
+        "hypot",
+        "copysign",
+        "nextafter",
+        "heaviside",
+        "logaddexp",
+        "logaddexp2",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_left_shift",
+        "bitwise_right_shift",
+        "clamp_min",
+        "clamp_max",
+    }
     return 2 if name in two else 1
 
 
@@ -126,7 +265,11 @@ class Ask:
         self.numbers = [Num(self.number(v)) for v in self.constants()]
 
     def constants(self):
-        table = UNSIGNED_NUMBERS if self.dtype.startswith("u") and self.name in UNSIGNED_NUMBERS and self.domain != "Floating" else NUMBERS
+        table = (
+            UNSIGNED_NUMBERS
+            if self.dtype.startswith("u") and self.name in UNSIGNED_NUMBERS and self.domain != "Floating"
+            else NUMBERS
+        )
         return table.get(self.name, [])
 
     def number(self, v):  # integers take whole numbers, or they would become floats
@@ -156,7 +299,9 @@ class Ask:
             self.writer.skip(self.name, self.dtype, f"{label}: {str(e).splitlines()[0][:90]}")
             return
         if self.name == "nextafter" and self.dtype in ("f16", "bf16"):
-            self.writer.skip(self.name, self.dtype, f"{label}: refused; halves compute in f32, where the next number is another")
+            self.writer.skip(
+                self.name, self.dtype, f"{label}: refused; halves compute in f32, where the next number is another"
+            )
             return
         if self.name == "nextafter":  # the next number of f64 is another
             found = (found[0], None, *found[2:])

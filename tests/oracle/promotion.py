@@ -1,15 +1,30 @@
 """The oracle's promotion rules: the dtype of every pair's result, values of mixed pairs, and numbers as weak operands.
 
-The rule is the array API standard's, written down in docs/dtypes.md: u64 with a signed integer gives f32, which the standard
-leaves open, and a 0-d tensor counts like any other. PyTorch is asked wherever it has the rule, to check the table here.
+The rule is the array API standard's, written down in docs/dtypes.md: u64 with a signed integer gives f32, which the
+standard leaves open, and a 0-d tensor counts like any other. PyTorch is asked wherever it has the rule, to check this one.
 """
+
 import numpy as np
 import torch
 
-from make import ALL, FLOATS, INTEGERS, NAMES, NUMPY, SIGNED, Fixed, Num
+from make import ALL, FLOATS, NAMES, NUMPY, SIGNED, Fixed, Num
 from values import ordinary
 
-SIZES = {"bool": 0, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "bf16": 2, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}
+SIZES = {
+    "bool": 0,
+    "i8": 1,
+    "u8": 1,
+    "i16": 2,
+    "u16": 2,
+    "f16": 2,
+    "bf16": 2,
+    "i32": 4,
+    "u32": 4,
+    "f32": 4,
+    "i64": 8,
+    "u64": 8,
+    "f64": 8,
+}
 
 
 def promote(a, b):
@@ -35,7 +50,10 @@ def check_with_torch(a, b):
         if not ("u64" in (a, b) and (a in SIGNED or b in SIGNED)):
             assert np.result_type(NUMPY[a], NUMPY[b]) == NUMPY[promote(a, b)], (a, b)
         return
-    assert torch.result_type(torch.ones(1, dtype=NAMES[a]), torch.ones(1, dtype=NAMES[b])) == NAMES[promote(a, b)], (a, b)
+    assert torch.result_type(torch.ones(1, dtype=NAMES[a]), torch.ones(1, dtype=NAMES[b])) == NAMES[promote(a, b)], (
+        a,
+        b,
+    )
 
 
 def with_number(a, kind):
@@ -47,7 +65,9 @@ def with_number(a, kind):
 def convert(x, dtype):
     """x as dtype, rounded once; NumPy where PyTorch does not convert."""
     if dtype == "bf16" or x.dtype == torch.bfloat16:
-        return (x.double() if x.dtype.is_floating_point else torch.from_numpy(x.numpy().astype(np.float64))).to(NAMES[dtype])
+        return (x.double() if x.dtype.is_floating_point else torch.from_numpy(x.numpy().astype(np.float64))).to(
+            NAMES[dtype]
+        )
     return torch.from_numpy(x.numpy().astype(NUMPY[dtype]))
 
 
@@ -77,7 +97,9 @@ def write(writer):
                 value = compute(op, convert(x, common), convert(y, common), common)
                 writer.case(op, common, f"mixed_{a}_{b}", {}, [x, y], [value], None, None, None, None)
             mask = ordinary("bool", (7,), 52)
-            value = torch.where(mask, *(convert(t, common).view(torch.int64) if common == "u64" else convert(t, common) for t in (x, y)))
+            value = torch.where(
+                mask, *(convert(t, common).view(torch.int64) if common == "u64" else convert(t, common) for t in (x, y))
+            )
             value = value.view(torch.uint64) if common == "u64" else value
             writer.case("where", common, f"mixed_{a}_{b}", {}, [Fixed(mask), x, y], [value], None, None, None, None)
         for kind, value in (("int", 3), ("float", 0.5), ("bool", True)):

@@ -43,7 +43,9 @@ class Args {
   }
   bool has(const std::string& key) const { return values_.contains(key); }
   const std::string& text(const std::string& key) const { return values_.at(key); }
-  int64_t whole(const std::string& key, int64_t otherwise) const { return has(key) ? std::stoll(text(key)) : otherwise; }
+  int64_t whole(const std::string& key, int64_t otherwise) const {
+    return has(key) ? std::stoll(text(key)) : otherwise;
+  }
   double number(const std::string& key, double otherwise) const { return has(key) ? std::stod(text(key)) : otherwise; }
   bool flag(const std::string& key) const { return whole(key, 0) != 0; }
   std::optional<int64_t> maybe(const std::string& key) const {
@@ -129,11 +131,13 @@ inline Oracle read(const std::string& folder) {
       current = &list.back();
     } else if (w[0] == "in") {
       const Shape shape = shape_named(w[2]), base = w[4] == "-" ? shape : shape_named(w[4]);
-      current->operands.push_back(Input{{dtype_named(w[1]), base, offset_named(w[3])}, shape, offset_named(w[5]), offset_named(w[6])});
+      current->operands.push_back(
+          Input{{dtype_named(w[1]), base, offset_named(w[3])}, shape, offset_named(w[5]), offset_named(w[6])});
     } else if (w[0] == "num") {
       current->operands.push_back(scalar_named(w[1], w[2]));
     } else if (w[0] == "out") {
-      current->outputs.push_back({{dtype_named(w[1]), shape_named(w[2]), offset_named(w[3])}, offset_named(w[4]), offset_named(w[5])});
+      current->outputs.push_back(
+          {{dtype_named(w[1]), shape_named(w[2]), offset_named(w[3])}, offset_named(w[4]), offset_named(w[5])});
     } else if (w[0] == "promote") {
       oracle.promotions.push_back({w[1], w[2], w[3], dtype_named(w[4])});
     }

@@ -1,15 +1,21 @@
 """Calls of the reductions, row ops and scans."""
+
 import torch
 
-from make import ALL, FLOATS, INTEGERS, NAMES
-from values import ordinary
+from make import ALL, FLOATS, INTEGERS, NAMES, NUMPY
 
 
 def awkward(dtype, seed):
     """Rows with NaN, with both infinities, of -inf alone, of zeros of both signs, with ties."""
     inf, nan = float("inf"), float("nan")
-    rows = [[1.0, nan, -2.0, 0.5, nan], [inf, 1.0, -inf, 2.0, 0.0], [-inf, -inf, -inf, -inf, -inf], [0.0, -0.0, 0.0, -0.0, 0.0],
-            [2.0, 3.0, 3.0, -1.0, 3.0], [300.0, -300.0, 299.5, 0.25, -0.25]]
+    rows = [
+        [1.0, nan, -2.0, 0.5, nan],
+        [inf, 1.0, -inf, 2.0, 0.0],
+        [-inf, -inf, -inf, -inf, -inf],
+        [0.0, -0.0, 0.0, -0.0, 0.0],
+        [2.0, 3.0, 3.0, -1.0, 3.0],
+        [300.0, -300.0, 299.5, 0.25, -0.25],
+    ]
     return torch.tensor(rows, dtype=torch.float64).to(NAMES[dtype])
 
 
@@ -19,12 +25,7 @@ def distinct(dtype, seed):
     order = torch.randperm(20, generator=generator).reshape(4, 5)
     if dtype in FLOATS:
         return ((order.double() - 9.5) * 0.25).to(NAMES[dtype])
-    return torch.from_numpy(order.numpy().astype(str_to_numpy(dtype)))
-
-
-def str_to_numpy(dtype):
-    from make import NUMPY
-    return NUMPY[dtype]
+    return torch.from_numpy(order.numpy().astype(NUMPY[dtype]))
 
 
 def over_axes(q, op, f, dtypes, mode, of, **kw):
@@ -47,6 +48,7 @@ def axes_or_all(f):
 
 def one_by_one(f):
     """An op PyTorch has for one axis only, over several: the last first."""
+
     def over(x, dim, keep):
         axes = sorted((d % max(x.dim(), 1) for d in dim or range(x.dim())), reverse=True)
         if not x.dim():
@@ -54,11 +56,13 @@ def one_by_one(f):
         for d in axes:
             x = f(x, dim=d, keepdim=keep)
         return x
+
     return over
 
 
 def calls(q):
     from functions import Of
+
     numbers = FLOATS + INTEGERS
     over_axes(q, "sum", axes_or_all(torch.sum), ALL, "bits", Of)
     over_axes(q, "mean", axes_or_all(torch.mean), FLOATS, "wide", Of)
@@ -86,12 +90,21 @@ def calls(q):
         away = lambda *shape, **kw: Of(*shape, low=0.3, **kw)
         q.call("norm", lambda x: torch.linalg.vector_norm(x, p), [away(3, 4)], {"p": p})
         q.call("norm", lambda x: torch.linalg.vector_norm(x, p, (0, 2)), [away(3, 2, 2)], {"p": p, "dim": (0, 2)})
-        q.call("norm", lambda x: torch.linalg.vector_norm(x, p, -1, True), [Of(3, 4)], {"p": p, "dim": -1, "keepdim": True})
+        q.call(
+            "norm", lambda x: torch.linalg.vector_norm(x, p, -1, True), [Of(3, 4)], {"p": p, "dim": -1, "keepdim": True}
+        )
     q.call("logsumexp", lambda x: torch.logsumexp(x, (1,)), [Of(3, 4)], {"dim": (1,)})
-    q.call("logsumexp", lambda x: torch.logsumexp(x, (0, 2), True), [Of(3, 4, 2, low=-90, high=90)], {"dim": (0, 2), "keepdim": True})
+    q.call(
+        "logsumexp",
+        lambda x: torch.logsumexp(x, (0, 2), True),
+        [Of(3, 4, 2, low=-90, high=90)],
+        {"dim": (0, 2), "keepdim": True},
+    )
     q.call("median", torch.median, [Of(make=distinct)], {}, numbers, "order")
     q.call("median", lambda x: torch.median(x, 1), [Of(make=distinct)], {"dim": 1}, numbers, "order")
-    q.call("median", lambda x: torch.median(x, 0, True), [Of(make=distinct)], {"dim": 0, "keepdim": True}, numbers, "order")
+    q.call(
+        "median", lambda x: torch.median(x, 0, True), [Of(make=distinct)], {"dim": 0, "keepdim": True}, numbers, "order"
+    )
     rows_and_scans(q, Of)
     specials(q, Of)
 
@@ -140,7 +153,13 @@ def specials(q, Of):
     for op in ("amax", "amin"):  # the gradient of a NaN row is NaN throughout in PyTorch, shared among the NaN here
         f = getattr(torch, op)
         q.call(op, lambda x: f(x, dim=1), [x], {"dim": 1}, gradients=False, label="awkward")
-        q.call(op, lambda x: f(x, dim=1), [Of(make=lambda dtype, seed: awkward(dtype, seed)[1:])], {"dim": 1}, label="awkward_gradient")
+        q.call(
+            op,
+            lambda x: f(x, dim=1),
+            [Of(make=lambda dtype, seed: awkward(dtype, seed)[1:])],
+            {"dim": 1},
+            label="awkward_gradient",
+        )
     q.call("prod", lambda x: torch.prod(x, 1), [x], {"dim": 1}, gradients=False, label="awkward")
     q.call("prod", lambda x: torch.prod(x, 1), [Of(make=with_zeros)], {"dim": 1}, label="zeros")
     q.call("cumprod", lambda x: torch.cumprod(x, 1), [Of(make=with_zeros)], {"dim": 1}, label="zeros")
@@ -154,7 +173,14 @@ def specials(q, Of):
     for op, f in (("var", torch.var), ("std_dev", torch.std)):
         q.call(op, lambda x: f(x, 1), [x], {"dim": 1}, gradients=False, label="awkward")
     for p in (0.0, 1.0, 2.0, 3.0, float("inf"), float("-inf")):
-        q.call("norm", lambda x: torch.linalg.vector_norm(x, p, 1), [x], {"p": p, "dim": 1}, gradients=False, label="awkward")
+        q.call(
+            "norm",
+            lambda x: torch.linalg.vector_norm(x, p, 1),
+            [x],
+            {"p": p, "dim": 1},
+            gradients=False,
+            label="awkward",
+        )
     q.call("logsumexp", lambda x: torch.logsumexp(x, 1), [x], {"dim": 1}, gradients=False, label="awkward")
     for op in ("softmax", "log_softmax", "cumsum", "logcumsumexp"):
         q.call(op, lambda x, f=getattr(torch, op): f(x, 1), [x], {"dim": 1}, gradients=False, label="awkward")

@@ -1,11 +1,45 @@
 """The numbers the oracle is asked about, by dtype: awkward ones first, then ordinary ones from a fixed seed."""
+
 import numpy as np
 import torch
 
 from make import FLOATS, NAMES, NUMPY, SIGNED
 
-SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -3.0, 6.0, -2.5, 1.5, 20.0, -20.0, 88.5, -88.0,
-           400.0, -400.0, 709.0, 1e-3, -1e-3, 1e-5, 0.1, -0.9, 0.999, 1.001, 12.25, -7.75, 3.14159265358979, 100.0]
+SPECIAL = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    3.0,
+    -3.0,
+    6.0,
+    -2.5,
+    1.5,
+    20.0,
+    -20.0,
+    88.5,
+    -88.0,
+    400.0,
+    -400.0,
+    709.0,
+    1e-3,
+    -1e-3,
+    1e-5,
+    0.1,
+    -0.9,
+    0.999,
+    1.001,
+    12.25,
+    -7.75,
+    3.14159265358979,
+    100.0,
+]
 
 
 def extremes(dtype):

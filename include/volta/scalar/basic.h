@@ -144,6 +144,12 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T abs(T x) {
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T neg(T x) { return -x; }
 
+// max(x, 0) in one operation on the bits; a NaN of negative sign becomes 0.
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T positive_part(T x) {
+  const auto u = std::bit_cast<typename detail::BitsOf<T>::Signed>(x);
+  return std::bit_cast<T>(u < 0 ? decltype(u)(0) : u);
+}
+
 template <Real A, Number B> [[gnu::always_inline]] VOLTA_HD constexpr Joint<A, B> copysign(A magnitude, B sign) {
   using T = Joint<A, B>;
   return detail::from_bits<T>((detail::bits(T(magnitude)) & ~detail::sign_bit<T>) |

@@ -143,6 +143,12 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log_pair(T x, T ta
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp(T x) { return detail::exp_shifted<0>(x); }
 
+// The largest |x| of exp_near: its last product is then exact, with and without fused multiply-add.
+template <Real T> inline constexpr T exp_limit = detail::is_float<T> ? T(60) : T(600);
+
+// exp(x) to the last bit, for |x| <= exp_limit.
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp_near(T x) { return detail::exp_normal(x); }
+
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp2(T x) {
   using namespace detail;
   constexpr T magic = BitsOf<T>::magic + T(2 * BitsOf<T>::bias);

@@ -16,6 +16,8 @@ namespace volta::cpu {
 namespace {
 
 constexpr int64_t grain = 32 * 1024;       // elements worth a thread
+constexpr int64_t large_grain = 8 * grain;  // of large tensors: long stretches read faster
+constexpr int64_t enough_parts = 64;
 constexpr int64_t enough_tiles = 16;       // that threads share tiles only, not pieces of them
 constexpr int64_t direct_block = 4096;     // elements a kernel takes along a row at once
 constexpr int64_t staged_block = 1024;
@@ -80,6 +82,7 @@ class Folding {
   bool across_ = false, direct_ = false;
   int64_t columns_ = 0;  // across: size of the innermost kept axis
   int64_t wide_ = 1;     // across: so many rows lie end to end and are taken as one
+  int64_t grain_ = grain;
   int64_t width_ = 0;    // results of a tile
   int64_t tiles_ = 0, tiles_per_row_ = 1, pieces_ = 1;
   int64_t unit_size_ = 0, units_per_row_ = 0, units_ = 0, units_per_piece_ = 0;
@@ -122,6 +125,7 @@ void Folding::choose_direction() {
 
 void Folding::choose_tiles() {
   const int64_t inner = reduced_.axis[0].size;
+  grain_ = std::clamp(results_ * count_ / enough_parts, grain, large_grain);
   int64_t state_size = 0;
   for (int p = 0; p < kernel_.parts; ++p) state_size += kernel_.size[p];
   if (across_) {
@@ -132,7 +136,7 @@ void Folding::choose_tiles() {
     tiles_ = results_ / columns_ * tiles_per_row_;
     unit_size_ = rows_together * wide_;
   } else {
-    width_ = std::clamp<int64_t>(grain / std::max<int64_t>(count_, 1), 1, 256);
+    width_ = std::clamp<int64_t>(grain_ / std::max<int64_t>(count_, 1), 1, 256);
     width_ = std::min(width_, results_);
     tiles_ = divide_up(results_, width_);
     unit_size_ = direct_ ? direct_block : staged_block;
@@ -141,7 +145,7 @@ void Folding::choose_tiles() {
   units_ = count_ == 0 ? 0 : count_ / inner * units_per_row_;
   const int64_t unit_elements = std::max<int64_t>(1, std::min(inner, unit_size_) * (across_ ? width_ : 1));
   const int64_t most = across_ ? rows_together : sums_together * sums_together;
-  units_per_piece_ = tiles_ >= enough_tiles ? most : std::clamp<int64_t>(grain / unit_elements, 1, most);
+  units_per_piece_ = tiles_ >= enough_tiles ? most : std::clamp<int64_t>(grain_ / unit_elements, 1, most);
   pieces_ = std::max<int64_t>(1, divide_up(units_, units_per_piece_));
   for (int p = 0; p < kernel_.parts; ++p) {
     part_offset_[p] = state_bytes_;
@@ -281,7 +285,7 @@ void Folding::finish(int64_t tile, char* states) {
 void Folding::run() {
   if (results_ == 0) return;
   if (pieces_ == 1) {
-    const int64_t together = std::max<int64_t>(1, grain / std::max<int64_t>(1, count_ * width_));
+    const int64_t together = std::max<int64_t>(1, grain_ / std::max<int64_t>(1, count_ * width_));
     return parallel(divide_up(tiles_, together), [&](int64_t part) {
       char* states = working_memory();
       for (int64_t t = part * together; t < std::min(tiles_, (part + 1) * together); ++t) {

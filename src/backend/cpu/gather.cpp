@@ -1,7 +1,7 @@
 // Gather: elements, or whole rows where the index repeats along them, picked along one axis.
 #include <cstring>
 #include <limits>
-#include <vector>
+#include <mutex>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/split.h"
@@ -110,28 +110,20 @@ IndexRange index_range(const Arg& index) {
     if (stride != 0) walk.add_axis(l.shape[i], &stride);  // repeated elements are looked at once
   }
   walk.finish();
-  const int64_t rows = walk.rows(), parts = std::min<int64_t>(rows, 64), step = walk.stride[0][0];
-  std::vector<IndexRange> found(size_t(parts),
-                                {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()});
-  const auto scan = [&](int64_t part) {
-    IndexRange r = found[size_t(part)];
-    walk.for_rows(rows * part / parts, rows * (part + 1) / parts, [&](const int64_t* offset) {
-      const char* row = data + offset[0];
-      for (int64_t k = 0; k < walk.size[0]; ++k) {
-        const int64_t i = *reinterpret_cast<const int64_t*>(row + k * step);
-        r.low = std::min(r.low, i);
-        r.high = std::max(r.high, i);
-      }
-    });
-    found[size_t(part)] = r;
-  };
-  if (rows * walk.size[0] <= grain) {
-    for (int64_t part = 0; part < parts; ++part) scan(part);
-  } else {
-    parallel(parts, scan);
-  }
-  for (const IndexRange& r : found) found[0] = {std::min(found[0].low, r.low), std::max(found[0].high, r.high)};
-  return found[0];
+  IndexRange all{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  std::mutex mutex;
+  parallel_rows(walk, 2 * grain, [&](const int64_t* offset, int64_t begin, int64_t n) {
+    const int64_t step = walk.stride[0][0];
+    const char* row = data + offset[0] + begin * step;
+    IndexRange found{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t i = *reinterpret_cast<const int64_t*>(row + k * step);
+      found = {std::min(found.low, i), std::max(found.high, i)};
+    }
+    const std::lock_guard lock(mutex);
+    all = {std::min(all.low, found.low), std::max(all.high, found.high)};
+  });
+  return all;
 }
 
 }  // namespace volta::cpu

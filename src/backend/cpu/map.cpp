@@ -13,7 +13,7 @@ namespace volta::cpu {
 namespace {
 
 constexpr int max_inputs = PointOp::max_arity + 2;
-constexpr int64_t chunk = 1024;        // elements staged at a time
+constexpr int64_t chunk = 512;         // elements staged at a time
 constexpr int64_t grain = 32 * 1024;   // elements worth a thread
 constexpr int64_t direct_limit = 16 * 1024;
 
@@ -22,6 +22,7 @@ struct Plan {
   Walk<max_inputs + 1> walk;
   RowFunction row;
   int inputs;
+  int64_t filled;             // how much of a scalar's buffer is ever read
   Arg arg[max_inputs + 1];    // 0 is the output
   DType kernel_dtype[max_inputs + 1];
 };
@@ -55,7 +56,7 @@ void run_plain(const MapCall& call, RowFunction row) {
 }
 
 Plan make_plan(const MapCall& call, RowFunction row) {
-  Plan p{{}, row, call.inputs, {}, {}};
+  Plan p{{}, row, call.inputs, std::min(chunk, call.out.layout->numel()), {}, {}};
   p.arg[0] = call.out;
   p.kernel_dtype[0] = call.op->truth && call.kernel == 0 ? boolean : call.compute;
   for (int i = 0; i < call.inputs; ++i) {
@@ -126,7 +127,7 @@ void run_chunk(Stage& s, const Plan& p, char* const (*starts)[chunk], int64_t ro
     if (p.arg[k].unused) {
       in[k - 1] = nullptr;
     } else if (!p.arg[k].layout) {
-      if (!s.filled[k]) fill_scalar(s.buffer[k], p.kernel_dtype[k], p.arg[k].scalar, chunk);
+      if (!s.filled[k]) fill_scalar(s.buffer[k], p.kernel_dtype[k], p.arg[k].scalar, p.filled);
       s.filled[k] = true;
       in[k - 1] = s.buffer[k];
     } else if (rows == 1 && direct(p, k)) {

@@ -15,22 +15,22 @@ template <class T> auto comparable(T x) {
 // The order of sort: NaN is the largest.
 template <class T> bool less(T a, T b) {
   const auto x = comparable(a), y = comparable(b);
-  return x < y || (y != y && x == x);
+  return (x < y) | ((y != y) & (x == x));
 }
 
-template <class T> int64_t position(const char* sorted, int64_t step, int64_t n, T value, bool right) {
+// Arithmetic instead of branches: which way to go is a coin toss.
+template <bool Right, class T> int64_t position(const char* sorted, int64_t step, int64_t n, T value) {
+  if (n == 0) return 0;
+  const auto before = [&](int64_t i) {
+    const T x = *reinterpret_cast<const T*>(sorted + i * step);
+    return int64_t(Right ? !less(value, x) : less(x, value));
+  };
   int64_t begin = 0;
-  while (n > 0) {
-    const int64_t half = n / 2;
-    const T middle = *reinterpret_cast<const T*>(sorted + (begin + half) * step);
-    const bool after = right ? !less(value, middle) : less(middle, value);
-    begin = after ? begin + half + 1 : begin;
-    n = after ? n - half - 1 : half;
-  }
-  return begin;
+  for (; n > 1; n -= n / 2) begin += before(begin + n / 2 - 1) * (n / 2);
+  return begin + before(begin);
 }
 
-template <class T> void run(const SearchCall& call) {
+template <bool Right, class T> void run(const SearchCall& call) {
   const Layout &out = *call.out.layout, &values = *call.values.layout, &sorted = *call.sorted.layout;
   const int last = out.rank() - 1;
   const int64_t n = sorted.shape[last], step = sorted.strides[last] * int64_t(sizeof(T));
@@ -47,7 +47,7 @@ template <class T> void run(const SearchCall& call) {
       const T value = *reinterpret_cast<const T*>(static_cast<const char*>(call.values.data) + offset[1] + k * by[1]);
       const char* row = static_cast<const char*>(call.sorted.data) + offset[2] + k * by[2];
       *reinterpret_cast<int64_t*>(static_cast<char*>(call.out.data) + offset[0] + k * by[0]) =
-          position(row, step, n, value, call.right);
+          position<Right>(row, step, n, value);
     }
   });
 }
@@ -56,7 +56,7 @@ template <class T> void run(const SearchCall& call) {
 
 void search(const SearchCall& call) {
   if (call.out.layout->numel() == 0) return;
-  visit(call.values.dtype, [&]<class T>(TypeTag<T>) { run<T>(call); });
+  visit(call.values.dtype, [&]<class T>(TypeTag<T>) { call.right ? run<true, T>(call) : run<false, T>(call); });
 }
 
 }  // namespace volta::cpu

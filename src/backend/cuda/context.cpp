@@ -91,8 +91,9 @@ Context& context(int device) {
   static std::array<std::atomic<Context*>, 256> all;
   static std::mutex mutex;
   if (device < 0 || device >= device_count())
-    throw Error(Error::Kind::device, "device",
-                "cuda:" + std::to_string(device) + " is not available: there are " + std::to_string(device_count()) + " GPUs");
+    throw Error(
+        Error::Kind::device, "device",
+        "cuda:" + std::to_string(device) + " is not available: there are " + std::to_string(device_count()) + " GPUs");
   std::atomic<Context*>& place = all[size_t(device)];
   if (Context* made = place.load(std::memory_order_acquire)) return *made;
   const std::lock_guard lock(mutex);

@@ -76,9 +76,8 @@ class Scratch {
 };
 
 // Starts a kernel on the device's stream.
-template <class... P>
-void launch(const Context& context, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
-            const std::type_identity_t<P>&... arguments) {
+template <class... P> void launch(const Context& context, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
+                                  const std::type_identity_t<P>&... arguments) {
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
   check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, context.stream), op);
 }

@@ -66,8 +66,12 @@ __global__ __launch_bounds__(threads) void convert_packs(int64_t n, To* out, con
   constexpr int V = 8;
   const int64_t i = (int64_t(blockIdx.x) * threads + threadIdx.x) * V;
   if (i + V <= n) {
-    struct alignas(16) Source { From v[V]; };
-    struct alignas(16) Target { To v[V]; };
+    struct alignas(16) Source {
+      From v[V];
+    };
+    struct alignas(16) Target {
+      To v[V];
+    };
     const Source source = *reinterpret_cast<const Source*>(in + i);
     Target target;
 #pragma unroll
@@ -86,7 +90,8 @@ struct TransposeArgs {
   int64_t nx, ny, out_y, in_x;  // sizes; strides in bytes
 };
 
-template <class Word> __global__ __launch_bounds__(tile * tile_rows) void transpose(const __grid_constant__ TransposeArgs a) {
+template <class Word>
+__global__ __launch_bounds__(tile* tile_rows) void transpose(const __grid_constant__ TransposeArgs a) {
   __shared__ Word held[tile][tile + 1];
   int64_t base[2];
   offsets(a.rest, blockIdx.z, base);
@@ -104,7 +109,8 @@ template <class Word> __global__ __launch_bounds__(tile * tile_rows) void transp
   }
 }
 
-template <class Word> __global__ __launch_bounds__(threads) void fill_words(const __grid_constant__ CopyArgs a, Word value) {
+template <class Word>
+__global__ __launch_bounds__(threads) void fill_words(const __grid_constant__ CopyArgs a, Word value) {
   const Span span(a.geometry.n);
   if (span.count == 0) return;
   uint32_t index[per_thread];
@@ -136,7 +142,8 @@ unsigned blocks_of(uint32_t n) { return blocks_for(n, threads * per_thread); }
 
 void copy_pieces(Context& c, const Walk<2>& walk, const Arg& out, const Arg& in, void (*kernel)(CopyArgs)) {
   in_chunks(walk, [&](const Strided<2>& g, const auto& base) {
-    const CopyArgs a{g, static_cast<char*>(out.data) + base[0], static_cast<const char*>(in.data) + base[1], out.dtype, in.dtype};
+    const CopyArgs a{g, static_cast<char*>(out.data) + base[0], static_cast<const char*>(in.data) + base[1], out.dtype,
+                     in.dtype};
     launch(c, "copy", kernel, blocks_of(g.n), threads, a);
   });
 }
@@ -162,13 +169,19 @@ bool copy_transposed(Context& c, const Walk<2>& walk, const Arg& out, const Arg&
   }
   const int64_t others = rest.rows() * rest.size[0], tiles_y = (walk.size[y] + tile - 1) / tile;
   if (others > 65535 || tiles_y > 65535 || walk.size[0] > (int64_t(1) << 36)) return false;
-  const TransposeArgs a{strided(rest), static_cast<char*>(out.data), static_cast<const char*>(in.data),
-                        walk.size[0], walk.size[y], walk.stride[y][0], walk.stride[0][1]};
+  const TransposeArgs a{strided(rest),
+                        static_cast<char*>(out.data),
+                        static_cast<const char*>(in.data),
+                        walk.size[0],
+                        walk.size[y],
+                        walk.stride[y][0],
+                        walk.stride[0][1]};
   const auto kernel = size == 1   ? &transpose<uint8_t>
                       : size == 2 ? &transpose<uint16_t>
                       : size == 4 ? &transpose<uint32_t>
                                   : &transpose<uint64_t>;
-  launch(c, "copy", kernel, dim3(blocks_for(walk.size[0], tile), unsigned(tiles_y), unsigned(others)), dim3(tile, tile_rows), a);
+  launch(c, "copy", kernel, dim3(blocks_for(walk.size[0], tile), unsigned(tiles_y), unsigned(others)),
+         dim3(tile, tile_rows), a);
   return true;
 }
 
@@ -233,13 +246,15 @@ void copy(Context& c, const Arg& out, const Arg& in) {
   if (y.numel() == 0) return;
   Walk<2> walk;
   for (int i = 0; i < y.rank(); ++i) {
-    const int64_t strides[] = {y.strides[i] * size_of(out.dtype), in.layout ? in.layout->strides[i] * size_of(in.dtype) : 0};
+    const int64_t strides[] = {y.strides[i] * size_of(out.dtype),
+                               in.layout ? in.layout->strides[i] * size_of(in.dtype) : 0};
     walk.add_axis(y.shape[i], strides);
   }
   walk.finish();
   if (!in.layout) return fill(c, walk, out, in.scalar);
-  const bool contiguous = walk.rank == 1 && (walk.size[0] == 1 || (walk.stride[0][0] == size_of(out.dtype) &&
-                                                                   walk.stride[0][1] == size_of(in.dtype)));
+  const bool contiguous =
+      walk.rank == 1 &&
+      (walk.size[0] == 1 || (walk.stride[0][0] == size_of(out.dtype) && walk.stride[0][1] == size_of(in.dtype)));
   if (out.dtype == in.dtype) {
     if (!contiguous) return copy_same(c, walk, out, in);
     const size_t bytes = size_t(walk.size[0] * size_of(out.dtype));
@@ -253,8 +268,9 @@ void iota(Context& c, const Arg& out, Scalar start, Scalar step) {
   const int64_t n = out.layout->numel();
   if (n == 0) return;
   const int64_t stride = out.layout->rank() > 0 ? out.layout->strides[0] * size_of(out.dtype) : 0;
-  const IotaArgs a{static_cast<char*>(out.data), n, stride, start.as<double>(), step.as<double>(), start.as<uint64_t>(),
-                   step.as<uint64_t>(), out.dtype};
+  const IotaArgs a{
+      static_cast<char*>(out.data), n,        stride, start.as<double>(), step.as<double>(), start.as<uint64_t>(),
+      step.as<uint64_t>(),          out.dtype};
   launch(c, "arange", &iota_elements, unsigned(std::min<int64_t>(blocks_for(n, threads), 4096)), threads, a);
 }
 

@@ -1,4 +1,4 @@
-// Elements on the device: conversion between dtypes by the CPU's rules, and loads and stores of a dtype known at run time.
+// Elements on the device: conversions by the CPU's rules, and loads and stores of a dtype known at run time.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -159,8 +159,6 @@ template <int K, int N> __device__ inline void offsets(const Strided<N>& g, uint
   for (int k = 0; k < K; ++k) offset[k] = result[0][k];
 }
 
-template <class T, int N> struct alignas(sizeof(T) * N) Pack {
-  T v[N];
-};
+template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };
 
 }  // namespace volta::cuda

@@ -1,5 +1,5 @@
-// Reductions on the GPU. A team of threads takes a piece of what is reduced into one result; the pieces depend on shapes
-// alone and are merged in a fixed order, so results do not change from run to run.
+// Reductions on the GPU. A team of threads takes a piece of what is reduced into one result; the pieces depend on
+// shapes alone and are merged in a fixed order, so results do not change from run to run.
 #include <algorithm>
 #include <vector>
 
@@ -16,7 +16,7 @@ struct FoldArgs {
   Strided<1> reduced;  // in
   const char* in;
   char *out, *indices;
-  void* partial;       // states [result, piece], or null when the only piece is the result
+  void* partial;        // states [result, piece], or null when the only piece is the result
   int64_t first_index;  // of the first reduced element of this launch
   uint32_t piece_length, first_piece, pieces;
   DType in_dtype, out_dtype;
@@ -71,7 +71,8 @@ template <class F> __global__ __launch_bounds__(team_threads) void fold_strided(
 }
 
 // Rows of contiguous elements aligned to 16 bytes. Several states per thread: shorter chains of sums round less.
-template <class F, class S> __global__ __launch_bounds__(team_threads) void fold_packs(const __grid_constant__ FoldArgs a) {
+template <class F, class S>
+__global__ __launch_bounds__(team_threads) void fold_packs(const __grid_constant__ FoldArgs a) {
   constexpr int V = 16 / sizeof(S), U = 4, ways = 4;
   using P = Pack<S, V>;
   using State = typename F::State;
@@ -278,7 +279,8 @@ void fold(Context& c, const FoldCall& call) {
     int64_t offset;
   };
   std::vector<Stretch> stretches;
-  if (p.count > 0) in_chunks(p.reduced, [&](const Strided<1>& s, const auto& base) { stretches.push_back({s, base[0]}); });
+  if (p.count > 0)
+    in_chunks(p.reduced, [&](const Strided<1>& s, const auto& base) { stretches.push_back({s, base[0]}); });
   else stretches.push_back({});
   if (p.count == 0) stretches[0].axes.n = 0;
   a.pieces = 0;

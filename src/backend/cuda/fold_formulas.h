@@ -96,10 +96,10 @@ template <class T, bool Largest> struct Best {
   using State = Place<T>;
   using Result = T;
   static constexpr bool indexed = true;
-  __device__ static bool better(T x, T than) {
-    return (Largest ? x > than : x < than) | ((x != x) & (than == than));
+  __device__ static bool better(T x, T than) { return (Largest ? x > than : x < than) | ((x != x) & (than == than)); }
+  __device__ static State start() {
+    return {Largest ? lowest<T>() : highest<T>(), std::numeric_limits<int64_t>::max()};
   }
-  __device__ static State start() { return {Largest ? lowest<T>() : highest<T>(), std::numeric_limits<int64_t>::max()}; }
   __device__ static State take(State s, T x, int64_t i, double) { return merge(s, State{x, i}); }
   __device__ static State merge(State a, State b) {
     if (better(b.value, a.value)) return b;
@@ -110,9 +110,7 @@ template <class T, bool Largest> struct Best {
 template <class T> using ArgMax = Best<T, true>;
 template <class T> using ArgMin = Best<T, false>;
 
-template <class T> struct Moments {
-  T count, mean, squares;
-};
+template <class T> struct Moments { T count, mean, squares; };
 
 // Count, mean and the sum of squared deviations, merged by Chan's formula.
 template <class T> struct Variance {
@@ -135,9 +133,7 @@ template <class T> struct Variance {
   }
 };
 
-template <class T> struct Exponentials {
-  T top, sum;
-};
+template <class T> struct Exponentials { T top, sum; };
 
 // The largest element m and the sum of exp(x - m); where m is not finite, the sum of exp(x).
 template <class T> struct LogSumExp {

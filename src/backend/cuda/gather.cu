@@ -55,7 +55,8 @@ __global__ __launch_bounds__(threads) void claim_places(const __grid_constant__ 
   int64_t offset[5];
   offsets(a.geometry, i, offset);
   const int64_t at = resolve(*reinterpret_cast<const int64_t*>(a.index + offset[2]), a.size, a.fault);
-  atomicMax(reinterpret_cast<long long*>(a.owner + offset[3] + at), static_cast<long long>(a.first_position + offset[4]));
+  atomicMax(reinterpret_cast<long long*>(a.owner + offset[3] + at),
+            static_cast<long long>(a.first_position + offset[4]));
 }
 
 template <class Word> __global__ __launch_bounds__(threads) void scatter_words(const __grid_constant__ ScatterArgs a) {
@@ -96,9 +97,11 @@ template <class T, class F> __device__ void atomic_update(T* p, F f) {
 }
 
 template <class T> __device__ void atomic_sum(T* p, T x) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> || std::is_same_v<T, uint32_t>)
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> ||
+                std::is_same_v<T, uint32_t>)
     atomicAdd(p, x);
-  else if constexpr (sizeof(T) == 8) atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(x));
+  else if constexpr (sizeof(T) == 8)
+    atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(x));
   else if constexpr (is_half_type<T>) atomic_update(p, [x](T y) { return narrow<T>(widen(y) + widen(x)); });
   else atomic_update(p, [x](T y) { return T(y + x); });
 }
@@ -114,7 +117,8 @@ template <class T, class F> __device__ void atomic_combine(T* p, T x, F f) {
   atomic_update(p, [=](T y) { return convert<T>(f(computed(y), by)); });
 }
 
-template <class T> __global__ __launch_bounds__(threads) void scatter_combine(const __grid_constant__ ScatterArgs a, Combine combine) {
+template <class T>
+__global__ __launch_bounds__(threads) void scatter_combine(const __grid_constant__ ScatterArgs a, Combine combine) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
   if (i >= a.geometry.n) return;
   int64_t offset[5];
@@ -160,8 +164,8 @@ Scattering geometry(const ScatterCall& call) {
   for (int i = 0; i < src.rank(); ++i) {
     const bool axis = i == call.axis, distinct = !axis && index.strides[i] != 0 && index.shape[i] > 1;
     if (distinct) left /= index.shape[i];
-    const int64_t strides[] = {src.strides[i] * size, axis ? 0 : out.strides[i] * size, index.strides[i] * 8, distinct ? left : 0,
-                               axis ? 1 : 0};
+    const int64_t strides[] = {src.strides[i] * size, axis ? 0 : out.strides[i] * size, index.strides[i] * 8,
+                               distinct ? left : 0, axis ? 1 : 0};
     s.all.add_axis(src.shape[i], strides);
     if (axis || distinct) s.indices.add_axis(src.shape[i], strides);
   }
@@ -223,12 +227,14 @@ void scatter(Context& c, const ScatterCall& call) {
   };
   if (!sets)
     return run(s.all, [&](unsigned blocks) {
-      visit(call.out.dtype, [&]<class T>(TypeTag<T>) { launch(c, op, &scatter_combine<T>, blocks, threads, a, call.combine); });
+      visit(call.out.dtype,
+            [&]<class T>(TypeTag<T>) { launch(c, op, &scatter_combine<T>, blocks, threads, a, call.combine); });
     });
   check(cudaMemsetAsync(owners.data(), 0xff, size_t(s.places * 8), c.stream), op);
   run(s.indices, [&](unsigned blocks) { launch(c, op, &claim_places, blocks, threads, a); });
-  const int64_t word = widen_words<5>(s.all, size_of(call.out.dtype), {call.src.data, call.out.data, nullptr, nullptr, nullptr},
-                                      {true, true, false, false, false}, a.step);
+  const int64_t word =
+      widen_words<5>(s.all, size_of(call.out.dtype), {call.src.data, call.out.data, nullptr, nullptr, nullptr},
+                     {true, true, false, false, false}, a.step);
   run(s.all, [&](unsigned blocks) {
     by_word(word, [&]<class Word>(TypeTag<Word>) { launch(c, op, &scatter_words<Word>, blocks, threads, a); });
   });

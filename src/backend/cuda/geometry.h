@@ -42,8 +42,8 @@ template <int N> Strided<N> strided(const Walk<N>& walk) {
 inline constexpr int64_t chunk_limit = int64_t(1) << 30;  // elements a kernel counts in 32 bits
 
 // Calls f(Strided<N>, byte offsets of its first element) for pieces of the walk of at most `limit` elements.
-template <int N, class F>
-void in_chunks(const Walk<N>& walk, F&& f, const std::array<int64_t, size_t(N)>& base = {}, int64_t limit = chunk_limit) {
+template <int N, class F> void in_chunks(const Walk<N>& walk, F&& f, const std::array<int64_t, size_t(N)>& base = {},
+                                         int64_t limit = chunk_limit) {
   const int64_t n = walk.rows() * walk.size[0];
   if (n <= limit) return f(strided(walk), base);
   const int last = walk.rank - 1;

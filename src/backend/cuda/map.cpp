@@ -92,7 +92,8 @@ uint64_t scalar_bits(const Scalar& scalar, DType dtype) {
 
 void run_strided(Context& c, const MapCall& call, const MapWalk& walk, const MapKernels& k) {
   const StridedKernel kernel = k.strided[size_t(call.compute)];
-  if (!kernel) throw Error(Error::Kind::internal, call.op->name, "no GPU kernel computes in " + std::string(name(call.compute)));
+  if (!kernel)
+    throw Error(Error::Kind::internal, call.op->name, "no GPU kernel computes in " + std::string(name(call.compute)));
   StridedCall s{};
   s.out_dtype = call.out.dtype;
   for (int i = 0; i < call.inputs; ++i) {
@@ -104,7 +105,8 @@ void run_strided(Context& c, const MapCall& call, const MapWalk& walk, const Map
     s.geometry = geometry;
     s.out = static_cast<char*>(call.out.data) + base[0];
     for (int i = 0; i < call.inputs; ++i)
-      if (call.in[i].layout && !call.in[i].unused) s.in[i] = static_cast<const char*>(call.in[i].data) + base[size_t(i) + 1];
+      if (call.in[i].layout && !call.in[i].unused)
+        s.in[i] = static_cast<const char*>(call.in[i].data) + base[size_t(i) + 1];
     launch(c, call.op->name, kernel, blocks_for(geometry.n, map_threads * k.strided_per_thread), map_threads, s);
   });
 }

@@ -29,7 +29,7 @@ using PackKernel = void (*)(PackCall);
 using StridedKernel = void (*)(StridedCall);
 
 struct MapKernels {
-  PackKernel packs[3] = {};  // of f16, bf16, f32
+  PackKernel packs[3] = {};                 // of f16, bf16, f32
   StridedKernel strided[dtype_count] = {};  // by compute dtype
   int packs_per_thread = 1, strided_per_thread = 2;
 };

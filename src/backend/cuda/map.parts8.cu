@@ -7,8 +7,8 @@ namespace volta::cuda {
 namespace {
 
 template <class Op, int Kernel> inline constexpr int first_mask = Kernel > 0 ? 1 : 0;
-template <class Op, int Kernel, int I>
-inline constexpr bool is_mask = I >= first_mask<Op, Kernel> && I < first_mask<Op, Kernel> + masks_of<Op>();
+template <class Op, int Kernel, int I> inline constexpr bool is_mask = I >= first_mask<Op, Kernel>&& I <
+                                                                       first_mask<Op, Kernel> + masks_of<Op>();
 template <class Op, int Kernel> inline constexpr int packs_per_thread = operands<Op, Kernel> <= 2 ? 2 : 1;
 template <class Op, int Kernel> inline constexpr int strided_per_thread = operands<Op, Kernel> <= 2 ? 4 : 2;
 
@@ -59,8 +59,8 @@ __global__ __launch_bounds__(map_threads) void map_packs(const __grid_constant__
           Pack<Out, V> result;
 #pragma unroll
           for (int j = 0; j < V; ++j)
-            result.v[j] = convert<Out>(evaluate<Op, Kernel, float>(
-                Element<Op, Kernel, int(I), float>(held.value(u, j, c.scalar[I]))...));
+            result.v[j] = convert<Out>(
+                evaluate<Op, Kernel, float>(Element<Op, Kernel, int(I), float>(held.value(u, j, c.scalar[I]))...));
           static_cast<Pack<Out, V>*>(c.out)[at[u]] = result;
         }
       }(Held<std::conditional_t<is_mask<Op, Kernel, int(I)>, uint8_t, S>, V, U>()...);
@@ -68,7 +68,8 @@ __global__ __launch_bounds__(map_threads) void map_packs(const __grid_constant__
     if (const int64_t i = whole * V + first; i < c.n)  // the rest of less than a pack
       static_cast<Out*>(c.out)[i] = convert<Out>(evaluate<Op, Kernel, float>(
           single<S>(TypeTag<Element<Op, Kernel, int(I), float>>{}, c.in[I], i, c.scalar[I])...));
-  }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
+  }
+  (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 
 template <class T> __device__ T from_bits(uint64_t bits) {
@@ -148,7 +149,8 @@ __global__ __launch_bounds__(map_threads) void map_strided(const __grid_constant
   };
   [&]<size_t... I>(std::index_sequence<I...> all) {
     evaluate_all(all, Fetched<Element<Op, Kernel, int(I), T>, U>()...);
-  }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
+  }
+  (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 
 template <class Op, int Kernel> constexpr MapKernels kernels_of() {
@@ -173,7 +175,8 @@ template <class Op, int Kernel> constexpr MapKernels kernels_of() {
 }
 
 template <class Op> const MapKernels* of_op(int kernel) {
-  static constexpr MapKernels table[] = {kernels_of<Op, 0>(), kernels_of<Op, 1>(), kernels_of<Op, 2>(), kernels_of<Op, 3>()};
+  static constexpr MapKernels table[] = {kernels_of<Op, 0>(), kernels_of<Op, 1>(), kernels_of<Op, 2>(),
+                                         kernels_of<Op, 3>()};
   return &table[kernel];
 }
 

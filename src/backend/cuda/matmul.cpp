@@ -1,5 +1,5 @@
-// Matrix products on the GPU by cuBLASLt. It thinks in columns: a row-major C = A B is its C^T = B^T A^T, so the operands
-// change places. Plans (descriptors and the library's choice of algorithm) are kept per shape.
+// Matrix products on the GPU by cuBLASLt. It thinks in columns: a row-major C = A B is its C^T = B^T A^T, so the
+// operands change places. Plans (descriptors and the library's choice of algorithm) are kept per shape.
 #include "backend/cuda/matmul.h"
 
 #include <array>
@@ -72,9 +72,24 @@ int64_t alignment(const void* p) {
 using Key = std::array<int64_t, 17>;
 
 Key key_of(const Problem& p) {
-  const int64_t kinds = int64_t(p.a.by_columns) | int64_t(p.b.by_columns) << 1 | int64_t(p.in_dtype) << 8 | int64_t(p.out_dtype) << 16;
-  return {p.a.rows, p.a.columns, p.b.columns, p.a.ld, p.b.ld, p.out.ld, p.a.batch_stride, p.b.batch_stride, p.out.batch_stride, p.batches,
-          kinds, int64_t(p.epilogue), int64_t(compute_of(p.in_dtype)), alignment(p.a.data), alignment(p.b.data), alignment(p.out.data),
+  const int64_t kinds =
+      int64_t(p.a.by_columns) | int64_t(p.b.by_columns) << 1 | int64_t(p.in_dtype) << 8 | int64_t(p.out_dtype) << 16;
+  return {p.a.rows,
+          p.a.columns,
+          p.b.columns,
+          p.a.ld,
+          p.b.ld,
+          p.out.ld,
+          p.a.batch_stride,
+          p.b.batch_stride,
+          p.out.batch_stride,
+          p.batches,
+          kinds,
+          int64_t(p.epilogue),
+          int64_t(compute_of(p.in_dtype)),
+          alignment(p.a.data),
+          alignment(p.b.data),
+          alignment(p.out.data),
           int64_t(p.accumulate)};
 }
 
@@ -114,14 +129,16 @@ cublasLtMatrixLayout_t make_layout(const Matrix& x, DType dtype, int64_t batches
   if (batches == 1) return layout;
   const auto count = int32_t(batches);
   check(cublas().layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-  check(cublas().layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x.batch_stride, sizeof x.batch_stride));
+  check(
+      cublas().layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x.batch_stride, sizeof x.batch_stride));
   return layout;
 }
 
 // One per device: the library's handle, its working memory, and the plans made so far.
 class Engine {
  public:
-  explicit Engine(Context& context) : context_(context), workspace_(context.memory.take(int64_t(workspace_bytes), "matmul")) {
+  explicit Engine(Context& context)
+      : context_(context), workspace_(context.memory.take(int64_t(workspace_bytes), "matmul")) {
     check(cublas().create(&handle_));
   }
   bool run(const Problem& p);  // false: the library has no algorithm for it
@@ -162,7 +179,8 @@ void Engine::choose(Plan& plan, const Problem& p) {
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(alignment(p.out.data)));
   cublasLtMatmulHeuristicResult_t best{};
   int count = 0;
-  const cublasStatus_t status = cublas().heuristic(handle_, plan.desc, plan.first, plan.second, plan.out, plan.out, preference, 1, &best, &count);
+  const cublasStatus_t status =
+      cublas().heuristic(handle_, plan.desc, plan.first, plan.second, plan.out, plan.out, preference, 1, &best, &count);
   plan.found = status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
   plan.algorithm = best.algo;
   plan.workspace = best.workspaceSize;
@@ -186,9 +204,10 @@ bool Engine::run(const Problem& p) {
   const float one = 1, beta = p.accumulate ? 1 : 0;
   const double wide_one = 1, wide_beta = beta;
   const bool wide = p.in_dtype == f64;
-  check(cublas().matmul(handle_, made.desc, wide ? static_cast<const void*>(&wide_one) : &one, p.b.data, made.first, p.a.data,
-                        made.second, wide ? static_cast<const void*>(&wide_beta) : &beta, p.out.data, made.out, p.out.data,
-                        made.out, &made.algorithm, workspace_->data, made.workspace, context_.stream));
+  check(cublas().matmul(handle_, made.desc, wide ? static_cast<const void*>(&wide_one) : &one, p.b.data, made.first,
+                        p.a.data, made.second, wide ? static_cast<const void*>(&wide_beta) : &beta, p.out.data,
+                        made.out, p.out.data, made.out, &made.algorithm, workspace_->data, made.workspace,
+                        context_.stream));
   return true;
 }
 
@@ -239,7 +258,8 @@ class Readable {
 // The library's name for bias and activation, if it has one.
 std::optional<cublasLtEpilogue_t> epilogue_of(const MatmulCall& call) {
   const bool bias = call.bias.data;
-  if (call.out.dtype == f64) return bias || call.activation != Fused::none ? std::nullopt : std::optional(CUBLASLT_EPILOGUE_DEFAULT);
+  if (call.out.dtype == f64)
+    return bias || call.activation != Fused::none ? std::nullopt : std::optional(CUBLASLT_EPILOGUE_DEFAULT);
   if (bias) {
     const Layout& l = *call.bias.layout;
     const bool along = l.rank() > 0 && l.shape.back() == call.out.layout->shape.back() && l.strides.back() == 1;
@@ -253,13 +273,16 @@ std::optional<cublasLtEpilogue_t> epilogue_of(const MatmulCall& call) {
   }
 }
 
-char* advanced(void* data, int64_t elements, DType dtype) { return static_cast<char*>(data) + elements * size_of(dtype); }
+char* advanced(void* data, int64_t elements, DType dtype) {
+  return static_cast<char*>(data) + elements * size_of(dtype);
+}
 
 // Runs the problem over all batch axes; the innermost one is the library's, unless the matrices can be joined into one.
 bool run_batches(Context& c, Problem p, Walk<3> batch) {
   Matrix &a = p.a, &b = p.b, &out = p.out;
   const int64_t* by = batch.stride[0];
-  const bool joins = batch.rank == 1 && batch.size[0] > 1 && by[2] == 0 && !a.by_columns && by[1] == a.rows * a.ld && by[0] == a.rows * out.ld;
+  const bool joins = batch.rank == 1 && batch.size[0] > 1 && by[2] == 0 && !a.by_columns && by[1] == a.rows * a.ld &&
+                     by[0] == a.rows * out.ld;
   if (joins) {
     a.rows *= batch.size[0];
     out.rows *= batch.size[0];
@@ -279,7 +302,8 @@ bool run_batches(Context& c, Problem p, Walk<3> batch) {
       q.a.batch_stride = q.batches > 1 ? by[1] : 0;
       q.b.batch_stride = q.batches > 1 ? by[2] : 0;
       if (found && engine(c).run(q)) started = true;
-      else if (started) throw Error(Error::Kind::device, "matmul", "cuBLASLt offers no algorithm for a part of the batch");
+      else if (started)
+        throw Error(Error::Kind::device, "matmul", "cuBLASLt offers no algorithm for a part of the batch");
       else found = false;
     }
   });
@@ -300,7 +324,8 @@ bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilog
   Problem p{a.matrix(), b.matrix(), *target, call.a.dtype, out.dtype};
   p.epilogue = epilogue;
   p.accumulate = accumulate;
-  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
+  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
+                         epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
   p.bias = with_bias ? call.bias.data : nullptr;
   if (target->by_columns) {
     if (with_bias) return false;  // a bias per column would be one per row

@@ -40,12 +40,15 @@ struct TiledArgs {
 };
 
 // Halves are summed in float; integers wrap around; truth values combine as any(a and b).
-template <class T>
-using SumOf = std::conditional_t<is_half_type<T>, float, std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4 && !std::is_same_v<T, bool>, int32_t, T>>;
+template <class T> using SumOf = std::conditional_t<
+    is_half_type<T>, float,
+    std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4 && !std::is_same_v<T, bool>, int32_t, T>>;
 
-template <class T> __global__ __launch_bounds__(tile * tile) void tiled(const __grid_constant__ TiledArgs g) {
+template <class T> __global__ __launch_bounds__(tile* tile) void tiled(const __grid_constant__ TiledArgs g) {
   using C = SumOf<T>;
-  using Wrapping = std::conditional_t<std::is_integral_v<C>, std::make_unsigned<std::conditional_t<std::is_same_v<C, bool>, uint32_t, C>>, std::type_identity<C>>;
+  using Wrapping = std::conditional_t<std::is_integral_v<C>,
+                                      std::make_unsigned<std::conditional_t<std::is_same_v<C, bool>, uint32_t, C>>,
+                                      std::type_identity<C>>;
   using W = typename Wrapping::type;
   __shared__ W left[tile][tile + 1], right[tile][tile + 1];
   const int tx = threadIdx.x, ty = threadIdx.y;
@@ -122,8 +125,18 @@ void tiled_product(Context& c, const MatmulCall& call) {
     walk.add_axis(out.shape[i], strides);
   }
   walk.finish();
-  TiledArgs g{{}, matrix(call.out), matrix(call.a), matrix(call.b), out.shape[row], out.shape[row + 1], a.shape[row + 1],
-              nullptr, 0, call.activation, call.accumulate, call.out.dtype};
+  TiledArgs g{{},
+              matrix(call.out),
+              matrix(call.a),
+              matrix(call.b),
+              out.shape[row],
+              out.shape[row + 1],
+              a.shape[row + 1],
+              nullptr,
+              0,
+              call.activation,
+              call.accumulate,
+              call.out.dtype};
   if (call.bias.data) {
     g.bias = static_cast<const char*>(call.bias.data);
     g.bias_step = bias_step(call);
@@ -134,7 +147,8 @@ void tiled_product(Context& c, const MatmulCall& call) {
     piece.out.data += base[0];
     piece.a.data += base[1];
     piece.b.data += base[2];
-    const dim3 grid(blocks_for(g.n, tile), unsigned(std::min<int64_t>(blocks_for(g.m, tile), 65535)), std::min(batch.n, 65535u));
+    const dim3 grid(blocks_for(g.n, tile), unsigned(std::min<int64_t>(blocks_for(g.m, tile), 65535)),
+                    std::min(batch.n, 65535u));
     visit(call.a.dtype, [&]<class T>(TypeTag<T>) { launch(c, "matmul", &tiled<T>, grid, dim3(tile, tile), piece); });
   });
 }
@@ -144,7 +158,8 @@ void finish_product(Context& c, const MatmulCall& call, const Arg& product, bool
   Walk<3> walk;
   for (int i = 0; i < out.rank(); ++i) {
     const int64_t bias = call.bias.data && i == out.rank() - 1 ? bias_step(call) : 0;
-    const int64_t strides[] = {out.strides[i] * size_of(call.out.dtype), source.strides[i] * size_of(product.dtype), bias};
+    const int64_t strides[] = {out.strides[i] * size_of(call.out.dtype), source.strides[i] * size_of(product.dtype),
+                               bias};
     walk.add_axis(out.shape[i], strides);
   }
   walk.finish();
@@ -161,7 +176,8 @@ void finish_product(Context& c, const MatmulCall& call, const Arg& product, bool
     piece.out = static_cast<char*>(call.out.data) + base[0];
     piece.product = static_cast<const char*>(product.data) + base[1];
     if (piece.bias) piece.bias += base[2];
-    launch(c, "matmul", call.out.dtype == f64 ? &finish<double> : &finish<float>, blocks_for(g.n, threads), threads, piece);
+    launch(c, "matmul", call.out.dtype == f64 ? &finish<double> : &finish<float>, blocks_for(g.n, threads), threads,
+           piece);
   });
 }
 

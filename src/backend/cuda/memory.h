@@ -16,9 +16,9 @@ struct Block {
   Block *before, *after;
 };
 
-// All work of a device runs on one stream, so a block may be handed out again while kernels that use its old content are
-// still queued: whatever the new owner launches comes after them. With several streams, `give` would record an event on
-// the block and `take` would wait for it when it runs on another stream.
+// All work of a device runs on one stream, so a block may be handed out again while kernels that use its old content
+// are still queued: whatever the new owner launches comes after them. With several streams, `give` would record an
+// event on the block and `take` would wait for it when it runs on another stream.
 class Memory {
  public:
   explicit Memory(int device);

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int threads = 256;
 
-template <class Formula>
-__global__ void draw(Formula formula, uint64_t seed, uint64_t counter, char* out, DType dtype, int64_t size, int64_t n) {
+template <class Formula> __global__ void draw(Formula formula, uint64_t seed, uint64_t counter, char* out, DType dtype,
+                                              int64_t size, int64_t n) {
   const int64_t blocks = (n + 3) / 4, all = int64_t(gridDim.x) * threads;
   for (int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x; i < blocks; i += all) {
     const auto block = volta::random::draw_block(formula, seed, counter + uint64_t(i));
@@ -27,8 +27,8 @@ void random(Context& c, const RandomCall& call) {
   if (call.n <= 0) return;
   const auto blocks = unsigned(std::min<int64_t>((call.n + 4 * threads - 1) / (4 * threads), 1 << 20));
   volta::random::with_formula(call, [&]<class Formula>(const Formula& formula) {
-    launch(c, "random", &draw<Formula>, blocks, threads, formula, call.seed, call.offset, static_cast<char*>(call.out), call.dtype,
-           size_of(call.dtype), call.n);
+    launch(c, "random", &draw<Formula>, blocks, threads, formula, call.seed, call.offset, static_cast<char*>(call.out),
+           call.dtype, size_of(call.dtype), call.n);
   });
 }
 

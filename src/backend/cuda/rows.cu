@@ -35,7 +35,9 @@ template <class T> struct Softmax {
 };
 template <class T> struct LogSoftmax : Softmax<T> {
   using State = typename Softmax<T>::State;
-  __device__ static State ready(State s) { return {s.top, scalar::isfinite(s.top) ? scalar::log(s.sum) : s.top - s.top}; }
+  __device__ static State ready(State s) {
+    return {s.top, scalar::isfinite(s.top) ? scalar::log(s.sum) : s.top - s.top};
+  }
   __device__ static T value(State s, const RowReader<T>& x, int64_t i) { return (x(1, i) - s.top) - s.sum; }
 };
 // Operand 1 is the gradient, operand 2 the output.
@@ -52,7 +54,8 @@ template <class T> struct LogSoftmaxBack : SoftmaxBack<T> {
   __device__ static T value(T s, const RowReader<T>& x, int64_t i) { return x(1, i) - scalar::exp(x(2, i)) * s; }
 };
 
-template <class F, class T> __global__ __launch_bounds__(team_threads) void row_kernel(const __grid_constant__ RowArgs a) {
+template <class F, class T>
+__global__ __launch_bounds__(team_threads) void row_kernel(const __grid_constant__ RowArgs a) {
   const Team team{a.across};
   const uint32_t row = blockIdx.x * team.rows() + team.row();
   const bool mine = row < a.rows.n;

@@ -11,7 +11,7 @@ namespace {
 constexpr int scan_threads = 256, per_thread = 4, warps = scan_threads / 32;
 constexpr uint32_t tile = scan_threads * per_thread;
 
-// The best so far and where it last stood; a NaN is better than any number. The index is the position in scanning order.
+// The best so far and where it last stood, in scanning order; a NaN is better than any number.
 template <class T, bool Largest> struct RunningBest : folds::Best<T, Largest> {
   using State = folds::Place<T>;
   __device__ static State start() { return {folds::Best<T, Largest>::start().value, -1}; }
@@ -25,11 +25,11 @@ template <class T, bool Largest> struct RunningBest : folds::Best<T, Largest> {
 struct ScanArgs {
   Strided<3> lines;  // out, in, indices
   char* data[3];
-  int64_t step[3];   // along the scanned axis, in scanning order
+  int64_t step[3];  // along the scanned axis, in scanning order
   int64_t n, piece_length;
   uint32_t pieces;
   bool reverse;
-  void* totals;      // states [line, piece]
+  void* totals;  // states [line, piece]
   DType out_dtype, in_dtype;
 };
 
@@ -38,11 +38,14 @@ template <class F> struct Line {
   const ScanArgs& a;
   int64_t offset[3];
   __device__ Line(const ScanArgs& args, uint32_t line) : a(args) { offsets(a.lines, line, offset); }
-  __device__ auto read(int64_t i) const { return load<typename F::Element>(a.data[1] + offset[1] + i * a.step[1], a.in_dtype); }
+  __device__ auto read(int64_t i) const {
+    return load<typename F::Element>(a.data[1] + offset[1] + i * a.step[1], a.in_dtype);
+  }
   __device__ void write(int64_t i, const State& s) const {
     store(a.data[0] + offset[0] + i * a.step[0], a.out_dtype, F::finish(s, 0, 0));
     if constexpr (F::indexed)
-      if (a.data[2]) *reinterpret_cast<int64_t*>(a.data[2] + offset[2] + i * a.step[2]) = a.reverse ? a.n - 1 - s.index : s.index;
+      if (a.data[2])
+        *reinterpret_cast<int64_t*>(a.data[2] + offset[2] + i * a.step[2]) = a.reverse ? a.n - 1 - s.index : s.index;
   }
 };
 
@@ -152,7 +155,8 @@ template <class F> ScanKernels kernels() {
 
 template <bool Largest> ScanKernels best(DType t) {
   if (is_floating(t)) return kernels<RunningBest<double, Largest>>();
-  return traits(t).kind == Kind::signed_int ? kernels<RunningBest<int64_t, Largest>>() : kernels<RunningBest<uint64_t, Largest>>();
+  return traits(t).kind == Kind::signed_int ? kernels<RunningBest<int64_t, Largest>>()
+                                            : kernels<RunningBest<uint64_t, Largest>>();
 }
 
 // Floats are carried in double and rounded once per element; integers wrap around.
@@ -204,7 +208,8 @@ void scan(Context& c, const ScanCall& call) {
   a.pieces = blocks_for(a.n, a.piece_length);
   in_chunks(walk, [&](const Strided<3>& piece, const auto& base) {
     a.lines = piece;
-    for (int i = 0; i < 3; ++i) a.data[i] = args[i]->data ? static_cast<char*>(args[i]->data) + start[i] + base[size_t(i)] : nullptr;
+    for (int i = 0; i < 3; ++i)
+      a.data[i] = args[i]->data ? static_cast<char*>(args[i]->data) + start[i] + base[size_t(i)] : nullptr;
     if (beside) return launch(c, op, k.lines, blocks_for(piece.n, scan_threads), scan_threads, a);
     const Scratch totals(c, a.pieces > 1 ? int64_t(piece.n) * a.pieces * k.state_bytes : 0, op);
     a.totals = a.pieces > 1 ? totals.data() : nullptr;

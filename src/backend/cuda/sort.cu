@@ -1,5 +1,5 @@
-// Sorting on the GPU: every element becomes an unsigned key in the order wanted, keys are radix-sorted with their places
-// (stable), and the elements follow. Many rows are sorted at once: first by key, then, stably, by row.
+// Sorting on the GPU: every element becomes an unsigned key in the order wanted, keys are radix-sorted with their
+// places (stable), and the elements follow. Many rows are sorted at once: first by key, then, stably, by row.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "backend/cuda/element.h"
@@ -11,7 +11,8 @@ namespace {
 constexpr int threads = 256;
 
 template <class T> using KeyOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-template <class T> using BitsOf = std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, KeyOf<T>>>;
+template <class T> using BitsOf =
+    std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, KeyOf<T>>>;
 
 // An unsigned integer in the order of the elements, in the lowest bits. Of floats, the sign bit is flipped and negative
 // values are complemented; both zeros share a key, and so do all NaN.
@@ -22,7 +23,10 @@ template <class T> __device__ BitsOf<T> ascending_key(Stored<T> x) {
   else if constexpr (std::is_unsigned_v<T>) return x;
   else if constexpr (std::is_integral_v<T>) return Bits(Bits(x) ^ sign);
   else {
-    constexpr int mantissa = std::is_same_v<T, float16> ? 10 : std::is_same_v<T, bfloat16> ? 7 : sizeof(T) == 4 ? 23 : 52;
+    constexpr int mantissa = std::is_same_v<T, float16>    ? 10
+                             : std::is_same_v<T, bfloat16> ? 7
+                             : sizeof(T) == 4              ? 23
+                                                           : 52;
     constexpr Bits infinity = Bits(Bits(sign - 1) >> mantissa << mantissa);
     Bits bits;
     memcpy(&bits, &x, sizeof(T));
@@ -46,7 +50,8 @@ template <class T> __global__ void make_keys(const __grid_constant__ SortArgs a,
   int64_t offset[3];
   const uint32_t row = i / a.n;
   offsets(a.rows, row, offset);
-  const auto key = ascending_key<T>(*reinterpret_cast<const Stored<T>*>(a.data[0] + offset[0] + int64_t(i - row * a.n) * a.step[0]));
+  const auto key =
+      ascending_key<T>(*reinterpret_cast<const Stored<T>*>(a.data[0] + offset[0] + int64_t(i - row * a.n) * a.step[0]));
   keys[i] = BitsOf<T>(a.descending ? ~key : key);
   places[i] = i;
 }
@@ -87,7 +92,8 @@ template <class T> void sort_rows(Context& c, const SortArgs& a) {
   if (a.rows.n > 1) {
     auto* room = key_room.as<uint32_t>();
     cub::DoubleBuffer<uint32_t> row_keys(room, room + total);
-    launch(c, "sort", &make_row_keys, blocks_for(total, threads), threads, uint32_t(total), a.n, places.Current(), room);
+    launch(c, "sort", &make_row_keys, blocks_for(total, threads), threads, uint32_t(total), a.n, places.Current(),
+           room);
     radix_sort(c, row_keys, places, total, std::bit_width(a.rows.n - 1));
   }
   const auto put = sizeof(T) == 1   ? &put_sorted<uint8_t>
@@ -132,7 +138,8 @@ void sort(Context& c, const SortCall& call) {
   SortArgs a{};
   const int64_t wanted = in.rank() > 0 ? result.shape[call.axis] : 1;
   if (in.numel() == 0 || wanted == 0) return;
-  if (n > chunk_limit) throw Error(Error::Kind::argument, "sort", "rows of more than 2^30 elements are not sorted on a GPU");
+  if (n > chunk_limit)
+    throw Error(Error::Kind::argument, "sort", "rows of more than 2^30 elements are not sorted on a GPU");
   a.n = uint32_t(n);
   a.begin = uint32_t(call.begin);
   a.wanted = uint32_t(wanted);
@@ -146,11 +153,15 @@ void sort(Context& c, const SortCall& call) {
     else walk.add_axis(in.shape[i], strides);
   }
   walk.finish();
-  in_chunks(walk, [&](const Strided<3>& rows, const auto& base) {
-    a.rows = rows;
-    for (int k = 0; k < 3; ++k) a.data[k] = args[k]->data ? static_cast<char*>(args[k]->data) + base[size_t(k)] : nullptr;
-    visit(call.in.dtype, [&]<class T>(TypeTag<T>) { sort_rows<T>(c, a); });
-  }, {}, chunk_limit / n);
+  in_chunks(
+      walk,
+      [&](const Strided<3>& rows, const auto& base) {
+        a.rows = rows;
+        for (int k = 0; k < 3; ++k)
+          a.data[k] = args[k]->data ? static_cast<char*>(args[k]->data) + base[size_t(k)] : nullptr;
+        visit(call.in.dtype, [&]<class T>(TypeTag<T>) { sort_rows<T>(c, a); });
+      },
+      {}, chunk_limit / n);
 }
 
 void search(Context& c, const SearchCall& call) {
@@ -165,8 +176,13 @@ void search(Context& c, const SearchCall& call) {
   }
   walk.finish();
   in_chunks(walk, [&](const Strided<3>& g, const auto& base) {
-    const SearchArgs a{g, static_cast<char*>(call.out.data) + base[0], static_cast<const char*>(call.values.data) + base[1],
-                       static_cast<const char*>(call.sorted.data) + base[2], sorted.shape[last], sorted.strides[last] * size, call.right};
+    const SearchArgs a{g,
+                       static_cast<char*>(call.out.data) + base[0],
+                       static_cast<const char*>(call.values.data) + base[1],
+                       static_cast<const char*>(call.sorted.data) + base[2],
+                       sorted.shape[last],
+                       sorted.strides[last] * size,
+                       call.right};
     visit(call.values.dtype, [&]<class T>(TypeTag<T>) {
       launch(c, "searchsorted", &search_values<T>, blocks_for(g.n, threads), threads, a);
     });

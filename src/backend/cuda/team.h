@@ -7,8 +7,9 @@ namespace volta::cuda {
 
 inline constexpr int team_threads = 256;
 
-// A block of x by y threads. Along rows, the threads of equal y are a team, so that neighbouring threads read neighbouring
-// elements of a row; across rows, the threads of equal x are, and neighbouring threads read neighbouring rows.
+// A block of x by y threads. Along rows, the threads of equal y are a team, so that neighbouring threads read
+// neighbouring elements of a row; across rows, the threads of equal x are, and neighbouring threads read
+// neighbouring rows.
 struct Team {
   bool across;
   __device__ int row() const { return across ? int(threadIdx.x) : int(threadIdx.y); }
@@ -45,7 +46,8 @@ template <class State, class Merge> __device__ State team_merge(const Team& team
     __syncthreads();
   }
   if (!team.across)
-    for (int half = (size < 32 ? size : 32) / 2; half > 0; half /= 2) s = merge(s, shuffle_down(s, half, size < 32 ? size : 32));
+    for (int half = (size < 32 ? size : 32) / 2; half > 0; half /= 2)
+      s = merge(s, shuffle_down(s, half, size < 32 ? size : 32));
   return s;
 }
 

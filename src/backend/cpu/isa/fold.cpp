@@ -26,13 +26,13 @@ struct Mean : Sum {
   template <class T> static T finish(T s, int64_t count) { return s / T(count); }
 };
 struct NanSum : Sum {
-  template <class V> static V map(V x) { return x == x ? x : V{}; }
+  template <class V> static V map(V x) { return choose(x == x, x, V{}); }
 };
 struct SumSquares : Sum {
   template <class V> static V map(V x) { return x * x; }
 };
 struct SumAbs : Sum {
-  template <class V> static V map(V x) { return x < V{} ? -x : x; }
+  template <class V> static V map(V x) { return choose(x < V{}, V(-x), x); }
 };
 struct Prod : Sum {
   template <class T> static constexpr T identity() { return T(1); }
@@ -42,14 +42,14 @@ struct Max : Sum {
   template <class T> static constexpr T identity() {
     return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
   }
-  template <class V> static V combine(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+  template <class V> static V combine(V a, V b) { return choose((a > b) | (a != a), a, b); }
   template <class T> static bool better(T x, T than) { return (x > than) | ((x != x) & (than == than)); }
 };
 struct Min : Sum {
   template <class T> static constexpr T identity() {
     return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   }
-  template <class V> static V combine(V a, V b) { return ((a < b) | (a != a)) ? a : b; }
+  template <class V> static V combine(V a, V b) { return choose((a < b) | (a != a), a, b); }
   template <class T> static bool better(T x, T than) { return (x < than) | ((x != x) & (than == than)); }
 };
 // Truth values are bytes of any value but 0.

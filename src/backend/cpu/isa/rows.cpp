@@ -17,16 +17,43 @@ struct Sum {
   template <class V> static V map(V x) { return x; }
   template <class V> static V combine(V a, V b) { return a + b; }
 };
+// May lose a NaN, which then makes the sum of exponentials NaN, and with it all of the row.
 struct Max : Sum {
   template <class T> static constexpr T identity() { return -std::numeric_limits<T>::infinity(); }
-  template <class V> static V combine(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+  template <class V> static V combine(V a, V b) { return choose(a > b, a, b); }
 };
 
-// exp(x) for x <= 0, and 0 where that is below the normal numbers: no second scaling, a third faster.
-template <class T> [[gnu::always_inline]] inline T exp_down(T x) {
-  constexpr T least = sizeof(T) == 4 ? T(-87.3) : T(-708.3);
+// exp(x) for x <= 0, to two ulp, and 0 below the normal numbers. Nothing can overflow, so one power of two scales it.
+[[gnu::always_inline]] inline Vector<float> exp_down(Vector<float> x) {
+  using V = Vector<float>;
+  constexpr float least = -88.02969f;           // -127 ln 2, whose power of two comes out as the bits of 0
+  constexpr float magic = 0x1.8p23f + 127;      // adding it leaves the biased exponent in the low bits
+  const V inside = choose(x < least, V{} + least, x);
+  const V shifted = inside * scalar::detail::log2_e<float> + magic, k = shifted - magic;
+  const V r = (inside - k * scalar::detail::ln2_hi<float>) - k * scalar::detail::ln2_lo<float>, square = r * r;
+  const V low = 0.49999994f + 0.16666521f * r, high = (0.04166839f + 0.008368745f * r) + 0.001381454f * square;
+  const V less_one = r + square * (low + high * square);
+  const V power = V(Vector<int32_t>(shifted) << 23);
+  return power + power * less_one;
+}
+inline float exp_down(float x) { return exp_down(Vector<float>{} + x)[0]; }
+[[gnu::always_inline]] inline double exp_down(double x) {
+  constexpr double least = -708.3;
   const bool tiny = x < least;
-  return scalar::select(tiny, T(0), scalar::detail::exp_normal(scalar::select(tiny, least, x)));
+  return scalar::select(tiny, 0.0, scalar::detail::exp_normal(scalar::select(tiny, least, x)));
+}
+
+inline void exp_row(int64_t n, float* y, const float* x, float minus) {
+  each<float>(n, [=](auto read, auto write, int64_t i) { write(y + i, exp_down(read(x + i) - minus)); });
+}
+inline void exp_row(int64_t n, double* y, const double* x, double minus) {
+  for (int64_t i = 0; i < n; ++i) y[i] = exp_down(x[i] - minus);
+}
+inline void exp_row(int64_t n, float* y, const float* x, const float* minus) {
+  each<float>(n, [=](auto read, auto write, int64_t i) { write(y + i, exp_down(read(x + i) - read(minus + i))); });
+}
+inline void exp_row(int64_t n, double* __restrict y, const double* x, const double* minus) {
+  for (int64_t i = 0; i < n; ++i) y[i] = exp_down(x[i] - minus[i]);
 }
 
 int64_t length(int64_t n, int64_t i) { return n - i < block ? n - i : block; }
@@ -44,7 +71,7 @@ template <class T> void softmax(int64_t n, void* out, const void* in, const void
   const T* x = static_cast<const T*>(in);
   const T top = fold_row<Max>(n, x);
   const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T*) {
-    for (int64_t k = 0; k < m; ++k) y[i + k] = exp_down(x[i + k] - top);
+    exp_row(m, y + i, x + i, top);
     return y + i;
   });
   const T scale = T(1 / sum);
@@ -56,7 +83,7 @@ template <class T> void log_softmax(int64_t n, void* out, const void* in, const 
   const T* x = static_cast<const T*>(in);
   const T top = fold_row<Max>(n, x);
   const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T* buffer) {
-    for (int64_t k = 0; k < m; ++k) buffer[k] = exp_down(x[i + k] - top);
+    exp_row(m, buffer, x + i, top);
     return buffer;
   });
   const T log_sum = T(scalar::log(sum));
@@ -77,7 +104,11 @@ template <class T> void log_softmax_back(int64_t n, void* out, const void* gradi
   T* d = static_cast<T*>(out);
   const T *g = static_cast<const T*>(gradient), *y = static_cast<const T*>(output);
   const T total = T(sum_blocks<T>(n, [=](int64_t i, int64_t, T*) { return const_cast<T*>(g) + i; }));
-  for (int64_t i = 0; i < n; ++i) d[i] = g[i] - exp_down(y[i]) * total;
+  for (int64_t i = 0; i < n; i += block) {
+    const int64_t m = length(n, i);
+    exp_row(m, d + i, y + i, T(0));
+    for (int64_t k = i; k < i + m; ++k) d[k] = g[k] - d[k] * total;
+  }
 }
 
 template <class T> T* row_of(char* base, int64_t stride, int64_t r) { return reinterpret_cast<T*>(base + r * stride); }
@@ -104,7 +135,7 @@ template <class T> void softmax_columns(const RowTile& t) {
   for (int64_t r = 0; r < t.n; ++r) {
     const T* x = row_of<T>(t.a, t.a_stride, r);
     T* __restrict y = row_of<T>(t.out, t.out_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) y[i] = exp_down(x[i] - c.top[i]);
+    exp_row(t.width, y, x, c.top);
     for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(y[i]);
   }
   for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(1 / c.sum[i]);
@@ -120,7 +151,7 @@ template <class T> void log_softmax_columns(const RowTile& t) {
   c.find_top(t);
   for (int64_t r = 0; r < t.n; ++r) {
     const T* x = row_of<T>(t.a, t.a_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) buffer[i] = exp_down(x[i] - c.top[i]);
+    exp_row(t.width, buffer, x, c.top);
     for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(buffer[i]);
   }
   for (int64_t i = 0; i < t.width; ++i) buffer[i] = T(scalar::log(c.sum[i]));
@@ -155,7 +186,8 @@ template <class T> void log_softmax_back_columns(const RowTile& t) {
   for (int64_t r = 0; r < t.n; ++r) {
     const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
     T* __restrict d = row_of<T>(t.out, t.out_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) d[i] = g[i] - exp_down(y[i]) * c.top[i];
+    exp_row(t.width, d, y, T(0));
+    for (int64_t i = 0; i < t.width; ++i) d[i] = g[i] - d[i] * c.top[i];
   }
 }
 
