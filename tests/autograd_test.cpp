@@ -166,6 +166,16 @@ TEST(AutogradInPlace, ChainsThroughInPlaceOps) {
   }, z));
 }
 
+TEST(AutogradInPlace, OverwrittenOperandsAreKeptForTheirGradient) {
+  const Tensor x = leaf({1.0, 2.0}), v = leaf({3.0, 5.0});
+  EXPECT_TRUE(gradcheck([](const Tensor& a, const Tensor& b) {
+    Tensor y = a * 1;
+    y.mul_(b);
+    y.mul_(y);
+    return y;
+  }, x, v));
+}
+
 TEST(AutogradInPlace, LeavesAndTheirViewsAreProtected) {
   Tensor x = leaf({1.0, 2.0});
   EXPECT_NE(why([&] { x.add_(1); }).find("leaf"), std::string::npos);

@@ -314,6 +314,10 @@ TEST(ValuesOracleDifferences, AreAsDocumented) {
   EXPECT_EQ(slope([](const Tensor& x) { return x.logit(); }, 2), -0.5);
   EXPECT_NEAR(slope([](const Tensor& x) { return x.sinc(); }, 1e-3), -0.0032898648867, 1e-13);
   EXPECT_EQ(slope([](const Tensor& x) { return x.heaviside(0.5); }, 1), 0);
+  Tensor half = tensor<double>({0.5}, {.requires_grad = true});
+  EXPECT_EQ(grad(heaviside(tensor<double>({0.0}), half).sum(), half).item<double>(), 1);
+  EXPECT_FALSE(std::signbit(tensor<double>({-3.0}).remainder(3.0).item<double>()));
+  EXPECT_TRUE(std::signbit(tensor<double>({3.0}).remainder(-3.0).item<double>()));
   EXPECT_EQ(tensor<double>({-2.0}).trigamma().item<double>(), inf);
   EXPECT_EQ(tensor<double>({inf}).trigamma().item<double>(), 0);
 

@@ -54,21 +54,26 @@ template <class Op, int Kernel, class T, class... X>
 template <class Op, class T> constexpr bool has_near() {
   return requires(T x) { Op::template near<T>(x) <= Op::template near_limit<T>; };
 }
-// Long formulas run in blocks of a constant number of elements: the compiler unrolls them to several vectors at a time,
-// whose operations overlap.
-template <class Op, class T> inline constexpr bool in_blocks = domain_of<Op>() == Domain::floating && sizeof(T) >= 4;
+// Formulas of floats run in blocks of a constant number of elements: the compiler unrolls them to several vectors at a
+// time, whose operations overlap. An op whose formula is too long to gain says in_blocks = false.
+template <class Op, class T> constexpr bool in_blocks() {
+  if constexpr (requires { Op::in_blocks; }) return Op::in_blocks;
+  else return domain_of<Op>() == Domain::floating && (std::same_as<T, float> || has_near<Op, T>());
+}
 template <class T> inline constexpr int block_size = 64 / int(sizeof(T));
 template <class T> inline constexpr int stretch = 8 * block_size<T>;
 
-template <int Count, class F, class R, class... X>
-[[gnu::always_inline]] inline void block(F f, R* o, const X*... x) {
-#ifdef __clang__
-#pragma clang loop vectorize(assume_safety)
-#elif defined(__GNUC__)
-#pragma GCC ivdep
+// All are read before the first is written, so that out may be an operand.
+template <class T, class F, class R, class... X> [[gnu::always_inline]] inline void block(F f, R* o, const X*... x) {
+  R y[block_size<T>];
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC unroll 16
 #endif
-  for (int k = 0; k < Count; ++k) o[k] = f(x[k]...);
+  for (int k = 0; k < block_size<T>; ++k) y[k] = f(x[k]...);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 16
+#endif
+  for (int k = 0; k < block_size<T>; ++k) o[k] = y[k];
 }
 
 template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T* x) {
@@ -81,52 +86,61 @@ template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T*
   return largest <= bits::bits(Op::template near_limit<T>);
 }
 
-// The stretches of a row whose arguments are all near, up to the first one that is not; returns where that begins.
-template <class Op, class T> [[gnu::always_inline]] inline int64_t near_row(int64_t n, T* o, const T* x) {
+// n is a multiple of the block's size.
+template <class Op, int Kernel, class T, class R, class... X>
+[[gnu::always_inline]] inline void block_row(int64_t n, R* o, const X*... x) {
   int64_t i = 0;
-  for (; i + stretch<T> <= n && is_near<Op>(x + i); i += stretch<T>)
-    for (int k = 0; k < stretch<T>; k += block_size<T>)
-      block<block_size<T>>([](T v) __attribute__((always_inline)) { return Op::template near<T>(v); }, o + i + k, x + i + k);
-  return i;
+  const auto blocks = [&](int64_t end, auto f) __attribute__((always_inline)) {
+    for (; i < end; i += block_size<T>) block<T>(f, o + i, x + i...);
+  };
+  while (i < n) {
+    const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
+    if constexpr (Kernel == 0 && has_near<Op, T>())
+      if (end - i == stretch<T> && is_near<Op>(x + i...))
+        blocks(end, [](X... v) __attribute__((always_inline)) { return Op::template near<T>(v...); });
+    blocks(end, [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); });
+  }
 }
 
-template <class F, class R, class... X> [[gnu::always_inline]] inline void plain_row(int64_t n, F f, R* o, const X*... x) {
+template <class Op, int Kernel, class T, class R, class... X>
+[[gnu::always_inline]] inline void plain_row(int64_t n, R* o, const X*... x) {
 #ifdef __clang__
 #pragma clang loop vectorize(assume_safety)
 #elif defined(__GNUC__)
 #pragma GCC ivdep
 #endif
-  for (int64_t i = 0; i < n; ++i) o[i] = f(x[i]...);
-}
-template <int Block, class F, class R, class... X>
-[[gnu::always_inline]] inline void block_row(int64_t n, F f, R* o, const X*... x) {
-  int64_t i = 0;
-  for (; i + Block <= n; i += Block) block<Block>(f, o + i, x + i...);
-  plain_row(n - i, f, o + i, x + i...);
+  for (int64_t i = 0; i < n; ++i) o[i] = evaluate<Op, Kernel, T>(x[i]...);
 }
 
-template <class Op, int Kernel, class T, class R, class... X>
-[[gnu::always_inline]] inline void any_row(int64_t n, R* o, const X*... x) {
-  const auto f = [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); };
-  if constexpr (Kernel == 0 && has_near<Op, T>()) {
-    for (int64_t i = 0; i < n;) {
-      i += near_row<Op>(n - i, o + i, x + i...);
-      const int64_t m = n - i < stretch<T> ? n - i : stretch<T>;
-      block_row<block_size<T>>(m, f, o + i, x + i...);
-      i += m;
-    }
-  } else if constexpr (in_blocks<Op, T>) {
-    block_row<block_size<T>>(n, f, o, x...);
-  } else {
-    plain_row(n, f, o, x...);
+// The last elements of a row, filled up to a block.
+template <class T, int Size> struct Padded {
+  T value[Size] = {};
+  Padded(const T* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) value[i] = x[i];
   }
-}
+};
 
 // Tag keeps the instantiations of different instruction sets apart.
-template <class Tag, class Op, int Kernel, class T> [[gnu::flatten]] void row(int64_t n, void* out, const void* const* in) {
+template <class Tag, class Op, int Kernel, class T>
+[[gnu::flatten, gnu::noinline]] void row(int64_t n, void* out, const void* const* in) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     using R = decltype(evaluate<Op, Kernel, T>(Element<Op, Kernel, int(I), T>()...));
-    any_row<Op, Kernel, T>(n, static_cast<R*>(out), static_cast<const Element<Op, Kernel, int(I), T>*>(in[I])...);
+    [n]<class... X>(R* o, const X*... x) {
+      if constexpr (in_blocks<Op, T>()) {
+        constexpr int size = block_size<T>;
+        const int64_t rest = n % size, whole = n - rest;
+        block_row<Op, Kernel, T>(whole, o, x...);
+        if (rest == 0) return;
+        R last[size];
+        [&](Padded<X, size>... operand) {
+          const void* const operands_of_last[] = {operand.value...};
+          row<Tag, Op, Kernel, T>(size, last, operands_of_last);
+        }(Padded<X, size>(x + whole, rest)...);
+        for (int64_t i = 0; i < rest; ++i) o[whole + i] = last[i];
+      } else {
+        plain_row<Op, Kernel, T>(n, o, x...);
+      }
+    }(static_cast<R*>(out), static_cast<const Element<Op, Kernel, int(I), T>*>(in[I])...);
   }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 

@@ -100,7 +100,7 @@ Range for_integers(const Range& r, DType dtype) {
     if constexpr (std::is_integral_v<T>) {
       for (const int64_t x : {first, last})
         if (int64_t(T(x)) != x || (x < 0 && std::is_unsigned_v<T>))
-          refuse_range(std::to_string(x) + " does not fit " + std::string(name(dtype)));
+          refuse_range(std::to_string(x) + " does not fit " + std::string(name(dtype_of<T>())));
     }
   });
   return {first, by, r.count};

@@ -63,7 +63,8 @@ Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Red
 
 void require_floating(const Tensor& x, const char* op) {
   if (!is_floating(x.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "needs floats, got " + std::string(name(x.dtype())) + "; convert with x.to(f32)");
+    throw Error(Error::Kind::dtype, op,
+                "needs floats, got " + std::string(name(x.dtype())) + "; convert with x.to(f32)");
 }
 
 Tensor widened(const Tensor& x) { return is_half(x.dtype()) ? x.to(f32) : x; }

@@ -11,10 +11,10 @@ struct Reduction {
   Reduction(const Tensor& x, const Axes& axes, bool keep, const char* op);
 
   const char* op;
-  Shape from, to;      // of the operand and of the result
-  Shape kept;          // of the result, with the reduced axes as size 1
-  uint32_t mask = 0;   // bit per reduced axis
-  int64_t count = 1;   // elements in each result
+  Shape from, to;     // of the operand and of the result
+  Shape kept;         // of the result, with the reduced axes as size 1
+  uint32_t mask = 0;  // bit per reduced axis
+  int64_t count = 1;  // elements in each result
 
   // A tensor of the result's shape, repeated along the reduced axes: the gradient of a sum.
   Tensor restore(const Tensor& y) const;

@@ -56,7 +56,8 @@ Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, "norm");
   if (std::isnan(p)) throw Error(Error::Kind::argument, "norm", "the power is NaN");
   if ((p < 0 || std::isinf(p)) && r.count == 0 && r.kept.numel() > 0)
-    throw Error(Error::Kind::shape, "norm", "no result over zero elements for this power, for shape " + x.shape().str());
+    throw Error(Error::Kind::shape, "norm",
+                "no result over zero elements for this power, for shape " + x.shape().str());
   Tensor y;
   {
     const NoGrad off;

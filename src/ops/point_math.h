@@ -92,16 +92,22 @@ struct Log1p : Floating {
 struct Sin : Floating {
   static constexpr auto name = "sin", doc = "sine";
   template <class T> static constexpr T f(T x) { return sin(x); }
+  template <Real T> static constexpr T near_limit = trig_limit<T>;
+  template <Real T> static constexpr T near(T x) { return sin_near(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g * cos(x); }
 };
 struct Cos : Floating {
   static constexpr auto name = "cos", doc = "cosine";
   template <class T> static constexpr T f(T x) { return cos(x); }
+  template <Real T> static constexpr T near_limit = trig_limit<T>;
+  template <Real T> static constexpr T near(T x) { return cos_near(x); }
   template <class T> static constexpr T back(T g, T x, T) { return neg(g * sin(x)); }
 };
 struct Tan : Floating {
   static constexpr auto name = "tan", doc = "tangent";
   template <class T> static constexpr T f(T x) { return tan(x); }
+  template <Real T> static constexpr T near_limit = trig_limit<T>;
+  template <Real T> static constexpr T near(T x) { return tan_near(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * (T(1) + y * y); }
 };
 struct Asin : Floating {
@@ -136,16 +142,19 @@ struct Tanh : Floating {
 };
 struct Asinh : Floating {
   static constexpr auto name = "asinh", doc = "inverse hyperbolic sine";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return asinh(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g / sqrt(x * x + T(1)); }
 };
 struct Acosh : Floating {
   static constexpr auto name = "acosh", doc = "inverse hyperbolic cosine";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return acosh(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g / sqrt(x * x - T(1)); }
 };
 struct Atanh : Floating {
   static constexpr auto name = "atanh", doc = "inverse hyperbolic tangent";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return atanh(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g / (T(1) - x * x); }
 };
@@ -156,31 +165,37 @@ struct Erf : Floating {
 };
 struct Erfc : Floating {
   static constexpr auto name = "erfc", doc = "1 - erf(x), exact for large x";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return erfc(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g * T(-1.12837916709551257390) * exp(neg(x * x)); }
 };
 struct Erfinv : Floating {
   static constexpr auto name = "erfinv", doc = "inverse error function on (-1, 1)";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return erfinv(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * T(0.886226925452758013649) * exp(y * y); }
 };
 struct Lgamma : Floating {
   static constexpr auto name = "lgamma", doc = "log of |gamma(x)|";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return lgamma(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g * digamma(x); }
 };
 struct Digamma : Floating {
   static constexpr auto name = "digamma", doc = "derivative of lgamma";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return digamma(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g * trigamma(x); }
 };
 struct Trigamma : Floating {
   static constexpr auto name = "trigamma", doc = "derivative of digamma";
+  static constexpr bool in_blocks = false;
   template <class T> static constexpr T f(T x) { return trigamma(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g * polygamma2(x); }
 };
 struct Polygamma2 : Floating {
   static constexpr auto name = "polygamma2", doc = "derivative of trigamma; differentiable no further";
+  static constexpr bool in_blocks = false;
   static constexpr bool differentiable = false;
   template <class T> static constexpr T f(T x) { return polygamma2(x); }
 };

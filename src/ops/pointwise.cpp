@@ -118,8 +118,9 @@ struct PointNode final : Node {
   Saved output;
 };
 
-// The node for y = op(x…), or null when nothing asks for a gradient. Saves the operands, not yet the output.
-Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r) {
+// The node for y = op(x…), or null when nothing asks for a gradient. Saves the operands, not yet the output; of an operand
+// that is about to be overwritten, a copy.
+Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r, const Tensor* overwritten = nullptr) {
   if (!grad_enabled() || op.truth || !is_floating(r.result)) return {};
   bool any = false;
   for (size_t i = size_t(op.masks); i < x.size(); ++i) any |= x[i].tensor && needs_grad(*x[i].tensor);
@@ -137,7 +138,8 @@ Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferre
     }
   for (size_t i = 0; i < x.size(); ++i) {
     if (!x[i].tensor) node->scalars[i] = x[i].scalar;
-    else if (uses & (2u << i)) node->inputs[i] = save(*x[i].tensor);
+    else if (uses & (2u << i))
+      node->inputs[i] = save(overwritten && same_memory(*overwritten, *x[i].tensor) ? x[i].tensor->clone() : *x[i].tensor);
   }
   return owner;
 }
@@ -251,7 +253,7 @@ Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Oper
   require_writable(self, op.name);
   for (size_t i = 1; i < n; ++i)
     if (x[i].tensor && overlaps(self, *x[i].tensor)) x[i] = copies[i] = x[i].tensor->clone();
-  Ptr<Node> node = make_node(op, operands, {r.shape, r.common, self.dtype(), r.device});
+  Ptr<Node> node = make_node(op, operands, {r.shape, r.common, self.dtype(), r.device}, &self);
   run(op, operands, r.common, self);
   bump_version(self);
   if (node) {

@@ -144,8 +144,12 @@ Tensor amin(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("am
 Tensor max(const Tensor& x) { return extreme("max", Fold::max, x, {}, false); }
 Tensor min(const Tensor& x) { return extreme("min", Fold::min, x, {}, false); }
 
-ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim) { return extreme_along("max", Fold::max, x, dim, keepdim); }
-ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim) { return extreme_along("min", Fold::min, x, dim, keepdim); }
+ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim) {
+  return extreme_along("max", Fold::max, x, dim, keepdim);
+}
+ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim) {
+  return extreme_along("min", Fold::min, x, dim, keepdim);
+}
 
 Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   return index_of_extreme("argmax", Fold::argmax, x, dim, keepdim);
@@ -165,10 +169,9 @@ Tensor var(const Tensor& x, const Axes& dim, const VarOptions& options) {
   require_floating(x, "var");
   const Reduction r(x, dim, options.keepdim, "var");
   const double n = freedom(r, options.correction);
-  return record("var", run_fold(Fold::var, x, r, x.dtype(), options.correction), {x},
-                [r, n, x = save(x)](const Tensor& g, Gradients& d) {
-                  d[0] = r.restore(g * (2 / n)) * centred(d.take(x), r);
-                });
+  return record(
+      "var", run_fold(Fold::var, x, r, x.dtype(), options.correction), {x},
+      [r, n, x = save(x)](const Tensor& g, Gradients& d) { d[0] = r.restore(g * (2 / n)) * centred(d.take(x), r); });
 }
 
 Tensor std_dev(const Tensor& x, const Axes& dim, const VarOptions& options) {

@@ -41,9 +41,8 @@ Tensor softmax(const Tensor& x, int64_t dim) {
   require_floating(x, "softmax");
   const int axis = normalize_axis(dim, int(x.dim()), x.shape(), "softmax");
   const Tensor y = run_rows(RowOp::softmax, x, {}, axis, "softmax");
-  return record("softmax", y, {x}, [axis, y = save_output(y)](const Tensor& g, Gradients& d) {
-    d[0] = softmax_back(g, d.take(y), axis);
-  });
+  return record("softmax", y, {x},
+                [axis, y = save_output(y)](const Tensor& g, Gradients& d) { d[0] = softmax_back(g, d.take(y), axis); });
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {

@@ -110,7 +110,8 @@ Tensor logcumsumexp(const Tensor& x, int64_t dim) {
 }
 
 Tensor diff(const Tensor& x, int64_t n, int64_t dim) {
-  if (x.checked("diff").dim() == 0) throw Error(Error::Kind::shape, "diff", "needs at least one axis, got a 0-d tensor");
+  if (x.checked("diff").dim() == 0)
+    throw Error(Error::Kind::shape, "diff", "needs at least one axis, got a 0-d tensor");
   const int axis = axis_of(x, dim, "diff");
   if (n < 0) throw Error(Error::Kind::argument, "diff", "the order " + std::to_string(n) + " is negative");
   Tensor y = x;

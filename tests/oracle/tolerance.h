@@ -22,9 +22,9 @@ inline double ulp(double x, DType t) {
   return std::ldexp(1.0, exponent + 1 - significand_bits(t));
 }
 
-// The sum of three allowances. Results of f16, bf16 and f32 are measured from the nearer end of the interval between what
-// PyTorch gives and what it gives in f64; in f64 both sides' errors add up, so there the rounding of intermediates counts
-// twice, and where a formula amplifies it the ulps are the wider `ulps_in_f64`.
+// The sum of three allowances. Results of f16, bf16 and f32 are measured from the nearer end of the interval between
+// what PyTorch gives and what it gives in f64; in f64 both sides' errors add up, so there the rounding of intermediates
+// counts twice, and where a formula amplifies it the ulps are the wider `ulps_in_f64`.
 struct Bound {
   double ulps = 0;         // units in the last place of the element itself
   double absolute = 0;     // epsilons of 1: formulas that subtract numbers of size 1, such as 1 - y^2
@@ -50,11 +50,11 @@ inline bool is_exact(const std::string& op) {
   return names.contains(op);
 }
 
-// Zeros of either sign are equal for PyTorch's maximum and minimum, which differ between its machines; the others subtract
-// equal numbers or round differently to zero.
+// The signs of zero that PyTorch leaves open: of maximum and minimum, which compare equal, and of gelu, where its
+// dtypes differ; the others subtract equal numbers or round differently to zero.
 inline bool zero_has_a_sign(const std::string& op) {
   static const std::set<std::string> names =
-      words("maximum minimum fmax fmin clamp clamp_min clamp_max remainder logaddexp2 tanhshrink sign");
+      words("maximum minimum fmax fmin clamp clamp_min clamp_max gelu gelu_tanh remainder logaddexp2 tanhshrink sign");
   return !names.contains(op);
 }
 

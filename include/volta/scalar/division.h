@@ -20,6 +20,17 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Significand signific
   return {field == 0 ? u : (u & (hidden - 1)) | hidden, field == 0 ? 1 : field};
 }
 
+// Written out: the standard's function is not to be had in device code.
+[[gnu::always_inline]] VOLTA_HD constexpr int leading_zeros(uint64_t x) {
+  int n = 0;
+  for (int half = 32; half > 0; half /= 2)
+    if (x >> (64 - half) == 0) {
+      n += half;
+      x <<= half;
+    }
+  return n;
+}
+
 // a mod b for 0 < b <= a: long division, as many binary digits a step as a 64-bit word has room for.
 template <Real T> VOLTA_HD constexpr T long_remainder(T a, T b) {
   constexpr int room = 63 - BitsOf<T>::mantissa;
@@ -28,7 +39,7 @@ template <Real T> VOLTA_HD constexpr T long_remainder(T a, T b) {
   for (int left = x.exponent - y.exponent; left > 0; left -= room)
     rest = (rest << (left < room ? left : room)) % y.digits;
   if (rest == 0) return T(0);
-  const int up = std::countl_zero(rest) - room, steps = up < y.exponent - 1 ? up : y.exponent - 1;
+  const int up = leading_zeros(rest) - room, steps = up < y.exponent - 1 ? up : y.exponent - 1;
   const uint64_t hidden = uint64_t(1) << BitsOf<T>::mantissa, digits = rest << steps;
   const uint64_t field = digits < hidden ? 0 : uint64_t(y.exponent - steps);
   return from_bits<T>(Unsigned<T>((digits & (hidden - 1)) | field << BitsOf<T>::mantissa));

@@ -38,7 +38,7 @@ template <class T> struct TrigParts {
 
 // x / 2 pi by parts of 29 binary digits of 1 / 2 pi, which a float multiplies exactly in double. A part whose digits
 // are all whole turns vanishes by itself, so that one formula serves every exponent.
-[[gnu::always_inline]] VOLTA_HD constexpr TrigParts<float> trig_parts_any(float magnitude) {
+[[gnu::always_inline]] VOLTA_HD constexpr TrigParts<float> trig_parts_far(float magnitude) {
   const double x = double(magnitude);
   const double a = turns(x, 0x1.45f306dp-3), b = turns(x, 0x1.9391054p-32), c = turns(x, 0x1.4fe13abp-61);
   const double d = turns(x, 0x1.d1f534dp-90), e = turns(x, 0x1.b81b6c5p-119), f = x * 0x1.5993c439041fep-150;
@@ -48,6 +48,12 @@ template <class T> struct TrigParts {
   // Taking the quarters off the leading parts first leaves every remaining digit in place.
   const double rest = (((((a - quarters) + b) + c) + d) + e) + f;
   return rounded_parts(rest * 0x1.921fb54442d18p+2, shifted);
+}
+
+[[gnu::always_inline]] VOLTA_HD constexpr TrigParts<float> trig_parts_any(float x) {
+  const bool near = x <= trig_limit<float>;
+  const auto a = trig_parts_near(x), b = trig_parts_far(x);
+  return {select(near, a.hi, b.hi), select(near, a.lo, b.lo), select(near, a.n, b.n)};
 }
 
 // The upper 64 bits of a 128-bit product.
@@ -214,7 +220,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tan(T x) {
   return detail::tan_from(detail::trig_parts_any(abs(x)), x);
 }
 
-// For |x| <= trig_limit, infinities and NaN: as accurate, and several times as fast.
+// The same to the last bit for |x| <= trig_limit, infinities and NaN, and several times as fast.
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T sin_near(T x) {
   return detail::sin_from(detail::trig_parts_near(abs(x)), x);
 }

@@ -15,11 +15,11 @@
 namespace volta::cpu {
 namespace {
 
-constexpr int64_t grain = 32 * 1024;       // elements worth a thread
+constexpr int64_t grain = 32 * 1024;        // elements worth a thread
 constexpr int64_t large_grain = 8 * grain;  // of large tensors: long stretches read faster
 constexpr int64_t enough_parts = 64;
-constexpr int64_t enough_tiles = 16;       // that threads share tiles only, not pieces of them
-constexpr int64_t direct_block = 4096;     // elements a kernel takes along a row at once
+constexpr int64_t enough_tiles = 16;    // that threads share tiles only, not pieces of them
+constexpr int64_t direct_block = 4096;  // elements a kernel takes along a row at once
 constexpr int64_t staged_block = 1024;
 constexpr int64_t rows_together = 64;      // rows added up before their sum joins that of others
 constexpr int64_t sums_together = 64;      // the same for sums along rows
@@ -83,7 +83,7 @@ class Folding {
   int64_t columns_ = 0;  // across: size of the innermost kept axis
   int64_t wide_ = 1;     // across: so many rows lie end to end and are taken as one
   int64_t grain_ = grain;
-  int64_t width_ = 0;    // results of a tile
+  int64_t width_ = 0;  // results of a tile
   int64_t tiles_ = 0, tiles_per_row_ = 1, pieces_ = 1;
   int64_t unit_size_ = 0, units_per_row_ = 0, units_ = 0, units_per_piece_ = 0;
   int64_t part_offset_[FoldState::max_parts] = {}, state_bytes_ = 0;
@@ -208,7 +208,8 @@ void Folding::across_rows(const char* x, int64_t n, int64_t begin, int64_t rows,
                      call_.parameter);
   }
   if (rest > 0)
-    kernel_.across(n * rest, 1, staged(start + full * step, column_step, n * rest, buffer), 0, s, first, call_.parameter);
+    kernel_.across(n * rest, 1, staged(start + full * step, column_step, n * rest, buffer), 0, s, first,
+                   call_.parameter);
 }
 
 void Folding::across(int64_t tile, int64_t begin, int64_t end, char* low, char* high) {

@@ -13,11 +13,11 @@ struct FoldState {
 };
 
 struct FoldKernel {
-  DType input = f32, result = f32;  // of the rows it reads and of what finish writes
-  int parts = 0;                    // of the state; 0: there is no such kernel
+  DType input = f32, result = f32;      // of the rows it reads and of what finish writes
+  int parts = 0;                        // of the state; 0: there is no such kernel
   int size[FoldState::max_parts] = {};  // bytes of one element of each part
-  bool rounds = false;              // sums of floats, which are worth adding in levels
-  bool indexed = false;             // sees the elements in their order, and their index
+  bool rounds = false;                  // sums of floats, which are worth adding in levels
+  bool indexed = false;                 // sees the elements in their order, and their index
 
   void (*start)(int64_t n, const FoldState& s) = nullptr;
   // Takes a row of n elements into the one state s; the first element has the index `first` along the reduced axes.
@@ -35,10 +35,16 @@ struct FoldTable {
   FoldKernel (*find)(Fold fold, bool indices, DType dtype);
 };
 
-namespace baseline { extern const FoldTable fold_table; }
+namespace baseline {
+extern const FoldTable fold_table;
+}
 #if defined(__x86_64__)
-namespace v3 { extern const FoldTable fold_table; }
-namespace v4 { extern const FoldTable fold_table; }
+namespace v3 {
+extern const FoldTable fold_table;
+}
+namespace v4 {
+extern const FoldTable fold_table;
+}
 #endif
 
 }  // namespace volta::cpu

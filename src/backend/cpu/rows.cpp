@@ -13,7 +13,7 @@
 namespace volta::cpu {
 namespace {
 
-constexpr int64_t grain = 16 * 1024;         // elements worth a thread
+constexpr int64_t grain = 16 * 1024;          // elements worth a thread
 constexpr int64_t tile_elements = 64 * 1024;  // of which one operand of a tile has about so many
 constexpr int64_t staged_block = 1024;
 
@@ -137,12 +137,14 @@ void RowWork::across(int64_t tile) {
     p[k] = buffer + k * n_ * width * size_;
     stride[k] = width * size_;
     if (k == 0) continue;
-    for (int64_t r = 0; r < n_; ++r) load(p[k] + r * stride[k], start[k] + r * o.axis_stride, o.dtype, q.stride[k], width);
+    for (int64_t r = 0; r < n_; ++r)
+      load(p[k] + r * stride[k], start[k] + r * o.axis_stride, o.dtype, q.stride[k], width);
   }
   kernel_.across({n_, width, p[0], p[1], p[2], stride[0], stride[1], stride[2]});
   if (direct(0, q.stride[0])) return;
   const Operand& out = operand_[0];
-  for (int64_t r = 0; r < n_; ++r) store(start[0] + r * out.axis_stride, out.dtype, q.stride[0], p[0] + r * stride[0], width);
+  for (int64_t r = 0; r < n_; ++r)
+    store(start[0] + r * out.axis_stride, out.dtype, q.stride[0], p[0] + r * stride[0], width);
 }
 
 void RowWork::run() {

@@ -26,10 +26,16 @@ struct RowTable {
   RowKernel kernel[4][2];  // by op; f32 and f64
 };
 
-namespace baseline { extern const RowTable row_table; }
+namespace baseline {
+extern const RowTable row_table;
+}
 #if defined(__x86_64__)
-namespace v3 { extern const RowTable row_table; }
-namespace v4 { extern const RowTable row_table; }
+namespace v3 {
+extern const RowTable row_table;
+}
+namespace v4 {
+extern const RowTable row_table;
+}
 #endif
 
 }  // namespace volta::cpu

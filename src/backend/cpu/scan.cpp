@@ -54,7 +54,7 @@ class Scanning {
   const ScanKernel kernel_;
   AxisList<operands> kept_;
   int64_t n_ = 0, step_ = 1, first_ = 0;  // index of the first element scanned, and the way to the next
-  char* data_[operands] = {};  // of the first element scanned
+  char* data_[operands] = {};             // of the first element scanned
   int64_t stride_[operands] = {};
   int64_t width_ = 0, tiles_per_row_ = 0;
 };

@@ -268,7 +268,6 @@ std::optional<cublasLtEpilogue_t> epilogue_of(const MatmulCall& call) {
   switch (call.activation) {
     case Fused::none: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     case Fused::relu: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case Fused::gelu_tanh: return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
     default: return {};
   }
 }
@@ -324,8 +323,7 @@ bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilog
   Problem p{a.matrix(), b.matrix(), *target, call.a.dtype, out.dtype};
   p.epilogue = epilogue;
   p.accumulate = accumulate;
-  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
-                         epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
+  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   p.bias = with_bias ? call.bias.data : nullptr;
   if (target->by_columns) {
     if (with_bias) return false;  // a bias per column would be one per row

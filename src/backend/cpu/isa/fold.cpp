@@ -328,7 +328,9 @@ template <class T> struct LogSumExp {
       const int64_t m = n - i < block ? n - i : block;
       const FoldState columns{{reinterpret_cast<char*>(top), reinterpret_cast<char*>(sum), nullptr}};
       start(m, columns);
-      const auto at = [&](int64_t r) { return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride) + i; };
+      const auto at = [&](int64_t r) {
+        return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride) + i;
+      };
       One<Max, T>::across(m, rows, at(0), stride, columns, 0, 0);
       for (int64_t r = 0; r < rows; ++r) {
         const T* x = at(r);
@@ -348,13 +350,12 @@ template <class T> struct LogSumExp {
     }
   }
   static void finish(int64_t n, void* out, const FoldState& s, int64_t, double) {
-    for (int64_t i = 0; i < n; ++i)
-      static_cast<T*>(out)[i] = scalar::log(part<T>(s, 1)[i]) + shift(part<T>(s, 0)[i]);
+    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = scalar::log(part<T>(s, 1)[i]) + shift(part<T>(s, 0)[i]);
   }
 };
 
-template <class K> FoldKernel describe(DType input = dtype_of<typename K::Input>(),
-                                       DType result = dtype_of<typename K::Result>()) {
+template <class K>
+FoldKernel describe(DType input = dtype_of<typename K::Input>(), DType result = dtype_of<typename K::Result>()) {
   FoldKernel k;
   k.input = input;
   k.result = result;

@@ -2,6 +2,7 @@
 #include "backend/cpu/rows.h"
 
 #include <limits>
+#include <type_traits>
 
 #include <volta/scalar.h>
 
@@ -26,11 +27,11 @@ struct Max : Sum {
 // exp(x) for x <= 0, to two ulp, and 0 below the normal numbers. Nothing can overflow, so one power of two scales it.
 [[gnu::always_inline]] inline Vector<float> exp_down(Vector<float> x) {
   using V = Vector<float>;
-  constexpr float least = -88.02969f;           // -127 ln 2, whose power of two comes out as the bits of 0
-  constexpr float magic = 0x1.8p23f + 127;      // adding it leaves the biased exponent in the low bits
+  constexpr float least = -88.02969f;       // -127 ln 2, whose power of two comes out as the bits of 0
+  constexpr float magic = 0x1.8p23f + 127;  // adding it leaves the biased exponent in the low bits
   const V inside = choose(x < least, V{} + least, x);
   const V shifted = inside * scalar::detail::log2_e<float> + magic, k = shifted - magic;
-  const V r = (inside - k * scalar::detail::ln2_hi<float>) - k * scalar::detail::ln2_lo<float>, square = r * r;
+  const V r = (inside - k * scalar::detail::ln2_hi<float>)-k * scalar::detail::ln2_lo<float>, square = r * r;
   const V low = 0.49999994f + 0.16666521f * r, high = (0.04166839f + 0.008368745f * r) + 0.001381454f * square;
   const V less_one = r + square * (low + high * square);
   const V power = V(Vector<int32_t>(shifted) << 23);
@@ -43,17 +44,30 @@ inline float exp_down(float x) { return exp_down(Vector<float>{} + x)[0]; }
   return scalar::select(tiny, 0.0, scalar::detail::exp_normal(scalar::select(tiny, least, x)));
 }
 
-inline void exp_row(int64_t n, float* y, const float* x, float minus) {
-  each<float>(n, [=](auto read, auto write, int64_t i) { write(y + i, exp_down(read(x + i) - minus)); });
+// y = exp(x - minus), where `minus` is one number or a row. Four vectors at a time: their operations overlap.
+template <class Minus> [[gnu::always_inline]] inline void exp_row(int64_t n, float* y, const float* x, Minus minus) {
+  constexpr int64_t ways = 4, width = lanes<float>;
+  const auto lowered = [=](auto read, int64_t i) {
+    if constexpr (std::is_pointer_v<Minus>) return read(x + i) - read(minus + i);
+    else return read(x + i) - minus;
+  };
+  const int64_t blocks = n / (ways * width) * (ways * width);
+  for (int64_t i = 0; i < blocks; i += ways * width) {
+    Vector<float> v[ways];
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < ways; ++k) v[k] = exp_down(lowered([](const float* p) { return load(p); }, i + k * width));
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < ways; ++k) store<float>(y + i + k * width, v[k]);
+  }
+  each<float>(n - blocks,
+              [=](auto read, auto write, int64_t i) { write(y + blocks + i, exp_down(lowered(read, blocks + i))); });
 }
-inline void exp_row(int64_t n, double* y, const double* x, double minus) {
-  for (int64_t i = 0; i < n; ++i) y[i] = exp_down(x[i] - minus);
-}
-inline void exp_row(int64_t n, float* y, const float* x, const float* minus) {
-  each<float>(n, [=](auto read, auto write, int64_t i) { write(y + i, exp_down(read(x + i) - read(minus + i))); });
-}
-inline void exp_row(int64_t n, double* __restrict y, const double* x, const double* minus) {
-  for (int64_t i = 0; i < n; ++i) y[i] = exp_down(x[i] - minus[i]);
+template <class Minus>
+[[gnu::always_inline]] inline void exp_row(int64_t n, double* __restrict y, const double* x, Minus minus) {
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_pointer_v<Minus>) y[i] = exp_down(x[i] - minus[i]);
+    else y[i] = exp_down(x[i] - minus);
+  }
 }
 
 int64_t length(int64_t n, int64_t i) { return n - i < block ? n - i : block; }
@@ -135,7 +149,7 @@ template <class T> void softmax_columns(const RowTile& t) {
   for (int64_t r = 0; r < t.n; ++r) {
     const T* x = row_of<T>(t.a, t.a_stride, r);
     T* __restrict y = row_of<T>(t.out, t.out_stride, r);
-    exp_row(t.width, y, x, c.top);
+    exp_row(t.width, y, x, static_cast<const T*>(c.top));
     for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(y[i]);
   }
   for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(1 / c.sum[i]);
@@ -151,7 +165,7 @@ template <class T> void log_softmax_columns(const RowTile& t) {
   c.find_top(t);
   for (int64_t r = 0; r < t.n; ++r) {
     const T* x = row_of<T>(t.a, t.a_stride, r);
-    exp_row(t.width, buffer, x, c.top);
+    exp_row(t.width, buffer, x, static_cast<const T*>(c.top));
     for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(buffer[i]);
   }
   for (int64_t i = 0; i < t.width; ++i) buffer[i] = T(scalar::log(c.sum[i]));
