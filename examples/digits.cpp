@@ -24,7 +24,8 @@ uint32_t big_endian(std::istream& in) {
 Tensor read_idx(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const uint32_t magic = big_endian(in), rank = magic & 0xff;
-  if (!in || magic >> 8 != 8 || rank < 1 || rank > 4) throw Error(Error::Kind::io, "read_idx", path + " is not an IDX file of bytes");
+  if (!in || magic >> 8 != 8 || rank < 1 || rank > 4)
+    throw Error(Error::Kind::io, "read_idx", path + " is not an IDX file of bytes");
   Shape shape;
   int64_t count = 1;
   for (uint32_t i = 0; i < rank; ++i) {
@@ -87,7 +88,8 @@ struct Descent {
 
 void show(int epoch, int epochs, int64_t done, int64_t total, double loss) {
   const int width = 28, filled = int(width * done / total);
-  std::printf("\repoch %2d/%d [%.*s%*s] loss %.4f", epoch, epochs, filled, "############################", width - filled, "", loss);
+  std::printf("\repoch %2d/%d [%.*s%*s] loss %.4f", epoch, epochs, filled, "############################",
+              width - filled, "", loss);
   std::fflush(stdout);
 }
 

@@ -62,7 +62,8 @@ TEST(AutogradEngine, IntermediateResultsHaveGradientsOnRequest) {
 }
 
 TEST(AutogradEngine, GradientsKeepShapeAndDtype) {
-  const Tensor x = ones({3, 1}, {.dtype = f32, .requires_grad = true}), y = ones({4}, {.dtype = f64, .requires_grad = true});
+  const Tensor x = ones({3, 1}, {.dtype = f32, .requires_grad = true}),
+               y = ones({4}, {.dtype = f64, .requires_grad = true});
   const auto g = grad((x * y).sum(), {x, y});
   EXPECT_EQ(g[0].shape(), (Shape{3, 1}));
   EXPECT_EQ(g[0].dtype(), f32);
@@ -158,22 +159,26 @@ TEST(AutogradInPlace, ChainsThroughInPlaceOps) {
   y.mul_(3).add_(x);
   EXPECT_TRUE(equal(grad(same.sum(), x), full({2}, 7, {.dtype = f64})));
   const Tensor z = leaf({0.5});
-  EXPECT_TRUE(gradcheck([](const Tensor& v) {
-    Tensor w = v * 1;
-    w.mul_(2);
-    w.exp_();
-    return w;
-  }, z));
+  EXPECT_TRUE(gradcheck(
+      [](const Tensor& v) {
+        Tensor w = v * 1;
+        w.mul_(2);
+        w.exp_();
+        return w;
+      },
+      z));
 }
 
 TEST(AutogradInPlace, OverwrittenOperandsAreKeptForTheirGradient) {
   const Tensor x = leaf({1.0, 2.0}), v = leaf({3.0, 5.0});
-  EXPECT_TRUE(gradcheck([](const Tensor& a, const Tensor& b) {
-    Tensor y = a * 1;
-    y.mul_(b);
-    y.mul_(y);
-    return y;
-  }, x, v));
+  EXPECT_TRUE(gradcheck(
+      [](const Tensor& a, const Tensor& b) {
+        Tensor y = a * 1;
+        y.mul_(b);
+        y.mul_(y);
+        return y;
+      },
+      x, v));
 }
 
 TEST(AutogradInPlace, LeavesAndTheirViewsAreProtected) {
@@ -252,9 +257,11 @@ TEST(AutogradFunctional, GradcheckFindsWrongRules) {
     return with_backward("wrong", t.detach().exp(), {t}, [](const Tensor& g) { return std::vector{g}; });
   };
   EXPECT_FALSE(gradcheck(wrong, x));
-  EXPECT_NE(why([&] { gradcheck_all(detail::as_function(wrong, x), {x}, {.raise = true}); }).find("numeric"), std::string::npos);
+  EXPECT_NE(why([&] { gradcheck_all(detail::as_function(wrong, x), {x}, {.raise = true}); }).find("numeric"),
+            std::string::npos);
   const Tensor big = randn({200, 300}, {.dtype = f64, .requires_grad = true});
-  EXPECT_TRUE(gradcheck_all(detail::as_function([](const Tensor& t) { return t.softmax(1).pow(2).sum(); }, big), {big}, {.fast = true}));
+  EXPECT_TRUE(gradcheck_all(detail::as_function([](const Tensor& t) { return t.softmax(1).pow(2).sum(); }, big), {big},
+                            {.fast = true}));
 }
 
 TEST(AutogradGraph, Printable) {

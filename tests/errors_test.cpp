@@ -59,7 +59,8 @@ TEST_P(ErrorsOps, UndefinedTensors) {
 }
 
 TEST_P(ErrorsOps, UnexpectedShapes) {
-  for (const Shape& shape : {Shape{}, Shape{0}, Shape{7}, Shape{1, 1}, Shape{2, 0, 3}, Shape{2, 3, 5, 7}, Shape{1, 1, 1, 1, 1, 1, 2}})
+  for (const Shape& shape :
+       {Shape{}, Shape{0}, Shape{7}, Shape{1, 1}, Shape{2, 0, 3}, Shape{2, 3, 5, 7}, Shape{1, 1, 1, 1, 1, 1, 2}})
     for (size_t i = 0; i < GetParam()->inputs.size(); ++i) {
       auto x = draw(*GetParam(), f32);
       x[i] = full(shape, 0.5);
@@ -115,12 +116,16 @@ TEST(ErrorsText, NameOpShapesAndRule) {
   expect_says(text([&] { cat({}, 0); }), {"cat"});
   expect_says(text([&] { stack({}); }), {"stack"});
   expect_says(text([&] { ones({2}, {.dtype = boolean}) - ones({2}, {.dtype = boolean}); }), {"sub", "bool"});
-  expect_says(text([&] { a & a; }), {"bitwise_and", "f32"});
+  expect_says(text([&] { a& a; }), {"bitwise_and", "f32"});
   expect_says(text([&] { arange(0, 5, 0); }), {"arange"});
   expect_says(text([&] { arange(0, double(INFINITY)); }), {"arange"});
   expect_says(text([&] { zeros({-1}); }), {"zeros", "-1"});
   expect_says(text([&] { zeros(Shape{int64_t(1) << 40, int64_t(1) << 40}); }), {"zeros", "too many"});
-  expect_says(text([&] { Shape s = Shape::filled(12, 1); s.push_back(1); }), {"12"});
+  expect_says(text([&] {
+                Shape s = Shape::filled(12, 1);
+                s.push_back(1);
+              }),
+              {"12"});
   expect_says(text([&] { Device("gpu"); }), {"gpu"});
   expect_says(text([&] { Device("cuda:x"); }), {"cuda:x"});
   expect_says(text([&] { a.data<double>(); }), {"data", "f64", "f32"});

@@ -39,8 +39,10 @@ void expect_close(const std::vector<Tensor>& a, const std::vector<Tensor>& b, do
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     ASSERT_EQ(a[i].shape(), b[i].shape());
-    EXPECT_TRUE(allclose(a[i].to(f64).to("cpu"), b[i].to(f64).to("cpu"), {.rtol = rtol, .atol = atol, .equal_nan = true}))
-        << a[i].str() << "\n" << b[i].str();
+    EXPECT_TRUE(
+        allclose(a[i].to(f64).to("cpu"), b[i].to(f64).to("cpu"), {.rtol = rtol, .atol = atol, .equal_nan = true}))
+        << a[i].str() << "\n"
+        << b[i].str();
   }
 }
 

@@ -14,15 +14,39 @@ using Tensors = std::vector<Tensor>;
 // Where a pointwise op is defined and smooth; [-2, 2] unless listed.
 const std::map<std::string, std::vector<std::pair<double, double>>>& ranges() {
   static const std::map<std::string, std::vector<std::pair<double, double>>> table = {
-      {"sqrt", {{0.3, 3}}}, {"rsqrt", {{0.3, 3}}}, {"reciprocal", {{0.4, 3}}}, {"log", {{0.2, 3}}}, {"log2", {{0.2, 3}}},
-      {"log10", {{0.2, 3}}}, {"log1p", {{-0.7, 2}}}, {"tan", {{-1, 1}}}, {"asin", {{-0.8, 0.8}}}, {"acos", {{-0.8, 0.8}}},
-      {"acosh", {{1.3, 3}}}, {"atanh", {{-0.8, 0.8}}}, {"erfinv", {{-0.8, 0.8}}}, {"lgamma", {{0.6, 4}}},
-      {"digamma", {{0.6, 4}}}, {"trigamma", {{0.6, 4}}}, {"polygamma2", {{0.6, 4}}}, {"logit", {{0.15, 0.85}}},
-      {"pow", {{0.3, 2}, {-2, 2}}}, {"div", {{-2, 2}, {0.5, 2}}}, {"fmod", {{-3, 3}, {0.71, 1.9}}},
-      {"remainder", {{-3, 3}, {0.71, 1.9}}}, {"floor_divide", {{-3, 3}, {0.71, 1.9}}}, {"elu", {{-2, 2}, {0.5, 2}}},
-      {"celu", {{-2, 2}, {0.5, 2}}}, {"softplus", {{-2, 2}, {0.5, 2}, {20, 21}}}, {"hardtanh", {{-2, 2}, {-1.2, -0.8}, {0.8, 1.2}}},
-      {"softshrink", {{-2, 2}, {0.2, 0.8}}}, {"hardshrink", {{-2, 2}, {0.2, 0.8}}}, {"clamp", {{-2, 2}, {-1.2, -0.8}, {0.8, 1.2}}},
-      {"hypot", {{0.3, 2}, {0.3, 2}}}, {"atan2", {{0.3, 2}, {0.3, 2}}}, {"leaky_relu", {{-2, 2}, {0.01, 0.5}}},
+      {"sqrt", {{0.3, 3}}},
+      {"rsqrt", {{0.3, 3}}},
+      {"reciprocal", {{0.4, 3}}},
+      {"log", {{0.2, 3}}},
+      {"log2", {{0.2, 3}}},
+      {"log10", {{0.2, 3}}},
+      {"log1p", {{-0.7, 2}}},
+      {"tan", {{-1, 1}}},
+      {"asin", {{-0.8, 0.8}}},
+      {"acos", {{-0.8, 0.8}}},
+      {"acosh", {{1.3, 3}}},
+      {"atanh", {{-0.8, 0.8}}},
+      {"erfinv", {{-0.8, 0.8}}},
+      {"lgamma", {{0.6, 4}}},
+      {"digamma", {{0.6, 4}}},
+      {"trigamma", {{0.6, 4}}},
+      {"polygamma2", {{0.6, 4}}},
+      {"logit", {{0.15, 0.85}}},
+      {"pow", {{0.3, 2}, {-2, 2}}},
+      {"div", {{-2, 2}, {0.5, 2}}},
+      {"fmod", {{-3, 3}, {0.71, 1.9}}},
+      {"remainder", {{-3, 3}, {0.71, 1.9}}},
+      {"floor_divide", {{-3, 3}, {0.71, 1.9}}},
+      {"elu", {{-2, 2}, {0.5, 2}}},
+      {"celu", {{-2, 2}, {0.5, 2}}},
+      {"softplus", {{-2, 2}, {0.5, 2}, {20, 21}}},
+      {"hardtanh", {{-2, 2}, {-1.2, -0.8}, {0.8, 1.2}}},
+      {"softshrink", {{-2, 2}, {0.2, 0.8}}},
+      {"hardshrink", {{-2, 2}, {0.2, 0.8}}},
+      {"clamp", {{-2, 2}, {-1.2, -0.8}, {0.8, 1.2}}},
+      {"hypot", {{0.3, 2}, {0.3, 2}}},
+      {"atan2", {{0.3, 2}, {0.3, 2}}},
+      {"leaky_relu", {{-2, 2}, {0.01, 0.5}}},
   };
   return table;
 }
@@ -41,14 +65,16 @@ Sample pointwise_sample(const PointName& name, int index) {
   const bool whole = name.domain == Domain::integral;
   s.f = [&op, whole](const Tensors& x) {
     Tensors own;
-    for (size_t i = 0; i < x.size(); ++i) own.push_back(int(i) < op.masks ? x[i] > 0 : whole ? (x[i] * 3).to(i32) : x[i]);
+    for (size_t i = 0; i < x.size(); ++i)
+      own.push_back(int(i) < op.masks ? x[i] > 0 : whole ? (x[i] * 3).to(i32) : x[i]);
     std::vector<Operand> operands(own.begin(), own.end());
     return Tensors{map(op, operands)};
   };
   return s;
 }
 
-template <class F> Sample one(const char* op, const char* label, std::vector<Input> inputs, F f, bool differentiable = true) {
+template <class F>
+Sample one(const char* op, const char* label, std::vector<Input> inputs, F f, bool differentiable = true) {
   return {op, label, [f](const Tensors& x) { return Tensors{f(x)}; }, std::move(inputs), differentiable, true};
 }
 
@@ -74,23 +100,35 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("min", "min all", {matrix}, [](const Tensors& x) { return x[0].min(); }));
   list.push_back(one("max", "max axis", {matrix}, [](const Tensors& x) { return x[0].max(1).values; }));
   list.push_back(one("min", "min axis", {matrix}, [](const Tensors& x) { return x[0].min(0, true).values; }));
-  list.push_back(one("argmax", "argmax", {matrix}, [](const Tensors& x) { return x[0].argmax(1); }, false));
-  list.push_back(one("argmin", "argmin", {matrix}, [](const Tensors& x) { return x[0].argmin(); }, false));
-  list.push_back(one("any", "any", {matrix}, [](const Tensors& x) { return (x[0] > 1).any(1); }, false));
-  list.push_back(one("all", "all", {matrix}, [](const Tensors& x) { return (x[0] > -1).all(0); }, false));
-  list.push_back(one("count_nonzero", "count_nonzero", {matrix}, [](const Tensors& x) { return x[0].count_nonzero(1); }, false));
+  list.push_back(one(
+      "argmax", "argmax", {matrix}, [](const Tensors& x) { return x[0].argmax(1); }, false));
+  list.push_back(one(
+      "argmin", "argmin", {matrix}, [](const Tensors& x) { return x[0].argmin(); }, false));
+  list.push_back(one(
+      "any", "any", {matrix}, [](const Tensors& x) { return (x[0] > 1).any(1); }, false));
+  list.push_back(one(
+      "all", "all", {matrix}, [](const Tensors& x) { return (x[0] > -1).all(0); }, false));
+  list.push_back(one(
+      "count_nonzero", "count_nonzero", {matrix}, [](const Tensors& x) { return x[0].count_nonzero(1); }, false));
   list.push_back(one("var", "var", {matrix}, [](const Tensors& x) { return x[0].var(1); }));
-  list.push_back(one("var", "var all biased", {matrix}, [](const Tensors& x) { return x[0].var({}, {.correction = 0}); }));
+  list.push_back(
+      one("var", "var all biased", {matrix}, [](const Tensors& x) { return x[0].var({}, {.correction = 0}); }));
   list.push_back(one("std_dev", "std", {matrix}, [](const Tensors& x) { return x[0].std(0, {.keepdim = true}); }));
   for (double p : {0.0, 1.0, 2.0, 3.0, 2.5, double(INFINITY), -double(INFINITY)})
-    list.push_back({"norm", "norm " + std::to_string(p), [p](const Tensors& x) { return Tensors{x[0].norm(p, 1)}; }, {positive}, true, true});
+    list.push_back({"norm",
+                    "norm " + std::to_string(p),
+                    [p](const Tensors& x) { return Tensors{x[0].norm(p, 1)}; },
+                    {positive},
+                    true,
+                    true});
   list.push_back(one("logsumexp", "logsumexp", {cube}, [](const Tensors& x) { return x[0].logsumexp({0, 2}); }));
   list.push_back(one("median", "median all", {matrix}, [](const Tensors& x) { return x[0].median(); }));
   list.push_back(one("median", "median axis", {matrix}, [](const Tensors& x) { return x[0].median(1).values; }));
   list.push_back(one("softmax", "softmax last", {cube}, [](const Tensors& x) { return x[0].softmax(-1); }));
   list.push_back(one("softmax", "softmax first", {cube}, [](const Tensors& x) { return x[0].softmax(0); }));
   list.push_back(one("log_softmax", "log_softmax last", {cube}, [](const Tensors& x) { return x[0].log_softmax(-1); }));
-  list.push_back(one("log_softmax", "log_softmax middle", {cube}, [](const Tensors& x) { return x[0].log_softmax(1); }));
+  list.push_back(
+      one("log_softmax", "log_softmax middle", {cube}, [](const Tensors& x) { return x[0].log_softmax(1); }));
   list.push_back(one("cumsum", "cumsum", {cube}, [](const Tensors& x) { return x[0].cumsum(1); }));
   list.push_back(one("cumprod", "cumprod", {cube}, [](const Tensors& x) { return x[0].cumprod(1); }));
   list.push_back(one("cummax", "cummax", {matrix}, [](const Tensors& x) { return x[0].cummax(1).values; }));
@@ -117,25 +155,38 @@ void add_linear(std::vector<Sample>& list) {
   list.push_back(one("outer", "outer", {v, {{3}}}, [](const Tensors& x) { return x[0].outer(x[1]); }));
   list.push_back(one("addmm", "addmm", {{{2}}, a, b}, [](const Tensors& x) { return x[0].addmm(x[1], x[2], 0.5, 2); }));
   for (const char* activation : {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"})
-    list.push_back({"linear", std::string("linear ") + activation,
-                    [activation](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2], {.activation = activation})}; },
-                    {{{2, 3, 4}}, {{5, 4}}, {{5}}}, true, true});
-  list.push_back(one("linear", "linear without bias", {a, {{5, 4}}}, [](const Tensors& x) { return linear(x[0], x[1]); }));
-  list.push_back(one("tensordot", "tensordot axes", {{{2, 3, 4}}, {{4, 3, 2}}}, [](const Tensors& x) { return tensordot(x[0], x[1], {1, 2}, {1, 0}); }));
-  list.push_back(one("tensordot", "tensordot count", {a, b}, [](const Tensors& x) { return tensordot(x[0], x[1], 1); }));
+    list.push_back(
+        {"linear",
+         std::string("linear ") + activation,
+         [activation](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2], {.activation = activation})}; },
+         {{{2, 3, 4}}, {{5, 4}}, {{5}}},
+         true,
+         true});
+  list.push_back(
+      one("linear", "linear without bias", {a, {{5, 4}}}, [](const Tensors& x) { return linear(x[0], x[1]); }));
+  list.push_back(one("tensordot", "tensordot axes", {{{2, 3, 4}}, {{4, 3, 2}}}, [](const Tensors& x) {
+    return tensordot(x[0], x[1], {1, 2}, {1, 0});
+  }));
+  list.push_back(
+      one("tensordot", "tensordot count", {a, b}, [](const Tensors& x) { return tensordot(x[0], x[1], 1); }));
   list.push_back(one("kron", "kron", {{{2, 3}}, {{2, 2}}}, [](const Tensors& x) { return x[0].kron(x[1]); }));
   list.push_back(one("trace", "trace", {{{3, 4}}}, [](const Tensors& x) { return x[0].trace(); }));
   list.push_back(one("cross", "cross", {{{2, 3}}, {{2, 3}}}, [](const Tensors& x) { return x[0].cross(x[1]); }));
-  list.push_back(one("einsum", "einsum product", {a, b}, [](const Tensors& x) { return einsum("ij,jk->ki", x[0], x[1]); }));
-  list.push_back(one("einsum", "einsum batch", {{{2, 3, 4}}, {{2, 4, 2}}}, [](const Tensors& x) { return einsum("bij,bjk->bik", x[0], x[1]); }));
+  list.push_back(
+      one("einsum", "einsum product", {a, b}, [](const Tensors& x) { return einsum("ij,jk->ki", x[0], x[1]); }));
+  list.push_back(one("einsum", "einsum batch", {{{2, 3, 4}}, {{2, 4, 2}}},
+                     [](const Tensors& x) { return einsum("bij,bjk->bik", x[0], x[1]); }));
   list.push_back(one("einsum", "einsum trace", {{{3, 3}}}, [](const Tensors& x) { return einsum("ii->", x[0]); }));
-  list.push_back(one("einsum", "einsum ellipsis", {{{2, 3, 4}}, b}, [](const Tensors& x) { return einsum("...ij,jk->...ik", x[0], x[1]); }));
+  list.push_back(one("einsum", "einsum ellipsis", {{{2, 3, 4}}, b},
+                     [](const Tensors& x) { return einsum("...ij,jk->...ik", x[0], x[1]); }));
 }
 
 void add_views(std::vector<Sample>& list) {
   const Input cube{{3, 4, 2}}, matrix{{4, 6}};
   list.push_back(one("reshape", "reshape", {cube}, [](const Tensors& x) { return x[0].reshape({4, -1}); }));
-  list.push_back(one("reshape", "reshape of transposed", {cube}, [](const Tensors& x) { return x[0].transpose(0, 1).reshape({-1, 3}); }));
+  list.push_back(one("reshape", "reshape of transposed", {cube}, [](const Tensors& x) {
+    return x[0].transpose(0, 1).reshape({-1, 3});
+  }));
   list.push_back(one("view", "view", {cube}, [](const Tensors& x) { return x[0].contiguous().view({12, 2}); }));
   list.push_back(one("permute", "permute", {cube}, [](const Tensors& x) { return x[0].permute({2, 0, 1}); }));
   list.push_back(one("transpose", "transpose", {cube}, [](const Tensors& x) { return x[0].transpose(0, -1); }));
@@ -143,8 +194,11 @@ void add_views(std::vector<Sample>& list) {
   list.push_back(one("mT", "mT", {cube}, [](const Tensors& x) { return x[0].mT(); }));
   list.push_back(one("movedim", "movedim", {cube}, [](const Tensors& x) { return x[0].movedim(0, -1); }));
   list.push_back(one("expand", "expand", {{{3, 1}}}, [](const Tensors& x) { return x[0].expand({2, -1, 4}); }));
-  list.push_back(one("expand_as", "expand_as", {{{3, 1}}, {{3, 4}}}, [](const Tensors& x) { return x[0].expand_as(x[1]); }));
-  list.push_back(one("broadcast_to", "broadcast_to", {{{1, 3}}}, [](const Tensors& x) { return x[0].broadcast_to({4, 3}); }));
+  list.push_back(
+      one("expand_as", "expand_as", {{{3, 1}}, {{3, 4}}}, [](const Tensors& x) { return x[0].expand_as(x[1]); }));
+  list.push_back(one("broadcast_to", "broadcast_to", {{{1, 3}}}, [](const Tensors& x) {
+    return x[0].broadcast_to({4, 3});
+  }));
   list.push_back(one("squeeze", "squeeze", {{{3, 1, 2}}}, [](const Tensors& x) { return x[0].squeeze(1); }));
   list.push_back(one("unsqueeze", "unsqueeze", {matrix}, [](const Tensors& x) { return x[0].unsqueeze(-1); }));
   list.push_back(one("flatten", "flatten", {cube}, [](const Tensors& x) { return x[0].flatten(1); }));
@@ -156,9 +210,18 @@ void add_views(std::vector<Sample>& list) {
   list.push_back(one("flip", "flip", {cube}, [](const Tensors& x) { return x[0].flip({0, 2}); }));
   list.push_back(one("diagonal", "diagonal", {cube}, [](const Tensors& x) { return x[0].diagonal(1, 1, 0); }));
   list.push_back(one("unfold", "unfold", {matrix}, [](const Tensors& x) { return x[0].unfold(1, 3, 2); }));
-  list.push_back(one("as_strided", "as_strided", {matrix}, [](const Tensors& x) { return x[0].contiguous().as_strided({3, 3}, {2, 3}, {}); }));
+  list.push_back(one("as_strided", "as_strided", {matrix}, [](const Tensors& x) {
+    return x[0].contiguous().as_strided({3, 3}, {2, 3}, {});
+  }));
   list.push_back({"split", "split size", [](const Tensors& x) { return x[0].split(4, 1); }, {matrix}, true, true});
-  list.push_back({"split", "split sizes", [](const Tensors& x) { return x[0].split(std::vector<int64_t>{1, 3}, 0); }, {matrix}, true, true});
+  list.push_back({"split",
+                  "split sizes",
+                  [](const Tensors& x) {
+                    return x[0].split(std::vector<int64_t>{1, 3}, 0);
+                  },
+                  {matrix},
+                  true,
+                  true});
   list.push_back({"chunk", "chunk", [](const Tensors& x) { return x[0].chunk(3, 1); }, {matrix}, true, true});
   list.push_back({"unbind", "unbind", [](const Tensors& x) { return x[0].unbind(1); }, {cube}, true, true});
 }
@@ -174,13 +237,20 @@ void add_shapes(std::vector<Sample>& list) {
   list.push_back(one("roll", "roll flat", {matrix}, [](const Tensors& x) { return x[0].roll(3); }));
   list.push_back(one("tile", "tile", {matrix}, [](const Tensors& x) { return x[0].tile({2, 1, 2}); }));
   list.push_back(one("repeat", "repeat", {matrix}, [](const Tensors& x) { return x[0].repeat({2, 3}); }));
-  list.push_back(one("repeat_interleave", "repeat_interleave", {matrix}, [](const Tensors& x) { return x[0].repeat_interleave(2, 1); }));
+  list.push_back(one("repeat_interleave", "repeat_interleave", {matrix},
+                     [](const Tensors& x) { return x[0].repeat_interleave(2, 1); }));
   list.push_back(one("repeat_interleave", "repeat_interleave own", {matrix}, [](const Tensors& x) {
     return x[0].repeat_interleave(tensor({1, 0, 3, 2}).to(x[0].device()), 0);
   }));
   for (const char* mode : {"constant", "reflect", "replicate", "circular"})
-    list.push_back({"pad", std::string("pad ") + mode,
-                    [mode](const Tensors& x) { return Tensors{x[0].pad({1, 2, 2, 1}, {.mode = mode})}; }, {{{2, 4, 5}}}, true, true});
+    list.push_back({"pad",
+                    std::string("pad ") + mode,
+                    [mode](const Tensors& x) {
+                      return Tensors{x[0].pad({1, 2, 2, 1}, {.mode = mode})};
+                    },
+                    {{{2, 4, 5}}},
+                    true,
+                    true});
   list.push_back(one("tril", "tril", {matrix}, [](const Tensors& x) { return x[0].tril(1); }));
   list.push_back(one("triu", "triu", {cube}, [](const Tensors& x) { return x[0].triu(-1); }));
   list.push_back(one("diag", "diag of vector", {{{3}}}, [](const Tensors& x) { return x[0].diag(1); }));
@@ -189,51 +259,91 @@ void add_shapes(std::vector<Sample>& list) {
 
 void add_indices(std::vector<Sample>& list) {
   const Input matrix{{4, 5}}, same{{4, 5}}, vector{{6}};
-  list.push_back(one("gather", "gather", {matrix, {{3, 5}}}, [](const Tensors& x) { return x[0].gather(0, as_index(x[1], 4)); }));
+  list.push_back(
+      one("gather", "gather", {matrix, {{3, 5}}}, [](const Tensors& x) { return x[0].gather(0, as_index(x[1], 4)); }));
   list.push_back(one("scatter", "scatter", {matrix, {{2, 5}}}, [](const Tensors& x) {
     return x[0].scatter(0, tensor({{0, 1, 2, 3, 0}, {1, 2, 3, 0, 1}}).to(x[0].device()), x[1]);
   }));
-  list.push_back(one("scatter", "scatter number", {matrix}, [](const Tensors& x) { return x[0].scatter(1, as_index(x[0], 5), 1.5); }));
-  list.push_back(one("scatter_add", "scatter_add", {matrix, same}, [](const Tensors& x) { return x[0].scatter_add(1, as_index(x[1], 5), x[1]); }));
+  list.push_back(one("scatter", "scatter number", {matrix},
+                     [](const Tensors& x) { return x[0].scatter(1, as_index(x[0], 5), 1.5); }));
+  list.push_back(one("scatter_add", "scatter_add", {matrix, same},
+                     [](const Tensors& x) { return x[0].scatter_add(1, as_index(x[1], 5), x[1]); }));
   for (const char* how : {"sum", "prod", "mean", "amax", "amin"})
-    list.push_back({"scatter_reduce", std::string("scatter_reduce ") + how,
+    list.push_back({"scatter_reduce",
+                    std::string("scatter_reduce ") + how,
                     [how](const Tensors& x) { return Tensors{x[0].scatter_reduce(1, as_index(x[1], 5), x[1], how)}; },
-                    {matrix, {{4, 3}, 0.5, 2}}, true, true});
-  list.push_back(one("index_select", "index_select", {matrix}, [](const Tensors& x) { return x[0].index_select(1, tensor({4, 0, 0, -1}).to(x[0].device())); }));
+                    {matrix, {{4, 3}, 0.5, 2}},
+                    true,
+                    true});
+  list.push_back(one("index_select", "index_select", {matrix}, [](const Tensors& x) {
+    return x[0].index_select(1, tensor({4, 0, 0, -1}).to(x[0].device()));
+  }));
   list.push_back(one("index_add", "index_add", {matrix, {{3, 5}}}, [](const Tensors& x) {
     return x[0].index_add(0, tensor({2, 0, 2}).to(x[0].device()), x[1], 0.5);
   }));
-  list.push_back(one("take", "take", {matrix}, [](const Tensors& x) { return x[0].take(tensor({{0, 19}, {7, 7}}).to(x[0].device())); }));
-  list.push_back(one("take_along_dim", "take_along_dim", {matrix, {{4, 2}}}, [](const Tensors& x) { return x[0].take_along_dim(as_index(x[1], 5), 1); }));
-  list.push_back(one("masked_fill", "masked_fill", {matrix}, [](const Tensors& x) { return x[0].masked_fill(x[0].detach() > 0, 3); }));
+  list.push_back(one("take", "take", {matrix}, [](const Tensors& x) {
+    return x[0].take(tensor({{0, 19}, {7, 7}}).to(x[0].device()));
+  }));
+  list.push_back(one("take_along_dim", "take_along_dim", {matrix, {{4, 2}}},
+                     [](const Tensors& x) { return x[0].take_along_dim(as_index(x[1], 5), 1); }));
+  list.push_back(one("masked_fill", "masked_fill", {matrix},
+                     [](const Tensors& x) { return x[0].masked_fill(x[0].detach() > 0, 3); }));
   list.push_back(one("masked_select", "masked_select", {matrix}, [](const Tensors& x) {
     return x[0].masked_select(eye(4, 5, {boolean, x[0].device()}));
   }));
-  list.push_back(one("nonzero", "nonzero", {matrix}, [](const Tensors& x) { return (x[0] > 0).nonzero(); }, false));
-  list.push_back(one("one_hot", "one_hot", {vector}, [](const Tensors& x) { return one_hot(as_index(x[0], 4), 4); }, false));
-  list.push_back(one("embedding", "embedding", {matrix, {{2, 3}}}, [](const Tensors& x) { return embedding(x[0], as_index(x[1], 4)); }));
+  list.push_back(one(
+      "nonzero", "nonzero", {matrix}, [](const Tensors& x) { return (x[0] > 0).nonzero(); }, false));
+  list.push_back(one(
+      "one_hot", "one_hot", {vector}, [](const Tensors& x) { return one_hot(as_index(x[0], 4), 4); }, false));
+  list.push_back(one("embedding", "embedding", {matrix, {{2, 3}}},
+                     [](const Tensors& x) { return embedding(x[0], as_index(x[1], 4)); }));
   list.push_back(one("sort", "sort", {matrix}, [](const Tensors& x) { return x[0].sort(0).values; }));
   list.push_back(one("sort", "sort descending", {matrix}, [](const Tensors& x) { return x[0].sort(1, true).values; }));
-  list.push_back(one("argsort", "argsort", {matrix}, [](const Tensors& x) { return x[0].argsort(1); }, false));
+  list.push_back(one(
+      "argsort", "argsort", {matrix}, [](const Tensors& x) { return x[0].argsort(1); }, false));
   list.push_back(one("topk", "topk", {matrix}, [](const Tensors& x) { return x[0].topk(2).values; }));
-  list.push_back(one("topk", "topk smallest", {matrix}, [](const Tensors& x) { return x[0].topk(3, 0, false).values; }));
+  list.push_back(
+      one("topk", "topk smallest", {matrix}, [](const Tensors& x) { return x[0].topk(3, 0, false).values; }));
   list.push_back(one("kthvalue", "kthvalue", {matrix}, [](const Tensors& x) { return x[0].kthvalue(2, 1).values; }));
-  list.push_back(one("unique", "unique", {vector}, [](const Tensors& x) { return as_index(x[0], 4).unique().values; }, false));
-  list.push_back(one("searchsorted", "searchsorted", {vector, matrix}, [](const Tensors& x) { return searchsorted(x[0].sort().values.detach(), x[1]); }, false));
-  list.push_back(one("bucketize", "bucketize", {matrix}, [](const Tensors& x) { return x[0].bucketize(tensor({-1.0, 0.0, 1.0}, {x[0].dtype(), x[0].device()})); }, false));
-  list.push_back(one("bincount", "bincount", {vector}, [](const Tensors& x) { return as_index(x[0], 4).bincount({}, 5); }, false));
-  list.push_back(one("histogram", "histogram", {matrix}, [](const Tensors& x) { return x[0].histogram(4, std::pair{-2.0, 2.0}).counts; }, false));
-  list.push_back(one("addcmul", "addcmul", {matrix, same, {{5}}}, [](const Tensors& x) { return x[0].addcmul(x[1], x[2], 0.5); }));
-  list.push_back(one("addcdiv", "addcdiv", {matrix, same, {{5}, 0.5, 2}}, [](const Tensors& x) { return x[0].addcdiv(x[1], x[2], 2); }));
+  list.push_back(one(
+      "unique", "unique", {vector}, [](const Tensors& x) { return as_index(x[0], 4).unique().values; }, false));
+  list.push_back(one(
+      "searchsorted", "searchsorted", {vector, matrix},
+      [](const Tensors& x) { return searchsorted(x[0].sort().values.detach(), x[1]); }, false));
+  list.push_back(one(
+      "bucketize", "bucketize", {matrix},
+      [](const Tensors& x) {
+        return x[0].bucketize(tensor({-1.0, 0.0, 1.0}, {x[0].dtype(), x[0].device()}));
+      },
+      false));
+  list.push_back(one(
+      "bincount", "bincount", {vector}, [](const Tensors& x) { return as_index(x[0], 4).bincount({}, 5); }, false));
+  list.push_back(one(
+      "histogram", "histogram", {matrix},
+      [](const Tensors& x) {
+        return x[0].histogram(4, std::pair{-2.0, 2.0}).counts;
+      },
+      false));
+  list.push_back(
+      one("addcmul", "addcmul", {matrix, same, {{5}}}, [](const Tensors& x) { return x[0].addcmul(x[1], x[2], 0.5); }));
+  list.push_back(one("addcdiv", "addcdiv", {matrix, same, {{5}, 0.5, 2}},
+                     [](const Tensors& x) { return x[0].addcdiv(x[1], x[2], 2); }));
   list.push_back(one("nan_to_num", "nan_to_num", {matrix}, [](const Tensors& x) { return x[0].nan_to_num(); }));
-  list.push_back(one("isclose", "isclose", {matrix, same}, [](const Tensors& x) { return x[0].isclose(x[1], {.atol = 1}); }, false));
-  list.push_back(one("allclose", "allclose", {matrix}, [](const Tensors& x) { return full({}, x[0].allclose(x[0])); }, false));
-  list.push_back(one("equal", "equal", {matrix}, [](const Tensors& x) { return full({}, x[0].equal(x[0])); }, false));
-  list.push_back(one("index", "index slices", {matrix}, [](const Tensors& x) { return Tensor(x[0][{slice({}, {}, -1), 2}]); }));
+  list.push_back(one(
+      "isclose", "isclose", {matrix, same}, [](const Tensors& x) { return x[0].isclose(x[1], {.atol = 1}); }, false));
+  list.push_back(one(
+      "allclose", "allclose", {matrix}, [](const Tensors& x) { return full({}, x[0].allclose(x[0])); }, false));
+  list.push_back(one(
+      "equal", "equal", {matrix}, [](const Tensors& x) { return full({}, x[0].equal(x[0])); }, false));
+  list.push_back(one("index", "index slices", {matrix}, [](const Tensors& x) {
+    return Tensor(x[0][{slice({}, {}, -1), 2}]);
+  }));
   list.push_back(one("index", "index tensor", {matrix}, [](const Tensors& x) {
     return Tensor(x[0][{tensor({3, 0, 3}).to(x[0].device()), tensor({1, 1, 4}).to(x[0].device())}]);
   }));
-  list.push_back(one("index", "index mask", {matrix}, [](const Tensors& x) { return Tensor(x[0][eye(4, 5, {boolean, x[0].device()})]); }));
+  list.push_back(one("index", "index mask", {matrix}, [](const Tensors& x) {
+    return Tensor(x[0][eye(4, 5, {boolean, x[0].device()})]);
+  }));
   list.push_back(one("index", "assign", {matrix, {{5}}}, [](const Tensors& x) {
     Tensor y = x[0] * 2;
     y[1] = x[1];

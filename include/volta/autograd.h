@@ -65,18 +65,20 @@ Tensor with_backward(const std::string& name, const Tensor& value, const std::ve
 // Computes f(inputs) without keeping its intermediates; they are computed again in the backward pass.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Tensor>& inputs);
 template <class F, class... X>
-  requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const X&...>
-Tensor checkpoint(const F& f, const Tensor& x, const X&... more);
+requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const X&...> Tensor checkpoint(const F& f,
+                                                                                               const Tensor& x,
+                                                                                               const X&... more);
 
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 struct GradcheckOptions {
   double eps = 1e-6, atol = 1e-5, rtol = 1e-3;
-  bool fast = false;  // along one random direction instead of every element: for large inputs
+  bool fast = false;   // along one random direction instead of every element: for large inputs
   bool raise = false;  // throw, saying where, instead of returning false
 };
 bool gradcheck_all(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
-bool gradgradcheck_all(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
+bool gradgradcheck_all(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                       const GradcheckOptions& options = {});
 
 // Derivative matrices of f at x: jacobian has shape [out..., in...], hessian (of a scalar f) [in..., in...].
 Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, bool create_graph = false);
@@ -96,25 +98,27 @@ inline std::vector<Tensor> as_list(std::vector<Tensor> ys) { return ys; }
 inline std::vector<Tensor> as_list(ValuesIndices r) { return {std::move(r.values)}; }
 template <class F, class... X> TensorFunction as_function(const F& f, const X&...) {
   return [f](const std::vector<Tensor>& in) {
-    return [&]<size_t... I>(std::index_sequence<I...>) { return as_list(f(in[I]...)); }(std::index_sequence_for<X...>());
+    return [&]<size_t... I>(std::index_sequence<I...>) { return as_list(f(in[I]...)); }
+    (std::index_sequence_for<X...>());
   };
 }
 }  // namespace detail
 
 // Numerical against analytic gradients, in f64: gradcheck([](const Tensor& x) { return x.exp(); }, x).
 template <class F, class... X>
-  requires std::is_invocable_v<const F&, const Tensor&, const X&...>
+requires std::is_invocable_v<const F&, const Tensor&, const X&...>
 bool gradcheck(const F& f, const Tensor& x, const X&... more) {
   return gradcheck_all(detail::as_function(f, x, more...), {x, more...});
 }
 template <class F, class... X>
-  requires std::is_invocable_v<const F&, const Tensor&, const X&...>
+requires std::is_invocable_v<const F&, const Tensor&, const X&...>
 bool gradgradcheck(const F& f, const Tensor& x, const X&... more) {
   return gradgradcheck_all(detail::as_function(f, x, more...), {x, more...});
 }
 template <class F, class... X>
-  requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const X&...>
-Tensor checkpoint(const F& f, const Tensor& x, const X&... more) {
+requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const X&...> Tensor checkpoint(const F& f,
+                                                                                               const Tensor& x,
+                                                                                               const X&... more) {
   return checkpoint([f](const std::vector<Tensor>& in) { return detail::as_function(f, Tensor(), X()...)(in)[0]; },
                     std::vector<Tensor>{x, more...});
 }

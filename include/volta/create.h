@@ -17,8 +17,7 @@ void set_default_dtype(DType dtype);  // a floating one; f32 at first
 class Data {
  public:
   template <class T>
-    requires std::integral<T> || std::floating_point<T>
-  Data(T value) : value_(value) {}
+  requires std::integral<T> || std::floating_point<T> Data(T value) : value_(value) {}
   Data(std::initializer_list<Data> list) : list_(list), is_list_(true) {}
 
   bool is_list() const { return is_list_; }
@@ -41,15 +40,21 @@ template <class T> Tensor tensor(const Data& data, Options options = {}) {
 Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Options& options);
 // tensor(std::vector{1.f, 2.f}), tensor(std::span(v), {2, 3}): a copy, of the vector's element type.
 template <class V>
-  requires requires(const V& v) { v.data(); v.size(); } && (!std::is_same_v<typename V::value_type, bool>)
-Tensor tensor(const V& values, const Shape& shape, const Options& options = {}) {
+requires requires(const V& v) {
+  v.data();
+  v.size();
+} &&(!std::is_same_v<typename V::value_type, bool>)Tensor
+    tensor(const V& values, const Shape& shape, const Options& options = {}) {
   if (int64_t(values.size()) != shape.numel())
-    throw Error(Error::Kind::shape, "tensor", std::to_string(values.size()) + " values do not fill shape " + shape.str());
+    throw Error(Error::Kind::shape, "tensor",
+                std::to_string(values.size()) + " values do not fill shape " + shape.str());
   return tensor_from(values.data(), dtype_of<std::remove_cv_t<typename V::value_type>>(), shape, options);
 }
 template <class V>
-  requires requires(const V& v) { v.data(); v.size(); } && (!std::is_same_v<typename V::value_type, bool>)
-Tensor tensor(const V& values) {
+requires requires(const V& v) {
+  v.data();
+  v.size();
+} &&(!std::is_same_v<typename V::value_type, bool>)Tensor tensor(const V& values) {
   return tensor(values, Shape{int64_t(values.size())});
 }
 // Memory owned by someone else, used as it is; `release` is called when the last tensor lets go of it.
@@ -63,22 +68,24 @@ Tensor empty_like(const Tensor& x, Options options = {});  // dtype and device o
 Tensor zeros_like(const Tensor& x, Options options = {});
 Tensor ones_like(const Tensor& x, Options options = {});
 Tensor full_like(const Tensor& x, Scalar value, Options options = {});
-Tensor arange(Scalar end);                                                     // arange(5): 0, 1, 2, 3, 4
+Tensor arange(Scalar end);  // arange(5): 0, 1, 2, 3, 4
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
 Tensor logspace(double start, double end, int64_t steps, double base = 10, const Options& options = {});
 Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {});
-Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0, const Options& options = {});  // ones below the diagonal
+Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0,
+           const Options& options = {});  // ones below the diagonal
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing = "ij");
 
-Tensor rand(const Shape& shape, const Options& options = {});   // uniform on [0, 1)
-Tensor randn(const Shape& shape, const Options& options = {});  // standard normal
+Tensor rand(const Shape& shape, const Options& options = {});                                // uniform on [0, 1)
+Tensor randn(const Shape& shape, const Options& options = {});                               // standard normal
 Tensor randint(int64_t low, int64_t high, const Shape& shape, const Options& options = {});  // low <= x < high, i64
 Tensor rand_like(const Tensor& x, Options options = {});
 Tensor randn_like(const Tensor& x, Options options = {});
 Tensor uniform(const Shape& shape, double low, double high, const Options& options = {});
 Tensor normal(const Shape& shape, double mean, double std, const Options& options = {});
-Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high, const Options& options = {});
+Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high,
+                        const Options& options = {});
 Tensor bernoulli(const Tensor& probability, Generator* generator = nullptr);  // 0 or 1, of the probability's dtype
 Tensor randperm(int64_t n, const Options& options = {});                      // a random order of 0 … n-1
 Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false, Generator* generator = nullptr);

@@ -43,7 +43,7 @@ struct Stats {
   int64_t in_use = 0, peak = 0, cached = 0, limit = 0;
   int64_t requests = 0, reused = 0;  // how many allocations, and how many of them the cache served
 };
-Stats stats();              // of host memory held by tensors
+Stats stats();                  // of host memory held by tensors
 void set_limit(int64_t bytes);  // further allocations beyond it throw Error::Kind::memory; default: physical memory
 void empty_cache();
 void reset_peak();

@@ -30,7 +30,11 @@ struct float16 {
   float16() = default;
   VOLTA_HD explicit constexpr float16(float x) : bits(round(x)) {}
   VOLTA_HD explicit constexpr operator float() const { return widen(bits); }
-  VOLTA_HD static constexpr float16 from_bits(uint16_t b) { float16 h; h.bits = b; return h; }
+  VOLTA_HD static constexpr float16 from_bits(uint16_t b) {
+    float16 h;
+    h.bits = b;
+    return h;
+  }
   // Branch-free so that loops over it vectorise. Denormals go through one exact multiplication.
   VOLTA_HD static constexpr float widen(uint16_t h) {
     const uint32_t rest = (uint32_t(h) & 0x7fffu) << 13;
@@ -55,7 +59,11 @@ struct bfloat16 {
   bfloat16() = default;
   VOLTA_HD explicit constexpr bfloat16(float x) : bits(round(x)) {}
   VOLTA_HD explicit constexpr operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
-  VOLTA_HD static constexpr bfloat16 from_bits(uint16_t b) { bfloat16 h; h.bits = b; return h; }
+  VOLTA_HD static constexpr bfloat16 from_bits(uint16_t b) {
+    bfloat16 h;
+    h.bits = b;
+    return h;
+  }
   VOLTA_HD static constexpr uint16_t round(float x) {
     const uint32_t u = std::bit_cast<uint32_t>(x);
     const uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16, nan = (u >> 16) | 0x40u;
@@ -82,7 +90,9 @@ constexpr const DTypeTraits& traits(DType t) { return dtype_traits[size_t(t)]; }
 constexpr std::string_view name(DType t) { return traits(t).name; }
 constexpr int64_t size_of(DType t) { return traits(t).size; }
 constexpr bool is_floating(DType t) { return traits(t).kind == Kind::floating; }
-constexpr bool is_integral(DType t) { return traits(t).kind == Kind::signed_int || traits(t).kind == Kind::unsigned_int; }
+constexpr bool is_integral(DType t) {
+  return traits(t).kind == Kind::signed_int || traits(t).kind == Kind::unsigned_int;
+}
 constexpr bool is_half(DType t) { return t == f16 || t == bf16; }
 
 template <class T> struct TypeTag { using type = T; };

@@ -12,9 +12,10 @@ class Tensor;
 class Scalar {
  public:
   constexpr Scalar() : kind_(Kind::signed_int), i_(0) {}
-  template <std::integral T>
-  constexpr Scalar(T v)
-      : kind_(std::same_as<T, bool> ? Kind::boolean : std::signed_integral<T> ? Kind::signed_int : Kind::unsigned_int),
+  template <std::integral T> constexpr Scalar(T v)
+      : kind_(std::same_as<T, bool>     ? Kind::boolean
+              : std::signed_integral<T> ? Kind::signed_int
+                                        : Kind::unsigned_int),
         i_(int64_t(v)) {}
   template <std::floating_point T> constexpr Scalar(T v) : kind_(Kind::floating), d_(double(v)) {}
   constexpr explicit Scalar(float16 v) : Scalar(float(v)) {}
@@ -51,8 +52,7 @@ struct Operand {
   Operand(const Tensor& t) : tensor(&t) {}
   Operand(Tensor&& t) : tensor(&t), temporary(true) {}
   template <class T>
-    requires std::integral<T> || std::floating_point<T>
-  Operand(T v) : scalar(v) {}
+  requires std::integral<T> || std::floating_point<T> Operand(T v) : scalar(v) {}
   Operand(Scalar v) : scalar(v) {}
 
   const Tensor* tensor = nullptr;

@@ -12,10 +12,18 @@ namespace volta {
 // Which dtypes an op computes in. Integers given to a `floating` op become the default float.
 enum class Domain : uint8_t { floating, numeric, any, integral };  // numeric: no bool; integral: integers and bool
 
-struct Floating { static constexpr auto domain = Domain::floating; };
-struct Numeric { static constexpr auto domain = Domain::numeric; };
-struct AnyType { static constexpr auto domain = Domain::any; };
-struct Integral { static constexpr auto domain = Domain::integral; };
+struct Floating {
+  static constexpr auto domain = Domain::floating;
+};
+struct Numeric {
+  static constexpr auto domain = Domain::numeric;
+};
+struct AnyType {
+  static constexpr auto domain = Domain::any;
+};
+struct Integral {
+  static constexpr auto domain = Domain::integral;
+};
 
 template <class T> using Truth = decltype(std::declval<T>() < std::declval<T>());  // bool for numbers
 

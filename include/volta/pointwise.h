@@ -13,12 +13,12 @@ struct PointOp {
   const char* name;
   int arity;
   Domain domain;
-  bool truth;           // the result is boolean
-  int masks;            // leading operands that are conditions
+  bool truth;  // the result is boolean
+  int masks;   // leading operands that are conditions
   bool differentiable;
-  int index;            // in PointOps; -1 for a user's op
-  const Rows* (*rows)(int kernel);  // of a user's op; null: the built-in tables of the device
-  Term (*lift)(const Term* x);      // likewise
+  int index;                                    // in PointOps; -1 for a user's op
+  const Rows* (*rows)(int kernel);              // of a user's op; null: the built-in tables of the device
+  Term (*lift)(const Term* x);                  // likewise
   Term (*lift_back[max_arity])(const Term* x);  // (g, operands…, output)
   uint32_t (*uses[max_arity])();                // what the derivative by an operand depends on
 };
@@ -31,10 +31,11 @@ namespace detail {
 struct UserTag {};
 
 template <class Op, int Kernel> Term lifted(const Term* x) {
-  return [&]<size_t... I>(std::index_sequence<I...>) -> Term {
+  return [&]<size_t... I>(std::index_sequence<I...>)->Term {
     if constexpr (has_kernel<Op, Kernel>()) return evaluate<Op, Kernel, Term>(x[I]...);
     else return Term(0);
-  }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
+  }
+  (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 
 // Evaluates the derivative on probes, once.
@@ -55,10 +56,19 @@ template <class Op> const Rows* user_rows(int kernel) {
 
 }  // namespace detail
 
-template <class Op> constexpr PointOp describe(int index, const Rows* (*rows)(int) = nullptr, Term (*lift)(const Term*) = nullptr) {
-  static_assert(arity<Op> > 0, "a pointwise op needs: template <class T> static constexpr T f(T x, …) of 1 to 3 operands");
-  return {Op::name, arity<Op>, domain_of<Op>(), gives_truth<Op>(), masks_of<Op>(),
-          differentiable<Op>() && domain_of<Op>() != Domain::integral, index, rows, lift,
+template <class Op>
+constexpr PointOp describe(int index, const Rows* (*rows)(int) = nullptr, Term (*lift)(const Term*) = nullptr) {
+  static_assert(arity<Op> > 0,
+                "a pointwise op needs: template <class T> static constexpr T f(T x, …) of 1 to 3 operands");
+  return {Op::name,
+          arity<Op>,
+          domain_of<Op>(),
+          gives_truth<Op>(),
+          masks_of<Op>(),
+          differentiable<Op>() && domain_of<Op>() != Domain::integral,
+          index,
+          rows,
+          lift,
           {&detail::lifted<Op, 1>, &detail::lifted<Op, 2>, &detail::lifted<Op, 3>},
           {&detail::uses<Op, 1>, &detail::uses<Op, 2>, &detail::uses<Op, 3>}};
 }

@@ -140,8 +140,8 @@ class Tensor {
   Tensor& operator-=(const Operand& other);
   Tensor& operator*=(const Operand& other);
   Tensor& operator/=(const Operand& other);
-  Tensor& copy_(const Tensor& source);    // broadcasts and converts
-  Tensor& fill_(const Operand& value);    // a number or a 0-d tensor
+  Tensor& copy_(const Tensor& source);  // broadcasts and converts
+  Tensor& fill_(const Operand& value);  // a number or a 0-d tensor
   Tensor& zero_();
   Tensor& masked_fill_(const Tensor& mask, const Operand& value);
   Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr);

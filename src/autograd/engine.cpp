@@ -178,11 +178,13 @@ class Walker {
 Tensor cotangent(const Tensor& y, const Tensor* given, const char* op) {
   if (!given || !given->defined()) {
     if (y.numel() != 1)
-      throw Error(Error::Kind::shape, op, "a result of shape " + y.shape().str() + " needs a cotangent; only one element does not");
+      throw Error(Error::Kind::shape, op,
+                  "a result of shape " + y.shape().str() + " needs a cotangent; only one element does not");
     return ones(y.shape(), {y.dtype(), y.device()});
   }
   if (given->shape() != y.shape())
-    throw Error(Error::Kind::shape, op, "the cotangent has shape " + given->shape().str() + ", the result " + y.shape().str());
+    throw Error(Error::Kind::shape, op,
+                "the cotangent has shape " + given->shape().str() + ", the result " + y.shape().str());
   common_device(y, *given, op);
   return given->dtype() == y.dtype() ? *given : given->to(y.dtype());
 }
@@ -201,7 +203,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor
   std::vector<Target> targets;
   for (const Tensor& x : xs) {
     if (!needs_grad(x.checked("grad")))
-      throw Error(Error::Kind::autograd, "grad", "an input of shape " + x.shape().str() + " does not have requires_grad set");
+      throw Error(Error::Kind::autograd, "grad",
+                  "an input of shape " + x.shape().str() + " does not have requires_grad set");
     targets.push_back({x.impl().node.get(), x.impl().output});
   }
   for (const Tensor& y : ys) require_graph(y, "grad");

@@ -18,7 +18,8 @@ struct CustomNode final : Node {
     std::vector<Tensor> grads = rule(g[0]);
     if (grads.size() != out.size())
       throw Error(Error::Kind::autograd, name,
-                  "its rule returned " + std::to_string(grads.size()) + " gradients for " + std::to_string(out.size()) + " inputs");
+                  "its rule returned " + std::to_string(grads.size()) + " gradients for " + std::to_string(out.size()) +
+                      " inputs");
     for (size_t i = 0; i < out.size(); ++i)
       if (needs(i)) out[i] = std::move(grads[i]);
   }
@@ -42,7 +43,8 @@ Tensor with_backward(const std::string& name, const Tensor& value, const std::ve
   for (const Tensor& x : inputs) any |= grad_enabled() && needs_grad(x.checked(name.c_str()));
   if (!any) return y;
   if (!is_floating(y.dtype()))
-    throw Error(Error::Kind::dtype, name, "a result with a gradient must be floating, got " + std::string(volta::name(y.dtype())));
+    throw Error(Error::Kind::dtype, name,
+                "a result with a gradient must be floating, got " + std::string(volta::name(y.dtype())));
   auto node = Ptr<Node>::adopt(new CustomNode(name, inputs.size(), std::move(rule)));
   for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
   attach(node, std::span(&y, 1));
@@ -93,7 +95,10 @@ Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, 
     Tensor row;
     if (needs_grad(y))
       row = grad(std::vector{y}, std::vector{at},
-                 {.grad_outputs = {v.reshape(y.shape())}, .retain_graph = true, .create_graph = create_graph, .allow_unused = true})[0];
+                 {.grad_outputs = {v.reshape(y.shape())},
+                  .retain_graph = true,
+                  .create_graph = create_graph,
+                  .allow_unused = true})[0];
     rows.push_back(row.defined() ? row : zeros_like(at));
   }
   if (rows.empty()) return zeros(shape, {x.dtype(), x.device()});
@@ -105,8 +110,10 @@ Tensor hessian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
              [&](const Tensor& at) {
                const Tensor y = f(at);
                if (y.numel() != 1)
-                 throw Error(Error::Kind::shape, "hessian", "needs a function with one output, got shape " + y.shape().str());
-               const Tensor g = needs_grad(y) ? grad(std::vector{y}, std::vector{at}, {.create_graph = true, .allow_unused = true})[0]
+                 throw Error(Error::Kind::shape, "hessian",
+                             "needs a function with one output, got shape " + y.shape().str());
+               const Tensor g = needs_grad(y) ? grad(std::vector{y}, std::vector{at},
+                                                     {.create_graph = true, .allow_unused = true})[0]
                                               : Tensor();
                return g.defined() ? g : zeros_like(at);
              },
@@ -126,11 +133,13 @@ ValueProduct vjp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
 ValueProduct jvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v) {
   const EnableGrad on;
   if (v.checked("jvp").shape() != x.checked("jvp").shape())
-    throw Error(Error::Kind::shape, "jvp", "the direction has shape " + v.shape().str() + ", the input " + x.shape().str());
+    throw Error(Error::Kind::shape, "jvp",
+                "the direction has shape " + v.shape().str() + ", the input " + x.shape().str());
   const Tensor at = leaf_copy(x), y = f(at);
   if (!needs_grad(y)) return {y, zeros_like(y)};
   const Tensor u = zeros_like(y).requires_grad_();
-  const Tensor ju = grad(std::vector{y}, std::vector{at}, {.grad_outputs = {u}, .create_graph = true, .allow_unused = true})[0];
+  const Tensor ju =
+      grad(std::vector{y}, std::vector{at}, {.grad_outputs = {u}, .create_graph = true, .allow_unused = true})[0];
   if (!ju.defined() || !needs_grad(ju)) return {y.detach(), zeros_like(y)};
   const Tensor product = grad(std::vector{ju}, std::vector{u}, {.grad_outputs = {v}, .allow_unused = true})[0];
   return {y.detach(), product.defined() ? product : zeros_like(y)};

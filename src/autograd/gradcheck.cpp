@@ -84,13 +84,15 @@ struct Checker {
       }
     Tensor g;
     if (!roots.empty())
-      g = grad(roots, std::vector{inputs[i]}, {.grad_outputs = cotangents, .retain_graph = true, .allow_unused = true})[0];
+      g = grad(roots, std::vector{inputs[i]},
+               {.grad_outputs = cotangents, .retain_graph = true, .allow_unused = true})[0];
     return g.defined() ? g : zeros_like(inputs[i]);
   }
 
   std::string describe(size_t i, int64_t element, int64_t output, double a, double m) const {
-    return "input " + std::to_string(i) + (element < 0 ? " along a random direction" : " element " + std::to_string(element)) +
-           ", output element " + std::to_string(output) + ": analytic " + std::to_string(a) + ", numeric " + std::to_string(m);
+    return "input " + std::to_string(i) +
+           (element < 0 ? " along a random direction" : " element " + std::to_string(element)) + ", output element " +
+           std::to_string(output) + ": analytic " + std::to_string(a) + ", numeric " + std::to_string(m);
   }
 };
 

@@ -14,7 +14,8 @@ struct Listed {
 };
 
 Listed list_graph(const Tensor& y, const char* op) {
-  if (!needs_grad(y.checked(op))) throw Error(Error::Kind::autograd, op, "the tensor has no graph: it does not have requires_grad");
+  if (!needs_grad(y.checked(op)))
+    throw Error(Error::Kind::autograd, op, "the tensor has no graph: it does not have requires_grad");
   Listed l;
   std::vector<Node*> pending{y.impl().node.get()};
   while (!pending.empty()) {
@@ -28,7 +29,9 @@ Listed list_graph(const Tensor& y, const char* op) {
   return l;
 }
 
-std::string label(const Node& n) { return std::string(n.name) + " " + n.first.shape.str() + " " + std::string(name(n.first.dtype)); }
+std::string label(const Node& n) {
+  return std::string(n.name) + " " + n.first.shape.str() + " " + std::string(name(n.first.dtype));
+}
 
 }  // namespace
 

@@ -14,9 +14,8 @@ Tensor extract(const Tensor& x, const Layout& relative) {
   const Tensor whole = x.contiguous();
   Layout placed = relative;
   placed.offset += layout(whole).offset;
-  return record("extract", alias(whole, placed), {x}, [shape = x.shape(), relative](const Tensor& g, Gradients& d) {
-    d[0] = embed(g, shape, relative);
-  });
+  return record("extract", alias(whole, placed), {x},
+                [shape = x.shape(), relative](const Tensor& g, Gradients& d) { d[0] = embed(g, shape, relative); });
 }
 
 Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative) {
@@ -37,15 +36,15 @@ Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative) {
 
 void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative) {
   if (!grad_enabled()) return;
-  y.impl().view = std::make_unique<ViewOf>(
-      ViewOf{x.impl().view ? x.impl().view->base : x, relative, y.version()});
+  y.impl().view = std::make_unique<ViewOf>(ViewOf{x.impl().view ? x.impl().view->base : x, relative, y.version()});
 }
 
 namespace {
 
 const Layout& relative_or_throw(const ViewOf& view, const char* op) {
   if (!view.relative)
-    throw Error(Error::Kind::autograd, op, "this view cannot be traced back to its base for an in-place change; clone() it first");
+    throw Error(Error::Kind::autograd, op,
+                "this view cannot be traced back to its base for an in-place change; clone() it first");
   return *view.relative;
 }
 

@@ -35,8 +35,9 @@ Tensor Saved::get(Node& node) const {
                 "the graph was already consumed by a backward pass; pass {.retain_graph = true} to the first one");
   if (tensor_.version() != version_)
     throw Error(Error::Kind::autograd, node.name,
-                "a tensor of shape " + tensor_.shape().str() + " saved for its gradient was changed in place (version " +
-                    std::to_string(tensor_.version()) + ", saved at " + std::to_string(version_) + ")");
+                "a tensor of shape " + tensor_.shape().str() +
+                    " saved for its gradient was changed in place (version " + std::to_string(tensor_.version()) +
+                    ", saved at " + std::to_string(version_) + ")");
   if (!is_output_ || !grad_enabled()) return tensor_;
   Tensor y = alias(tensor_, layout(tensor_));
   y.impl().node = Ptr<Node>::share(&node);

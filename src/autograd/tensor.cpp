@@ -10,7 +10,8 @@ bool Tensor::requires_grad() const { return needs_grad(checked("requires_grad"))
 Tensor& Tensor::requires_grad_(bool on) {
   TensorImpl& t = checked("requires_grad_").impl();
   if (on && !is_floating(t.dtype))
-    throw Error(Error::Kind::dtype, "requires_grad_", "only floating tensors can require grad, this one is " + std::string(name(t.dtype)));
+    throw Error(Error::Kind::dtype, "requires_grad_",
+                "only floating tensors can require grad, this one is " + std::string(name(t.dtype)));
   if (on == needs_grad(*this)) return *this;
   if (!on && !t.node->is_leaf())
     throw Error(Error::Kind::autograd, "requires_grad_", "only a leaf can stop requiring grad; use detach()");
@@ -42,7 +43,8 @@ std::optional<Tensor> Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& gradient) const {
   LeafNode& leaf = require_leaf(*this, "set_grad");
-  if (gradient.defined() && (gradient.shape() != shape() || gradient.dtype() != dtype() || gradient.device() != device()))
+  if (gradient.defined() &&
+      (gradient.shape() != shape() || gradient.dtype() != dtype() || gradient.device() != device()))
     throw Error(Error::Kind::shape, "set_grad",
                 "a gradient of shape " + gradient.shape().str() + " does not fit a tensor of shape " + shape().str() +
                     ", or dtype or device differ");

@@ -33,15 +33,31 @@ struct MapCall {
 };
 
 // Reductions. `out` has the rank of `in`, with size 1 where `reduced` has its bit set.
-enum class Fold : uint8_t { sum, mean, prod, max, min, any, all, count_nonzero, nansum, argmax, argmin,
-                            sum_squares, sum_abs, sum_powers, var, logsumexp };
+enum class Fold : uint8_t {
+  sum,
+  mean,
+  prod,
+  max,
+  min,
+  any,
+  all,
+  count_nonzero,
+  nansum,
+  argmax,
+  argmin,
+  sum_squares,
+  sum_abs,
+  sum_powers,
+  var,
+  logsumexp
+};
 struct FoldCall {
   Fold fold;
-  DType compute;      // of the accumulation: f32 for halves, f64, i64 …
-  Arg out, indices;   // indices: for max and min along one axis, when wanted (i64)
+  DType compute;     // of the accumulation: f32 for halves, f64, i64 …
+  Arg out, indices;  // indices: for max and min along one axis, when wanted (i64)
   Arg in;
-  uint32_t reduced;   // bit per axis
-  double parameter;   // p of sum_powers, correction of var
+  uint32_t reduced;  // bit per axis
+  double parameter;  // p of sum_powers, correction of var
 };
 
 // Ops on whole rows along one axis.

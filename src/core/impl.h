@@ -16,7 +16,7 @@ namespace volta {
 struct ViewOf {
   Tensor base;
   std::optional<Layout> relative;  // of the view, as if the base were contiguous; nothing when that cannot be said
-  uint32_t version;  // of the storage when the view's node was made
+  uint32_t version;                // of the storage when the view's node was made
 };
 
 struct TensorImpl : Pooled {

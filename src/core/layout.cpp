@@ -159,7 +159,8 @@ Shape normalize_axes(const Axes& axes, const Shape& shape, const char* op) {
   for (int64_t a : axes.list()) list.push_back(normalize_axis(a, shape.size(), shape, op));
   std::sort(list.begin(), list.end());
   if (std::adjacent_find(list.begin(), list.end()) != list.end())
-    throw Error(Error::Kind::argument, op, "axes " + axes.list().str() + " name one axis twice, for shape " + shape.str());
+    throw Error(Error::Kind::argument, op,
+                "axes " + axes.list().str() + " name one axis twice, for shape " + shape.str());
   if (shape.empty()) list = {};
   return list;
 }
@@ -194,7 +195,8 @@ Shape infer_shape(const Shape& wanted, const Shape& from, const char* op) {
   else fits = fits && known == total;
   if (!fits)
     throw Error(Error::Kind::shape, op,
-                "a tensor of shape " + from.str() + " with " + std::to_string(total) + " elements cannot become " + wanted.str());
+                "a tensor of shape " + from.str() + " with " + std::to_string(total) + " elements cannot become " +
+                    wanted.str());
   if (hole >= 0) out[hole] = total / known;
   return out;
 }
@@ -251,7 +253,8 @@ Layout expand(const Layout& x, const Shape& shape, const char* op) {
     fits = out.shape[i] == have || (have == 1 && out.shape[i] >= 0);
     if (i >= extra && out.shape[i] == have) out.strides[i] = x.strides[i - extra];
   }
-  if (!fits) throw Error(Error::Kind::shape, op, "a tensor of shape " + x.shape.str() + " cannot expand to " + shape.str());
+  if (!fits)
+    throw Error(Error::Kind::shape, op, "a tensor of shape " + x.shape.str() + " cannot expand to " + shape.str());
   checked_numel(out.shape, op);
   return out;
 }
@@ -276,10 +279,14 @@ Layout unsqueeze(const Layout& x, int axis) {
 Layout slice(const Layout& x, int axis, const Slice& s, const char* op) {
   const int64_t n = x.shape[axis], step = s.step;
   if (step == 0) throw Error(Error::Kind::argument, op, "a slice's step must not be 0");
-  const auto place = [&](int64_t i) { return std::clamp(i < 0 ? i + n : i, step > 0 ? int64_t(0) : int64_t(-1), step > 0 ? n : n - 1); };
+  const auto place = [&](int64_t i) {
+    return std::clamp(i < 0 ? i + n : i, step > 0 ? int64_t(0) : int64_t(-1), step > 0 ? n : n - 1);
+  };
   const int64_t begin = s.begin ? place(*s.begin) : step > 0 ? 0 : n - 1;
   const int64_t end = s.end ? place(*s.end) : step > 0 ? n : -1;
-  const int64_t span = step > 0 ? end - begin : begin - end, stride = step > 0 ? step : step == INT64_MIN ? INT64_MAX : -step;
+  const int64_t span = step > 0 ? end - begin : begin - end, stride = step > 0            ? step
+                                                                      : step == INT64_MIN ? INT64_MAX
+                                                                                          : -step;
   Layout out = x;
   out.shape[axis] = span <= 0 ? 0 : (span - 1) / stride + 1;
   out.strides[axis] = out.shape[axis] > 1 ? x.strides[axis] * step : x.strides[axis];
@@ -319,7 +326,8 @@ Layout flip(const Layout& x, const Shape& axes) {
 
 Layout diagonal(const Layout& x, int64_t offset, int a, int b) {
   Layout out = x;
-  const int64_t rows = offset < 0 ? x.shape[a] + offset : x.shape[a], cols = offset > 0 ? x.shape[b] - offset : x.shape[b];
+  const int64_t rows = offset < 0 ? x.shape[a] + offset : x.shape[a],
+                cols = offset > 0 ? x.shape[b] - offset : x.shape[b];
   const int64_t n = std::max<int64_t>(0, std::min(rows, cols));
   if (n > 0) out.offset += offset > 0 ? offset * x.strides[b] : -offset * x.strides[a];
   const int64_t step = x.strides[a] + x.strides[b];

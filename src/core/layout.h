@@ -15,8 +15,8 @@ struct Layout {
   static Layout contiguous(const Shape& shape);
   int rank() const { return shape.size(); }
   int64_t numel() const { return shape.numel(); }
-  bool is_contiguous() const;  // row-major without gaps
-  bool is_dense() const;       // some order of the axes is row-major without gaps
+  bool is_contiguous() const;    // row-major without gaps
+  bool is_dense() const;         // some order of the axes is row-major without gaps
   bool overlaps_itself() const;  // two indices share a byte (expanded, or overlapping windows)
   friend bool operator==(const Layout&, const Layout&) = default;
 };

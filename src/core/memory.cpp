@@ -165,8 +165,7 @@ void count_global(int64_t size, bool reused) noexcept {
   }
   const int64_t now = shared.in_use.fetch_add(size, std::memory_order_relaxed) + size;
   int64_t peak = shared.peak.load(std::memory_order_relaxed);
-  while (now > peak && !shared.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
+  while (now > peak && !shared.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
 }
 
 void* allocate_large(int c, size_t bytes, const char* op) {
@@ -235,7 +234,8 @@ namespace memory {
 
 // Small blocks are counted by the thread that took or gave them; the peak is of large blocks, plus the small ones of now.
 Stats stats() {
-  Stats all{shared.in_use.load(), shared.peak.load(), shared.cached.load(), limit(), shared.requests.load(), shared.reused.load()};
+  Stats all{shared.in_use.load(),   shared.peak.load(),  shared.cached.load(), limit(),
+            shared.requests.load(), shared.reused.load()};
   const auto add = [&](const Tally& t) {
     all.in_use += t.in_use.load();
     all.peak += t.in_use.load();

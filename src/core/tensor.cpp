@@ -65,7 +65,8 @@ void* Tensor::raw_data() const { return address(checked("raw_data")); }
 
 void* Tensor::data(DType as) const {
   if (checked("data").dtype() != as)
-    throw Error(Error::Kind::dtype, "data", "asked for " + std::string(name(as)) + " of a tensor of " + std::string(name(dtype())));
+    throw Error(Error::Kind::dtype, "data",
+                "asked for " + std::string(name(as)) + " of a tensor of " + std::string(name(dtype())));
   return address(*this);
 }
 
@@ -94,7 +95,8 @@ Tensor Tensor::detach() const { return alias(checked("detach"), impl_->layout); 
 Device common_device(const Tensor& a, const Tensor& b, const char* op) {
   const Device x = a.device(), y = b.device();
   if (x != y)
-    throw Error(Error::Kind::device, op, "the tensors are on " + x.str() + " and " + y.str() + "; move one with .to(…)");
+    throw Error(Error::Kind::device, op,
+                "the tensors are on " + x.str() + " and " + y.str() + "; move one with .to(…)");
   return x;
 }
 

@@ -57,7 +57,8 @@ std::vector<Declared> all_ops() {
     std::string parameters;
     const auto names = split_top_level(op.args);
     for (const std::string& n : names)
-      parameters += (parameters.empty() ? "" : ", ") + std::string(names.size() == 1 ? "const Tensor& " : "const Operand& ") + n;
+      parameters +=
+          (parameters.empty() ? "" : ", ") + std::string(names.size() == 1 ? "const Tensor& " : "const Operand& ") + n;
     list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, op.dtypes, op.masks == 0,
                     op.masks == 0 && !op.truth, op.differentiable && !op.truth, index++});
   });
@@ -98,27 +99,29 @@ void write_bodies(std::ostream& out, const std::vector<Declared>& ops) {
       out << op.result << " Tensor::" << op.name << "(" << rest << ") const { return volta::" << op.name << "(*this"
           << (names.empty() ? "" : ", ") << names << "); }\n";
     if (op.in_place)
-      out << "Tensor& Tensor::" << op.name << "_(" << rest << ") { return map_in_place(point_op(" << op.point << "), *this, {" << names
-          << "}); }\n";
+      out << "Tensor& Tensor::" << op.name << "_(" << rest << ") { return map_in_place(point_op(" << op.point
+          << "), *this, {" << names << "}); }\n";
   }
   for (const Declared& op : ops) {
     if (op.point < 0) continue;
     const auto p = split_top_level(op.parameters);
-    out << "Tensor " << op.name << "(" << join(p, 0, without_default) << ") {\n  const Operand operands[] = {" << join(p, 0, name_of)
-        << "};\n  return map(point_op(" << op.point << "), operands);\n}\n";
+    out << "Tensor " << op.name << "(" << join(p, 0, without_default) << ") {\n  const Operand operands[] = {"
+        << join(p, 0, name_of) << "};\n  return map(point_op(" << op.point << "), operands);\n}\n";
   }
 }
 
 void write_table(std::ostream& out, const std::vector<Declared>& ops) {
-  out << "# Ops\n\nGenerated from `src/ops`. Every op runs on the CPU and on CUDA, on any strides, and broadcasts where it "
+  out << "# Ops\n\nGenerated from `src/ops`. Every op runs on the CPU and on CUDA, on any strides, and broadcasts "
+         "where it "
          "takes several tensors.\n\n| op | group | dtypes | differentiable | what it is |\n|---|---|---|---|---|\n";
   for (const Declared& op : ops)
-    out << "| `" << op.name << "` | " << op.group << " | " << (op.dtypes.empty() ? "all that make sense" : op.dtypes) << " | "
-        << (op.differentiable ? "any number of times" : "no") << " | " << op.doc << " |\n";
+    out << "| `" << op.name << "` | " << op.group << " | " << (op.dtypes.empty() ? "all that make sense" : op.dtypes)
+        << " | " << (op.differentiable ? "any number of times" : "no") << " | " << op.doc << " |\n";
 }
 
 // Leaves an unchanged file alone, so that nothing is compiled again for it.
-bool write(const std::string& path, const std::vector<Declared>& ops, void (*content)(std::ostream&, const std::vector<Declared>&)) {
+bool write(const std::string& path, const std::vector<Declared>& ops,
+           void (*content)(std::ostream&, const std::vector<Declared>&)) {
   std::ostringstream text, before;
   content(text, ops);
   before << std::ifstream(path).rdbuf();
@@ -135,7 +138,8 @@ int main(int count, char** arguments) {
   }
   const std::string folder = arguments[1];
   const auto ops = all_ops();
-  const bool ok = write(folder + "/volta/ops.h", ops, write_functions) && write(folder + "/volta/methods.h", ops, write_methods) &&
-                  write(folder + "/volta/method_bodies.h", ops, write_bodies) && write(folder + "/ops.md", ops, write_table);
+  const bool ok =
+      write(folder + "/volta/ops.h", ops, write_functions) && write(folder + "/volta/methods.h", ops, write_methods) &&
+      write(folder + "/volta/method_bodies.h", ops, write_bodies) && write(folder + "/ops.md", ops, write_table);
   return ok ? 0 : 1;
 }

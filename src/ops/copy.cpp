@@ -42,9 +42,7 @@ Tensor clone(const Tensor& x) { return copied("clone", x.checked("clone"), x.dty
 
 Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : copied("contiguous", x, x.dtype(), false); }
 
-Tensor to(const Tensor& x, DType dtype) {
-  return x.checked("to").dtype() == dtype ? x : copied("to", x, dtype, true);
-}
+Tensor to(const Tensor& x, DType dtype) { return x.checked("to").dtype() == dtype ? x : copied("to", x, dtype, true); }
 
 Tensor to(const Tensor& x, const Device& device) {
   const Device from = x.checked("to").device();
@@ -74,11 +72,13 @@ Tensor& Tensor::copy_(const Tensor& source) {
 Tensor& Tensor::fill_(const Operand& value) {
   if (value.tensor) {
     if (value.tensor->checked("fill_").numel() != 1)
-      throw Error(Error::Kind::shape, "fill_", "needs a number or a tensor of one element, got shape " + value.tensor->shape().str());
+      throw Error(Error::Kind::shape, "fill_",
+                  "needs a number or a tensor of one element, got shape " + value.tensor->shape().str());
     return copy_(value.tensor->reshape({}));
   }
   checked("fill_");
-  if (value.scalar.is_floating() && !is_floating(dtype()) && value.scalar.as<double>() != double(value.scalar.as<int64_t>()))
+  if (value.scalar.is_floating() && !is_floating(dtype()) &&
+      value.scalar.as<double>() != double(value.scalar.as<int64_t>()))
     throw Error(Error::Kind::dtype, "fill_", "a fractional number cannot be stored in " + std::string(name(dtype())));
   require_writable(*this, "fill_");
   backend(device()).copy(arg(*this), arg(value));

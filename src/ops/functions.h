@@ -20,6 +20,7 @@ struct Function {
   Grad grad = Grad::yes;
 };
 
+// clang-format off: one line per op reads best.
 inline constexpr Function functions[] = {
     {"reduce", "Tensor", "sum", "const Tensor& x, const Axes& dim = {}, bool keepdim = false", "sum over axes; integers sum as i64: sum(x, {0, 2})"},
     {"reduce", "Tensor", "mean", "const Tensor& x, const Axes& dim = {}, bool keepdim = false", "arithmetic mean over axes: mean(x, -1, true)"},
@@ -138,5 +139,6 @@ inline constexpr Function functions[] = {
     {"pointwise", "bool", "allclose", "const Tensor& x, const Tensor& other, const CloseOptions& options = {}", "whether all elements are close: allclose(a, b, {.rtol = 1e-4})", As::both, Grad::no},
     {"pointwise", "bool", "equal", "const Tensor& x, const Tensor& other", "whether shapes and all elements are equal: equal(a, b)", As::both, Grad::no},
 };
+// clang-format on
 
 }  // namespace volta

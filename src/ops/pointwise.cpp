@@ -27,7 +27,8 @@ DType domain_dtype(const PointOp& op, DType common) {
   const auto refuse = [&](const char* rule) {
     throw Error(Error::Kind::dtype, op.name, std::string(rule) + ", got " + std::string(name(common)));
   };
-  if (op.index == index_of<point::Nextafter>(PointOps{}) && is_half(common)) refuse("computes in f32, where a half's next number is another");
+  if (op.index == index_of<point::Nextafter>(PointOps{}) && is_half(common))
+    refuse("computes in f32, where a half's next number is another");
   if (op.domain == Domain::floating && !is_floating(common)) return default_dtype();
   if (op.domain == Domain::numeric && common == boolean) refuse("is not defined for booleans");
   if (op.domain == Domain::integral && is_floating(common)) refuse("needs integers or booleans");
@@ -75,7 +76,9 @@ struct PointNode final : Node {
   }
   // Users' ops have kernels for the CPU only; elsewhere their rules run as expressions of tensors.
   bool uses_tensor_rule() const { return op->index < 0 && !first.device.is_cpu(); }
-  static std::array<Term, 5> probes() { return {Term::probe(1), Term::probe(2), Term::probe(4), Term::probe(8), Term::probe(16)}; }
+  static std::array<Term, 5> probes() {
+    return {Term::probe(1), Term::probe(2), Term::probe(4), Term::probe(8), Term::probe(16)};
+  }
 
   Tensor as_expression(const Tensor& g, int i, uint32_t uses) {
     std::vector<Term> x{Term(g)};
@@ -104,8 +107,9 @@ struct PointNode final : Node {
       else call.in[k + 1] = Arg{nullptr, nullptr, compute, scalars[size_t(k)]};
     }
     if (uses & (2u << op->arity)) call.in[op->arity + 1] = arg(kept[op->arity] = output.get(*this));
-    const Tensor y = g.is_contiguous() || !layout(g).is_dense() ? allocate(first.shape, first.dtype, first.device, name)
-                                                                : allocate_like(layout(g), first.dtype, first.device, name);
+    const Tensor y = g.is_contiguous() || !layout(g).is_dense()
+                         ? allocate(first.shape, first.dtype, first.device, name)
+                         : allocate_like(layout(g), first.dtype, first.device, name);
     call.out = arg(y);
     backend(first.device).map(call);
     return y;
@@ -120,7 +124,8 @@ struct PointNode final : Node {
 
 // The node for y = op(x…), or null when nothing asks for a gradient. Saves the operands, not yet the output; of an operand
 // that is about to be overwritten, a copy.
-Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r, const Tensor* overwritten = nullptr) {
+Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r,
+                    const Tensor* overwritten = nullptr) {
   if (!grad_enabled() || op.truth || !is_floating(r.result)) return {};
   bool any = false;
   for (size_t i = size_t(op.masks); i < x.size(); ++i) any |= x[i].tensor && needs_grad(*x[i].tensor);
@@ -139,7 +144,8 @@ Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferre
   for (size_t i = 0; i < x.size(); ++i) {
     if (!x[i].tensor) node->scalars[i] = x[i].scalar;
     else if (uses & (2u << i))
-      node->inputs[i] = save(overwritten && same_memory(*overwritten, *x[i].tensor) ? x[i].tensor->clone() : *x[i].tensor);
+      node->inputs[i] =
+          save(overwritten && same_memory(*overwritten, *x[i].tensor) ? x[i].tensor->clone() : *x[i].tensor);
   }
   return owner;
 }
@@ -168,8 +174,8 @@ const Tensor* reusable(std::span<const Operand> x, const Inferred& r) {
   for (const Operand& o : x) {
     if (!o.temporary || !o.tensor) continue;
     const TensorImpl& t = o.tensor->impl();
-    if (t.refs.load(std::memory_order_acquire) == 1 && t.storage->unique() && !t.node && !t.view && t.dtype == r.result &&
-        t.layout.shape == r.shape && t.layout.is_contiguous())
+    if (t.refs.load(std::memory_order_acquire) == 1 && t.storage->unique() && !t.node && !t.view &&
+        t.dtype == r.result && t.layout.shape == r.shape && t.layout.is_contiguous())
       return o.tensor;
   }
   return nullptr;
@@ -246,10 +252,12 @@ Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Oper
   const std::span operands(x, n);
   const Inferred r = infer(op, operands);
   if (r.shape != self.shape())
-    throw Error(Error::Kind::shape, op.name, "in place: the result has shape " + r.shape.str() + ", the tensor " + self.shape().str());
+    throw Error(Error::Kind::shape, op.name,
+                "in place: the result has shape " + r.shape.str() + ", the tensor " + self.shape().str());
   if (traits(r.result).kind > traits(self.dtype()).kind && !(is_integral(r.result) && is_integral(self.dtype())))
     throw Error(Error::Kind::dtype, op.name,
-                "in place: a result of " + std::string(name(r.result)) + " cannot be stored in " + std::string(name(self.dtype())));
+                "in place: a result of " + std::string(name(r.result)) + " cannot be stored in " +
+                    std::string(name(self.dtype())));
   require_writable(self, op.name);
   for (size_t i = 1; i < n; ++i)
     if (x[i].tensor && overlaps(self, *x[i].tensor)) x[i] = copies[i] = x[i].tensor->clone();

@@ -11,7 +11,8 @@ namespace {
 
 Shape as_permutation(const Shape& dims, const Shape& shape) {
   if (dims.size() != shape.size())
-    throw Error(Error::Kind::shape, "permute", dims.str() + " does not name every axis of shape " + shape.str() + " once");
+    throw Error(Error::Kind::shape, "permute",
+                dims.str() + " does not name every axis of shape " + shape.str() + " once");
   Shape axes = dims;
   for (int64_t& a : axes) a = normalize_axis(a, shape.size(), shape, "permute");
   Shape sorted = axes;
@@ -28,8 +29,9 @@ Shape inverse(const Shape& axes) {
 }
 
 Tensor permuted(const char* op, const Tensor& x, const Shape& axes) {
-  return make_view(op, x, [axes](const Layout& l) { return views::permute(l, axes); },
-                   [back = inverse(axes)](const Tensor& g) { return g.permute(back); });
+  return make_view(
+      op, x, [axes](const Layout& l) { return views::permute(l, axes); },
+      [back = inverse(axes)](const Tensor& g) { return g.permute(back); });
 }
 
 // A reshape without a copy; relative layouts of views may not follow, then the view is not traced to its base.
@@ -50,7 +52,8 @@ int axis_of(const Tensor& x, int64_t dim, const char* op) {
 
 void require_axes(const Tensor& x, int rank, const char* op) {
   if (x.checked(op).dim() < rank)
-    throw Error(Error::Kind::shape, op, "needs at least " + std::to_string(rank) + " axes, got shape " + x.shape().str());
+    throw Error(Error::Kind::shape, op,
+                "needs at least " + std::to_string(rank) + " axes, got shape " + x.shape().str());
 }
 
 }  // namespace
@@ -67,8 +70,8 @@ Tensor view(const Tensor& x, const Shape& shape) {
   const auto l = views::reshape(layout(x), target);
   if (!l)
     throw Error(Error::Kind::shape, "view",
-                "shape " + x.shape().str() + " with strides " + x.strides().str() + " cannot be viewed as " + target.str() +
-                    " without a copy; use reshape");
+                "shape " + x.shape().str() + " with strides " + x.strides().str() + " cannot be viewed as " +
+                    target.str() + " without a copy; use reshape");
   return reshaped("view", x, *l);
 }
 
@@ -79,12 +82,14 @@ Tensor permute(const Tensor& x, const Shape& dims) {
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
   const int a = axis_of(x, dim0, "transpose"), b = axis_of(x, dim1, "transpose");
   if (x.dim() == 0) return x;
-  return make_view("transpose", x, [a, b](const Layout& l) { return views::transpose(l, a, b); },
-                   [a, b](const Tensor& g) { return g.transpose(a, b); });
+  return make_view(
+      "transpose", x, [a, b](const Layout& l) { return views::transpose(l, a, b); },
+      [a, b](const Tensor& g) { return g.transpose(a, b); });
 }
 
 Tensor t(const Tensor& x) {
-  if (x.checked("t").dim() > 2) throw Error(Error::Kind::shape, "t", "needs at most 2 axes, got shape " + x.shape().str());
+  if (x.checked("t").dim() > 2)
+    throw Error(Error::Kind::shape, "t", "needs at most 2 axes, got shape " + x.shape().str());
   return x.dim() < 2 ? x : x.transpose(0, 1);
 }
 
@@ -96,7 +101,8 @@ Tensor mT(const Tensor& x) {
 Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
   const Shape& shape = x.checked("movedim").shape();
   if (source.list().size() != destination.list().size())
-    throw Error(Error::Kind::argument, "movedim", "as many sources as destinations, got " + source.list().str() + " and " + destination.list().str());
+    throw Error(Error::Kind::argument, "movedim",
+                "as many sources as destinations, got " + source.list().str() + " and " + destination.list().str());
   Shape order = Shape::filled(shape.size(), -1), rest;
   Shape from, to;
   for (int64_t a : source.list()) from.push_back(normalize_axis(a, shape.size(), shape, "movedim"));
@@ -112,27 +118,31 @@ Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
-  return make_view("expand", x.checked("expand"), [shape](const Layout& l) { return views::expand(l, shape, "expand"); },
-                   [](const Tensor& g) { return g; });  // the engine sums broadcast axes away
+  return make_view(
+      "expand", x.checked("expand"), [shape](const Layout& l) { return views::expand(l, shape, "expand"); },
+      [](const Tensor& g) { return g; });  // the engine sums broadcast axes away
 }
 Tensor expand_as(const Tensor& x, const Tensor& other) { return expand(x, other.checked("expand_as").shape()); }
 Tensor broadcast_to(const Tensor& x, const Shape& shape) { return expand(x, shape); }
 
 Tensor squeeze(const Tensor& x, const Axes& dim) {
   const Shape axes = normalize_axes(dim, x.checked("squeeze").shape(), "squeeze");
-  return make_view("squeeze", x, [axes](const Layout& l) { return views::squeeze(l, axes); },
-                   [shape = x.shape()](const Tensor& g) { return g.reshape(shape); });
+  return make_view(
+      "squeeze", x, [axes](const Layout& l) { return views::squeeze(l, axes); },
+      [shape = x.shape()](const Tensor& g) { return g.reshape(shape); });
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
   const int rank = int(x.checked("unsqueeze").dim()), axis = normalize_axis(dim, rank + 1, x.shape(), "unsqueeze");
-  return make_view("unsqueeze", x, [axis](const Layout& l) { return views::unsqueeze(l, axis); },
-                   [shape = x.shape()](const Tensor& g) { return g.reshape(shape); });
+  return make_view(
+      "unsqueeze", x, [axis](const Layout& l) { return views::unsqueeze(l, axis); },
+      [shape = x.shape()](const Tensor& g) { return g.reshape(shape); });
 }
 
 Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   const int a = axis_of(x, start_dim, "flatten"), b = axis_of(x, end_dim, "flatten");
-  if (a > b) throw Error(Error::Kind::argument, "flatten", "the first axis comes after the last, for shape " + x.shape().str());
+  if (a > b)
+    throw Error(Error::Kind::argument, "flatten", "the first axis comes after the last, for shape " + x.shape().str());
   if (x.dim() == 0) return x.reshape({1});
   Shape shape;
   int64_t joined = 1;
@@ -181,8 +191,9 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 
 Tensor flip(const Tensor& x, const Axes& dims) {
   const Shape axes = normalize_axes(dims, x.checked("flip").shape(), "flip");
-  return make_view("flip", x, [axes](const Layout& l) { return views::flip(l, axes); },
-                   [axes](const Tensor& g) { return g.flip(axes); });
+  return make_view(
+      "flip", x, [axes](const Layout& l) { return views::flip(l, axes); },
+      [axes](const Tensor& g) { return g.flip(axes); });
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -235,7 +246,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   }
   if (!fits || total != x.size(axis))
     throw Error(Error::Kind::shape, "split",
-                "sizes " + Shape(sizes).str() + " do not add up to axis " + std::to_string(axis) + " of shape " + x.shape().str());
+                "sizes " + Shape(sizes).str() + " do not add up to axis " + std::to_string(axis) + " of shape " +
+                    x.shape().str());
   std::vector<Tensor> pieces;
   int64_t at = 0;
   for (int64_t s : sizes) {
@@ -247,7 +259,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 
 std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
   require_axes(x, 1, "split");
-  if (split_size <= 0) throw Error(Error::Kind::argument, "split", "needs a positive size, got " + std::to_string(split_size));
+  if (split_size <= 0)
+    throw Error(Error::Kind::argument, "split", "needs a positive size, got " + std::to_string(split_size));
   const int axis = axis_of(x, dim, "split");
   std::vector<Tensor> pieces;
   const int64_t n = x.size(axis);
@@ -258,7 +271,8 @@ std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   require_axes(x, 1, "chunk");
-  if (chunks <= 0) throw Error(Error::Kind::argument, "chunk", "needs a positive number of chunks, got " + std::to_string(chunks));
+  if (chunks <= 0)
+    throw Error(Error::Kind::argument, "chunk", "needs a positive number of chunks, got " + std::to_string(chunks));
   const int64_t n = x.size(axis_of(x, dim, "chunk"));
   return split(x, std::max<int64_t>(1, (n + chunks - 1) / chunks), dim);
 }

@@ -13,8 +13,8 @@ namespace volta::cpu {
 namespace {
 
 constexpr int max_inputs = PointOp::max_arity + 2;
-constexpr int64_t chunk = 512;         // elements staged at a time
-constexpr int64_t grain = 32 * 1024;   // elements worth a thread
+constexpr int64_t chunk = 512;        // elements staged at a time
+constexpr int64_t grain = 32 * 1024;  // elements worth a thread
 constexpr int64_t direct_limit = 16 * 1024;
 
 // Several short rows are staged as one chunk, so that tiny inner axes do not pay for a kernel call each.
@@ -22,8 +22,8 @@ struct Plan {
   Walk<max_inputs + 1> walk;
   RowFunction row;
   int inputs;
-  int64_t filled;             // how much of a scalar's buffer is ever read
-  Arg arg[max_inputs + 1];    // 0 is the output
+  int64_t filled;           // how much of a scalar's buffer is ever read
+  Arg arg[max_inputs + 1];  // 0 is the output
   DType kernel_dtype[max_inputs + 1];
 };
 
@@ -38,7 +38,8 @@ bool plain(const MapCall& call) {
     const Arg& a = call.in[i];
     if (a.unused) continue;
     const DType wanted = is_condition(call, i) ? boolean : call.compute;
-    if (!a.layout || a.dtype != wanted || a.layout->shape != call.out.layout->shape || !a.layout->is_contiguous()) return false;
+    if (!a.layout || a.dtype != wanted || a.layout->shape != call.out.layout->shape || !a.layout->is_contiguous())
+      return false;
   }
   return call.out.dtype == (call.op->truth && call.kernel == 0 ? boolean : call.compute);
 }
@@ -48,7 +49,8 @@ void run_plain(const MapCall& call, RowFunction row) {
   const auto run = [&](int64_t begin, int64_t end) {
     const void* in[max_inputs];
     for (int i = 0; i < call.inputs; ++i)
-      in[i] = call.in[i].unused ? nullptr : static_cast<const char*>(call.in[i].data) + begin * size_of(call.in[i].dtype);
+      in[i] =
+          call.in[i].unused ? nullptr : static_cast<const char*>(call.in[i].data) + begin * size_of(call.in[i].dtype);
     row(end - begin, static_cast<char*>(call.out.data) + begin * size_of(call.out.dtype), in);
   };
   if (parts <= 1) return run(0, n);
@@ -188,13 +190,15 @@ void map(const MapCall& call) {
   if (n == 0) return;
   const Rows* rows = call.op->rows ? call.op->rows(call.kernel) : point_rows(call.op->index, call.kernel);
   const RowFunction row = rows->by_dtype[size_t(call.compute)];
-  if (!row) throw Error(Error::Kind::internal, call.op->name, "no CPU kernel computes in " + std::string(name(call.compute)));
+  if (!row)
+    throw Error(Error::Kind::internal, call.op->name, "no CPU kernel computes in " + std::string(name(call.compute)));
   if (plain(call)) return run_plain(call, row);
   const Plan p = make_plan(call, row);
   const int64_t outer = p.walk.rows(), inner = p.walk.size[0];
   if (n <= grain) return outer == 1 ? run_single(p, 0, inner) : run_rows(p, 0, outer);
   if (outer == 1)
-    return parallel((inner + grain - 1) / grain, [&](int64_t i) { run_single(p, i * grain, std::min(inner, (i + 1) * grain)); });
+    return parallel((inner + grain - 1) / grain,
+                    [&](int64_t i) { run_single(p, i * grain, std::min(inner, (i + 1) * grain)); });
   const int64_t rows_each = std::max<int64_t>(1, grain / inner);
   parallel((outer + rows_each - 1) / rows_each,
            [&](int64_t i) { run_rows(p, i * rows_each, std::min(outer, (i + 1) * rows_each)); });
