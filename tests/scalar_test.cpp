@@ -348,6 +348,52 @@ TEST(ScalarAccuracy, error_function) {
       "erfinv", [](auto x) { return sc::erfinv(x); }, [](auto x) { return inverse_erf(x); }, {.coarse = true});
 }
 
+// Floats are held to an epsilon of 1, and to five digits of the result; doubles to two ulp and what the rounding of
+// x / sqrt(2), whose square is an exponent, amounts to.
+TEST(ScalarAccuracy, gelu) {
+  double absolute = 0, relative = 0;
+  for (float x = -14; x < 14; x += 0x1p-14f) {
+    const double want = x * 0.5 * std::erfc(-double(x) / std::sqrt(2.0)), error = std::fabs(sc::gelu(x) - want);
+    const float size = std::fabs(float(want));
+    absolute = std::max(absolute, error - 0.5 * (std::nextafter(size, float(inf)) - size));
+    if (size > 1e-37f) relative = std::max(relative, error / size);
+  }
+  EXPECT_LE(absolute, 1.2e-7);
+  EXPECT_LE(relative, 3e-5);
+  Worst<double> twice;
+  for (double x = -37; x < 12; x += 0.0037) {
+    const long double want = x * 0.5L * std::erfc(-(long double)x / std::sqrt(2.0L));
+    twice.note(ulps(sc::gelu(x), want) / (2 + 2 * x * x), x);
+  }
+  twice.report("gelu", 1);
+}
+
+TEST(ScalarSpecial, gelu) {
+  const auto check = []<class T>(T) {
+    using limits = std::numeric_limits<T>;
+    for (T x : {limits::infinity(), limits::max(), T(100), T(0)}) EXPECT_EQ(sc::gelu(x), x);
+    for (T x : {limits::quiet_NaN(), -limits::quiet_NaN()}) EXPECT_TRUE(std::isnan(sc::gelu(x)));
+    EXPECT_EQ(sc::gelu(-limits::max()), T(0));
+  };
+  check(float());
+  check(double());
+}
+
+// The short formulas give the bits of the general ones.
+TEST(ScalarNear, equals_the_general_formula) {
+  for (float x : all_floats(false)) {
+    const float size = std::fabs(x);
+    ASSERT_TRUE(!(size <= sc::exp_limit<float>) || sc::exp_near(x) == sc::exp(x)) << x;
+    ASSERT_TRUE(!(size <= sc::normal_limit) || sc::gelu_near(x) == sc::gelu(x)) << x;
+    if (!(size <= sc::trig_limit<float>)) continue;
+    ASSERT_EQ(sc::sin_near(x), sc::sin(x)) << x;
+    ASSERT_EQ(sc::cos_near(x), sc::cos(x)) << x;
+    ASSERT_EQ(sc::tan_near(x), sc::tan(x)) << x;
+  }
+  for (double x : many_doubles())
+    ASSERT_TRUE(!(std::fabs(x) <= sc::exp_limit<double>) || sc::exp_near(x) == sc::exp(x)) << x;
+}
+
 // On the negative side these cross zero between the poles, by cancellation of the reflection's two terms.
 TEST(ScalarAccuracy, gamma) {
   measure_scaled(

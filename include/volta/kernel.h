@@ -58,7 +58,11 @@ template <class Op, class T> constexpr bool has_near() {
 // time, whose operations overlap. An op whose formula is too long to gain says in_blocks = false.
 template <class Op, class T> constexpr bool in_blocks() {
   if constexpr (requires { Op::in_blocks; }) return Op::in_blocks;
-  else return domain_of<Op>() == Domain::floating && (std::same_as<T, float> || has_near<Op, T>());
+#ifdef __clang__
+  return true;  // the only way to tell clang, without a warning where it cannot vectorise, that out may be an operand
+#else
+  return domain_of<Op>() == Domain::floating && (std::same_as<T, float> || has_near<Op, T>());
+#endif
 }
 template <class T> inline constexpr int block_size = 64 / int(sizeof(T));
 template <class T> inline constexpr int stretch = 8 * block_size<T>;
@@ -66,24 +70,25 @@ template <class T> inline constexpr int stretch = 8 * block_size<T>;
 // All are read before the first is written, so that out may be an operand.
 template <class T, class F, class R, class... X> [[gnu::always_inline]] inline void block(F f, R* o, const X*... x) {
   R y[block_size<T>];
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 16
 #endif
   for (int k = 0; k < block_size<T>; ++k) y[k] = f(x[k]...);
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 16
 #endif
   for (int k = 0; k < block_size<T>; ++k) o[k] = y[k];
 }
 
 template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T* x) {
-  namespace bits = scalar::detail;
-  bits::Unsigned<T> largest = 0;
-  for (int k = 0; k < stretch<T>; ++k) {
-    const auto magnitude = bits::bits(x[k]) & ~bits::sign_bit<T>;
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  return largest <= bits::bits(Op::template near_limit<T>);
+  using Bits = scalar::detail::Unsigned<T>;
+  const auto larger = [](Bits a, Bits b) __attribute__((always_inline)) { return a > b ? a : b; };
+  Bits largest[block_size<T>] = {}, top = 0;
+  for (int k = 0; k < stretch<T>; k += block_size<T>)
+    for (int i = 0; i < block_size<T>; ++i)
+      largest[i] = larger(largest[i], scalar::detail::bits(x[k + i]) & ~scalar::detail::sign_bit<T>);
+  for (Bits each : largest) top = larger(top, each);
+  return top <= scalar::detail::bits(Op::template near_limit<T>);
 }
 
 // n is a multiple of the block's size.
@@ -104,9 +109,7 @@ template <class Op, int Kernel, class T, class R, class... X>
 
 template <class Op, int Kernel, class T, class R, class... X>
 [[gnu::always_inline]] inline void plain_row(int64_t n, R* o, const X*... x) {
-#ifdef __clang__
-#pragma clang loop vectorize(assume_safety)
-#elif defined(__GNUC__)
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC ivdep
 #endif
   for (int64_t i = 0; i < n; ++i) o[i] = evaluate<Op, Kernel, T>(x[i]...);
@@ -115,7 +118,7 @@ template <class Op, int Kernel, class T, class R, class... X>
 // The last elements of a row, filled up to a block.
 template <class T, int Size> struct Padded {
   T value[Size] = {};
-  Padded(const T* x, int64_t n) {
+  [[gnu::always_inline]] Padded(const T* x, int64_t n) {
     for (int64_t i = 0; i < n; ++i) value[i] = x[i];
   }
 };

@@ -170,7 +170,6 @@ inline Term erf(const Term& x) {
 inline Term erfc(const Term& x) {
   return Term::combine([](auto a) { return volta::erfc(*a.tensor); }, [](double a) { return scalar::erfc(a); }, x);
 }
-inline Term normal_cdf(const Term& x) { return Term(0.5) * erfc(neg(x) * Term(0.70710678118654752440)); }
 inline Term erfinv(const Term& x) {
   return Term::combine([](auto a) { return volta::erfinv(*a.tensor); }, [](double a) { return scalar::erfinv(a); }, x);
 }

@@ -20,7 +20,8 @@ struct Function {
   Grad grad = Grad::yes;
 };
 
-// clang-format off: one line per op reads best.
+// One line per op reads best.
+// clang-format off
 inline constexpr Function functions[] = {
     {"reduce", "Tensor", "sum", "const Tensor& x, const Axes& dim = {}, bool keepdim = false", "sum over axes; integers sum as i64: sum(x, {0, 2})"},
     {"reduce", "Tensor", "mean", "const Tensor& x, const Axes& dim = {}, bool keepdim = false", "arithmetic mean over axes: mean(x, -1, true)"},

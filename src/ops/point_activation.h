@@ -104,14 +104,15 @@ struct Mish : Floating {
 };
 struct Gelu : Floating {
   static constexpr auto name = "gelu", doc = "x * Phi(x), exact; gelu_tanh is the approximation";
+  template <class T> static constexpr T cdf(T x) { return T(0.5) * (T(1) + erf(x * T(0.70710678118654752440))); }
   template <class T> static constexpr T f(T x) {
     if constexpr (Real<T>) return gelu(x);
-    else return x * normal_cdf(x);
+    else return x * cdf(x);
   }
   template <std::same_as<float> T> static constexpr T near_limit = normal_limit;
   template <std::same_as<float> T> static constexpr T near(T x) { return gelu_near(x); }
   template <class T> static constexpr T back(T g, T x, T) {
-    return g * (normal_cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x));
+    return g * (cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x));
   }
 };
 struct GeluTanh : Floating {

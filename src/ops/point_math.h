@@ -92,22 +92,22 @@ struct Log1p : Floating {
 struct Sin : Floating {
   static constexpr auto name = "sin", doc = "sine";
   template <class T> static constexpr T f(T x) { return sin(x); }
-  template <Real T> static constexpr T near_limit = trig_limit<T>;
-  template <Real T> static constexpr T near(T x) { return sin_near(x); }
+  template <std::same_as<float> T> static constexpr T near_limit = trig_limit<T>;
+  template <std::same_as<float> T> static constexpr T near(T x) { return sin_near(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g * cos(x); }
 };
 struct Cos : Floating {
   static constexpr auto name = "cos", doc = "cosine";
   template <class T> static constexpr T f(T x) { return cos(x); }
-  template <Real T> static constexpr T near_limit = trig_limit<T>;
-  template <Real T> static constexpr T near(T x) { return cos_near(x); }
+  template <std::same_as<float> T> static constexpr T near_limit = trig_limit<T>;
+  template <std::same_as<float> T> static constexpr T near(T x) { return cos_near(x); }
   template <class T> static constexpr T back(T g, T x, T) { return neg(g * sin(x)); }
 };
 struct Tan : Floating {
   static constexpr auto name = "tan", doc = "tangent";
   template <class T> static constexpr T f(T x) { return tan(x); }
-  template <Real T> static constexpr T near_limit = trig_limit<T>;
-  template <Real T> static constexpr T near(T x) { return tan_near(x); }
+  template <std::same_as<float> T> static constexpr T near_limit = trig_limit<T>;
+  template <std::same_as<float> T> static constexpr T near(T x) { return tan_near(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * (T(1) + y * y); }
 };
 struct Asin : Floating {

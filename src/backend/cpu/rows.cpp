@@ -1,5 +1,5 @@
-// Row ops on the CPU: rows that lie along the axis are taken one by one, others as tiles of neighbouring columns; what is
-// strided or half is staged.
+// Row ops on the CPU: rows that lie along the axis are taken one by one, others as tiles of neighbouring columns; what
+// is strided or half is staged.
 #include "backend/cpu/rows.h"
 
 #include "backend/cpu/axes.h"

@@ -25,8 +25,8 @@ template <class T> [[gnu::always_inline]] inline Vector<T> load(const T* x) {
 }
 template <class T> [[gnu::always_inline]] inline void store(T* x, Vector<T> v) { __builtin_memcpy(x, &v, sizeof v); }
 
-// a where the mask holds, else b, for numbers and for vectors. By masks: of a conditional expression compilers may invert
-// the comparison, which for floats takes five instructions more.
+// a where the mask holds, else b, for numbers and for vectors. By masks: of a conditional expression compilers may
+// invert the comparison, which for floats takes five instructions more.
 template <class M, class V> [[gnu::always_inline]] inline V choose(M mask, V a, V b) {
   if constexpr (std::is_arithmetic_v<V>) return mask ? a : b;
   else return V((M(a) & mask) | (M(b) & ~mask));
