@@ -14,8 +14,7 @@ template <class T> struct Dual {
   T v, d;
   VOLTA_HD constexpr Dual(T value, T derivative) : v(value), d(derivative) {}
   template <class C>
-    requires std::integral<C> || std::floating_point<C>
-  VOLTA_HD constexpr Dual(C constant) : v(T(constant)), d(T(0)) {}
+  requires std::integral<C> || std::floating_point<C> VOLTA_HD constexpr Dual(C constant) : v(T(constant)), d(T(0)) {}
 
   VOLTA_HD friend constexpr Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
   VOLTA_HD friend constexpr Dual operator-(Dual a, Dual b) { return {a.v - b.v, a.d - b.d}; }
@@ -38,24 +37,46 @@ template <class T> VOLTA_HD constexpr Dual<T> abs(Dual<T> x) { return {abs(x.v),
 template <class T> VOLTA_HD constexpr Dual<T> sign(Dual<T> x) { return {sign(x.v), T(0)}; }
 template <class T> VOLTA_HD constexpr Dual<T> square(Dual<T> x) { return x * x; }
 template <class T> VOLTA_HD constexpr Dual<T> reciprocal(Dual<T> x) { return Dual<T>(1) / x; }
-template <class T> VOLTA_HD constexpr Dual<T> sqrt(Dual<T> x) { const T y = sqrt(x.v); return {y, x.d / (y + y)}; }
+template <class T> VOLTA_HD constexpr Dual<T> sqrt(Dual<T> x) {
+  const T y = sqrt(x.v);
+  return {y, x.d / (y + y)};
+}
 template <class T> VOLTA_HD constexpr Dual<T> rsqrt(Dual<T> x) { return Dual<T>(1) / sqrt(x); }
-template <class T> VOLTA_HD constexpr Dual<T> exp(Dual<T> x) { const T y = exp(x.v); return {y, x.d * y}; }
-template <class T> VOLTA_HD constexpr Dual<T> exp2(Dual<T> x) { const T y = exp2(x.v); return {y, x.d * y * T(0.693147180559945309417)}; }
-template <class T> VOLTA_HD constexpr Dual<T> expm1(Dual<T> x) { const T y = expm1(x.v); return {y, x.d * (y + T(1))}; }
+template <class T> VOLTA_HD constexpr Dual<T> exp(Dual<T> x) {
+  const T y = exp(x.v);
+  return {y, x.d * y};
+}
+template <class T> VOLTA_HD constexpr Dual<T> exp2(Dual<T> x) {
+  const T y = exp2(x.v);
+  return {y, x.d * y * T(0.693147180559945309417)};
+}
+template <class T> VOLTA_HD constexpr Dual<T> expm1(Dual<T> x) {
+  const T y = expm1(x.v);
+  return {y, x.d * (y + T(1))};
+}
 template <class T> VOLTA_HD constexpr Dual<T> log(Dual<T> x) { return {log(x.v), x.d / x.v}; }
-template <class T> VOLTA_HD constexpr Dual<T> log2(Dual<T> x) { return {log2(x.v), x.d / (x.v * T(0.693147180559945309417))}; }
-template <class T> VOLTA_HD constexpr Dual<T> log10(Dual<T> x) { return {log10(x.v), x.d / (x.v * T(2.30258509299404568402))}; }
+template <class T> VOLTA_HD constexpr Dual<T> log2(Dual<T> x) {
+  return {log2(x.v), x.d / (x.v * T(0.693147180559945309417))};
+}
+template <class T> VOLTA_HD constexpr Dual<T> log10(Dual<T> x) {
+  return {log10(x.v), x.d / (x.v * T(2.30258509299404568402))};
+}
 template <class T> VOLTA_HD constexpr Dual<T> log1p(Dual<T> x) { return {log1p(x.v), x.d / (x.v + T(1))}; }
 template <class T> VOLTA_HD constexpr Dual<T> sin(Dual<T> x) { return {sin(x.v), x.d * cos(x.v)}; }
 template <class T> VOLTA_HD constexpr Dual<T> cos(Dual<T> x) { return {cos(x.v), neg(x.d * sin(x.v))}; }
-template <class T> VOLTA_HD constexpr Dual<T> tan(Dual<T> x) { const T y = tan(x.v); return {y, x.d * (y * y + T(1))}; }
+template <class T> VOLTA_HD constexpr Dual<T> tan(Dual<T> x) {
+  const T y = tan(x.v);
+  return {y, x.d * (y * y + T(1))};
+}
 template <class T> VOLTA_HD constexpr Dual<T> asin(Dual<T> x) { return {asin(x.v), x.d / sqrt(T(1) - x.v * x.v)}; }
 template <class T> VOLTA_HD constexpr Dual<T> acos(Dual<T> x) { return {acos(x.v), neg(x.d / sqrt(T(1) - x.v * x.v))}; }
 template <class T> VOLTA_HD constexpr Dual<T> atan(Dual<T> x) { return {atan(x.v), x.d / (x.v * x.v + T(1))}; }
 template <class T> VOLTA_HD constexpr Dual<T> sinh(Dual<T> x) { return {sinh(x.v), x.d * cosh(x.v)}; }
 template <class T> VOLTA_HD constexpr Dual<T> cosh(Dual<T> x) { return {cosh(x.v), x.d * sinh(x.v)}; }
-template <class T> VOLTA_HD constexpr Dual<T> tanh(Dual<T> x) { const T y = tanh(x.v); return {y, x.d * (T(1) - y * y)}; }
+template <class T> VOLTA_HD constexpr Dual<T> tanh(Dual<T> x) {
+  const T y = tanh(x.v);
+  return {y, x.d * (T(1) - y * y)};
+}
 template <class T> VOLTA_HD constexpr Dual<T> asinh(Dual<T> x) { return {asinh(x.v), x.d / sqrt(x.v * x.v + T(1))}; }
 template <class T> VOLTA_HD constexpr Dual<T> acosh(Dual<T> x) { return {acosh(x.v), x.d / sqrt(x.v * x.v - T(1))}; }
 template <class T> VOLTA_HD constexpr Dual<T> atanh(Dual<T> x) { return {atanh(x.v), x.d / (T(1) - x.v * x.v)}; }
@@ -75,8 +96,12 @@ template <class T> VOLTA_HD constexpr auto isnan(Dual<T> x) { return isnan(x.v);
 template <class C, class T> VOLTA_HD constexpr Dual<T> select(C c, Dual<T> a, Dual<T> b) {
   return {select(c, a.v, b.v), select(c, a.d, b.d)};
 }
-template <class T> VOLTA_HD constexpr Dual<T> min(Dual<T> a, std::type_identity_t<Dual<T>> b) { return select(a.v <= b.v, a, b); }
-template <class T> VOLTA_HD constexpr Dual<T> max(Dual<T> a, std::type_identity_t<Dual<T>> b) { return select(a.v >= b.v, a, b); }
+template <class T> VOLTA_HD constexpr Dual<T> min(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return select(a.v <= b.v, a, b);
+}
+template <class T> VOLTA_HD constexpr Dual<T> max(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return select(a.v >= b.v, a, b);
+}
 template <class T> VOLTA_HD constexpr Dual<T> pow(Dual<T> a, std::type_identity_t<Dual<T>> b) {
   const T y = pow(a.v, b.v), by_base = select(b.v == T(0), T(0), b.v * pow(a.v, b.v - T(1)));
   return {y, a.d * by_base + select(b.d == T(0), T(0), b.d * y * log(a.v))};

@@ -15,17 +15,28 @@ using scalar::Dual;
 
 template <class Op, int By, class T> constexpr bool has_rule() {
   constexpr int n = arity<Op>;
-  if constexpr (n == 1) return By == 0 && requires(T x) { Op::template back<T>(x, x, x); };
-  else if constexpr (n == 2 && By == 0) return requires(T x) { Op::template back0<T>(x, x, x, x); };
-  else if constexpr (n == 2) return requires(T x) { Op::template back1<T>(x, x, x, x); };
-  else if constexpr (By == 0) return requires(T x) { Op::template back0<T>(x, x, x, x, x); };
-  else if constexpr (By == 1) return requires(T x) { Op::template back1<T>(x, x, x, x, x); };
-  else return requires(T x) { Op::template back2<T>(x, x, x, x, x); };
+  if constexpr (n == 1) return By == 0 && requires(T x) {
+      Op::template back<T>(x, x, x);
+    };
+  else if constexpr (n == 2 && By == 0) return requires(T x) {
+      Op::template back0<T>(x, x, x, x);
+    };
+  else if constexpr (n == 2) return requires(T x) {
+      Op::template back1<T>(x, x, x, x);
+    };
+  else if constexpr (By == 0) return requires(T x) {
+      Op::template back0<T>(x, x, x, x, x);
+    };
+  else if constexpr (By == 1) return requires(T x) {
+      Op::template back1<T>(x, x, x, x, x);
+    };
+  else return requires(T x) {
+      Op::template back2<T>(x, x, x, x, x);
+    };
 }
 
 // g times the derivative of Op by operand By; the arguments are (g, operands…, output).
-template <class Op, int By, class T, class... X>
-[[gnu::always_inline]] VOLTA_HD constexpr T derivative(T g, X... x) {
+template <class Op, int By, class T, class... X> [[gnu::always_inline]] VOLTA_HD constexpr T derivative(T g, X... x) {
   if constexpr (has_rule<Op, By, T>()) {
     if constexpr (arity<Op> == 1) return Op::template back<T>(g, x...);
     else if constexpr (By == 0) return Op::template back0<T>(g, x...);
@@ -35,17 +46,17 @@ template <class Op, int By, class T, class... X>
     return [&]<size_t... I>(std::index_sequence<I...>) {
       const T values[] = {T(x)...};
       return g * Op::template f<Dual<T>>(Dual<T>(values[I], T(int(I) == By ? 1 : 0))...).d;
-    }(std::make_index_sequence<size_t(arity<Op>)>());
+    }
+    (std::make_index_sequence<size_t(arity<Op>)>());
   }
 }
 
 // Kernel 0 is the formula, kernel 1 + i its derivative by operand i.
 template <class Op, int Kernel> inline constexpr int operands = Kernel == 0 ? arity<Op> : arity<Op> + 2;
-template <class Op, int Kernel, int I, class T>
-using Element = std::conditional_t<(I >= (Kernel > 0 ? 1 : 0) && I < masks_of<Op>() + (Kernel > 0 ? 1 : 0)), bool, T>;
+template <class Op, int Kernel, int I, class T> using Element =
+    std::conditional_t<(I >= (Kernel > 0 ? 1 : 0) && I < masks_of<Op>() + (Kernel > 0 ? 1 : 0)), bool, T>;
 
-template <class Op, int Kernel, class T, class... X>
-[[gnu::always_inline]] VOLTA_HD constexpr auto evaluate(X... x) {
+template <class Op, int Kernel, class T, class... X> [[gnu::always_inline]] VOLTA_HD constexpr auto evaluate(X... x) {
   if constexpr (Kernel == 0) return Op::template f<T>(x...);
   else return derivative<Op, Kernel - 1, T>(x...);
 }
@@ -102,8 +113,10 @@ template <class Op, int Kernel, class T, class R, class... X>
     const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
     if constexpr (Kernel == 0 && has_near<Op, T>())
       if (end - i == stretch<T> && is_near<Op>(x + i...))
-        blocks(end, [](X... v) __attribute__((always_inline)) { return Op::template near<T>(v...); });
-    blocks(end, [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); });
+        blocks(
+            end, [](X... v) __attribute__((always_inline)) { return Op::template near<T>(v...); });
+    blocks(
+        end, [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); });
   }
 }
 
@@ -144,7 +157,8 @@ template <class Tag, class Op, int Kernel, class T>
         plain_row<Op, Kernel, T>(n, o, x...);
       }
     }(static_cast<R*>(out), static_cast<const Element<Op, Kernel, int(I), T>*>(in[I])...);
-  }(std::make_index_sequence<size_t(operands<Op, Kernel>)>());
+  }
+  (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 
 // Ops such as a < b, whose result is a truth value whatever the operands.
@@ -157,8 +171,8 @@ template <class Op> constexpr bool gives_truth() {
 // Whether kernel k of Op exists: derivatives only of differentiable ops, and not by a condition.
 template <class Op, int Kernel> constexpr bool has_kernel() {
   if (Kernel == 0) return true;
-  return Kernel <= arity<Op> && Kernel > masks_of<Op>() && differentiable<Op>() && domain_of<Op>() != Domain::integral &&
-         !gives_truth<Op>();
+  return Kernel <= arity<Op> && Kernel > masks_of<Op>() && differentiable<Op>() &&
+         domain_of<Op>() != Domain::integral && !gives_truth<Op>();
 }
 
 // The row of a kernel for every dtype it computes in, null elsewhere.
@@ -166,7 +180,8 @@ struct Rows {
   RowFunction by_dtype[dtype_count] = {};
 };
 template <class Tag, class Op, int Kernel, class T> constexpr RowFunction row_of() {
-  if constexpr (has_kernel<Op, Kernel>() && computes_in(Kernel == 0 ? domain_of<Op>() : Domain::floating, dtype_of<T>()))
+  if constexpr (has_kernel<Op, Kernel>() &&
+                computes_in(Kernel == 0 ? domain_of<Op>() : Domain::floating, dtype_of<T>()))
     return &row<Tag, Op, Kernel, T>;
   else return nullptr;
 }

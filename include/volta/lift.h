@@ -18,8 +18,7 @@ namespace scalar {
 class Term {
  public:
   template <class T>
-    requires std::integral<T> || std::floating_point<T>
-  Term(T constant) : scalar_(constant) {}
+  requires std::integral<T> || std::floating_point<T> Term(T constant) : scalar_(constant) {}
   Term(Tensor t) : tensor_(std::move(t)) {}
   static Term probe(uint32_t mask) {
     Term t(0);
@@ -81,10 +80,12 @@ inline Term operator!=(const Term& a, const Term& b) {
   return Term::combine([](auto x, auto y) { return ne(x, y); }, [](double x, double y) { return x != y; }, a, b);
 }
 inline Term operator&(const Term& a, const Term& b) {
-  return Term::combine([](auto x, auto y) { return logical_and(x, y); }, [](double x, double y) { return x && y; }, a, b);
+  return Term::combine([](auto x, auto y) { return logical_and(x, y); }, [](double x, double y) { return x && y; }, a,
+                       b);
 }
 inline Term operator|(const Term& a, const Term& b) {
-  return Term::combine([](auto x, auto y) { return logical_or(x, y); }, [](double x, double y) { return x || y; }, a, b);
+  return Term::combine([](auto x, auto y) { return logical_or(x, y); }, [](double x, double y) { return x || y; }, a,
+                       b);
 }
 
 inline Term operator-(const Term& x) { return Term(0) - x; }
@@ -177,13 +178,16 @@ inline Term lgamma(const Term& x) {
   return Term::combine([](auto a) { return volta::lgamma(*a.tensor); }, [](double a) { return scalar::lgamma(a); }, x);
 }
 inline Term digamma(const Term& x) {
-  return Term::combine([](auto a) { return volta::digamma(*a.tensor); }, [](double a) { return scalar::digamma(a); }, x);
+  return Term::combine([](auto a) { return volta::digamma(*a.tensor); }, [](double a) { return scalar::digamma(a); },
+                       x);
 }
 inline Term trigamma(const Term& x) {
-  return Term::combine([](auto a) { return volta::trigamma(*a.tensor); }, [](double a) { return scalar::trigamma(a); }, x);
+  return Term::combine([](auto a) { return volta::trigamma(*a.tensor); }, [](double a) { return scalar::trigamma(a); },
+                       x);
 }
 inline Term polygamma2(const Term& x) {
-  return Term::combine([](auto a) { return volta::polygamma2(*a.tensor); }, [](double a) { return scalar::polygamma2(a); }, x);
+  return Term::combine([](auto a) { return volta::polygamma2(*a.tensor); },
+                       [](double a) { return scalar::polygamma2(a); }, x);
 }
 inline Term floor(const Term& x) {
   return Term::combine([](auto a) { return volta::floor(*a.tensor); }, [](double a) { return scalar::floor(a); }, x);
@@ -204,15 +208,16 @@ inline Term isinf(const Term& x) {
   return Term::combine([](auto a) { return volta::isinf(*a.tensor); }, [](double a) { return scalar::isinf(a); }, x);
 }
 inline Term isfinite(const Term& x) {
-  return Term::combine([](auto a) { return volta::isfinite(*a.tensor); }, [](double a) { return scalar::isfinite(a); }, x);
+  return Term::combine([](auto a) { return volta::isfinite(*a.tensor); }, [](double a) { return scalar::isfinite(a); },
+                       x);
 }
 inline Term min(const Term& a, const Term& b) {
-  return Term::combine([](auto x, auto y) { return minimum(x, y); }, [](double x, double y) { return scalar::min(x, y); },
-                       a, b);
+  return Term::combine([](auto x, auto y) { return minimum(x, y); },
+                       [](double x, double y) { return scalar::min(x, y); }, a, b);
 }
 inline Term max(const Term& a, const Term& b) {
-  return Term::combine([](auto x, auto y) { return maximum(x, y); }, [](double x, double y) { return scalar::max(x, y); },
-                       a, b);
+  return Term::combine([](auto x, auto y) { return maximum(x, y); },
+                       [](double x, double y) { return scalar::max(x, y); }, a, b);
 }
 inline Term pow(const Term& a, const Term& b) {
   return Term::combine([](auto x, auto y) { return volta::pow(x, y); },

@@ -150,9 +150,7 @@ struct Hardtanh : Numeric {
 struct Hardsigmoid : Floating {
   static constexpr auto name = "hardsigmoid", doc = "clamp(x / 6 + 1/2, 0, 1)";
   template <class T> static constexpr T f(T x) { return min(max(x + T(3), T(0)), T(6)) / T(6); }
-  template <class T> static constexpr T back(T g, T x, T) {
-    return select((x > T(-3)) & (x < T(3)), g / T(6), T(0));
-  }
+  template <class T> static constexpr T back(T g, T x, T) { return select((x > T(-3)) & (x < T(3)), g / T(6), T(0)); }
 };
 struct Hardswish : Floating {
   static constexpr auto name = "hardswish", doc = "x * hardsigmoid(x)";
@@ -206,8 +204,8 @@ struct Logit : Floating {
   template <class T> static constexpr T back(T g, T x, T) { return g / (x * (T(1) - x)); }
 };
 
-using ActivationOps = List<Relu, Relu6, LeakyRelu, Elu, Selu, Celu, Sigmoid, Silu, Softplus, Mish, Gelu, GeluTanh, Softsign,
-                           Hardtanh, Hardsigmoid, Hardswish, LogSigmoid, Threshold, Tanhshrink, Softshrink, Hardshrink,
-                           Logit>;
+using ActivationOps =
+    List<Relu, Relu6, LeakyRelu, Elu, Selu, Celu, Sigmoid, Silu, Softplus, Mish, Gelu, GeluTanh, Softsign, Hardtanh,
+         Hardsigmoid, Hardswish, LogSigmoid, Threshold, Tanhshrink, Softshrink, Hardshrink, Logit>;
 
 }  // namespace volta::point

@@ -48,14 +48,22 @@ struct Pow : Numeric {
 struct Maximum : AnyType {
   static constexpr auto name = "maximum", doc = "the larger; NaN if either is; a tie gives half the gradient to each";
   template <class T> static constexpr T f(T a, T b) { return max(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return select(a < b, T(0), select(a == b, g / T(2), g)); }
-  template <class T> static constexpr T back1(T g, T a, T b, T) { return select(b < a, T(0), select(a == b, g / T(2), g)); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) {
+    return select(a < b, T(0), select(a == b, g / T(2), g));
+  }
+  template <class T> static constexpr T back1(T g, T a, T b, T) {
+    return select(b < a, T(0), select(a == b, g / T(2), g));
+  }
 };
 struct Minimum : AnyType {
   static constexpr auto name = "minimum", doc = "the smaller; NaN if either is; a tie gives half the gradient to each";
   template <class T> static constexpr T f(T a, T b) { return min(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return select(a > b, T(0), select(a == b, g / T(2), g)); }
-  template <class T> static constexpr T back1(T g, T a, T b, T) { return select(b > a, T(0), select(a == b, g / T(2), g)); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) {
+    return select(a > b, T(0), select(a == b, g / T(2), g));
+  }
+  template <class T> static constexpr T back1(T g, T a, T b, T) {
+    return select(b > a, T(0), select(a == b, g / T(2), g));
+  }
 };
 struct Fmax : Numeric {
   static constexpr auto name = "fmax", doc = "the larger; a NaN is ignored when the other is a number";
@@ -84,7 +92,8 @@ struct Fmod : Numeric {
   template <class T> static constexpr T back1(T g, T a, T b, T) { return neg(g * trunc(a / b)); }
 };
 struct Remainder : Numeric {
-  static constexpr auto name = "remainder", doc = "remainder with the sign of b (Python's rule); by 0 gives 0 for integers";
+  static constexpr auto name = "remainder",
+                        doc = "remainder with the sign of b (Python's rule); by 0 gives 0 for integers";
   template <class T> static constexpr T f(T a, T b) { return remainder(a, b); }
   template <class T> static constexpr T back0(T g, T, T, T) { return g; }
   template <class T> static constexpr T back1(T g, T a, T b, T) { return neg(g * floor_divide(a, b)); }
@@ -114,7 +123,9 @@ struct Hypot : Floating {
 struct Copysign : Floating {
   static constexpr auto name = "copysign", doc = "|a| with the sign of b";
   template <class T> static constexpr T f(T a, T b) { return copysign(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T, T y) { return select(a == T(0), T(0), g * sign(a) * sign(y)); }
+  template <class T> static constexpr T back0(T g, T a, T, T y) {
+    return select(a == T(0), T(0), g * sign(a) * sign(y));
+  }
   template <class T> static constexpr T back1(T, T, T, T) { return T(0); }
 };
 struct Nextafter : Floating {
@@ -257,8 +268,8 @@ struct ClampMax : AnyType {
   template <class T> static constexpr T back1(T g, T x, T high, T) { return select(x > high, g, T(0)); }
 };
 
-using BinaryOps = List<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Fmax, Fmin, Fmod, Remainder, FloorDivide, Atan2, Hypot,
-                       Copysign, Nextafter, Heaviside, LogAddExp, LogAddExp2, Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd,
+using BinaryOps = List<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Fmax, Fmin, Fmod, Remainder, FloorDivide, Atan2,
+                       Hypot, Copysign, Nextafter, Heaviside, LogAddExp, LogAddExp2, Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd,
                        LogicalOr, LogicalXor, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseLeftShift, BitwiseRightShift,
                        Where, Lerp, MulAdd, Clamp, ClampMin, ClampMax>;
 

@@ -264,7 +264,7 @@ struct BitwiseNot : Integral {
 
 using MathOps =
     List<Neg, Abs, Sign, Positive, Square, Sqrt, Rsqrt, Reciprocal, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos,
-         Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Polygamma2,
-         Sinc, Floor, Ceil, Trunc, Round, Frac, IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
+         Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma,
+         Polygamma2, Sinc, Floor, Ceil, Trunc, Round, Frac, IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
 
 }  // namespace volta::point

@@ -14,21 +14,21 @@ template <class T> using Modular = std::conditional_t<(sizeof(T) < 4), uint32_t,
 }  // namespace detail
 
 template <class T>
-  requires std::integral<T> || std::floating_point<T>
+requires std::integral<T> || std::floating_point<T>
 [[gnu::always_inline]] VOLTA_HD constexpr T plus(T a, std::type_identity_t<T> b) {
   if constexpr (std::floating_point<T>) return a + b;
   else if constexpr (std::same_as<T, bool>) return a | b;
   else return T(detail::Modular<T>(a) + detail::Modular<T>(b));
 }
 template <class T>
-  requires std::integral<T> || std::floating_point<T>
+requires std::integral<T> || std::floating_point<T>
 [[gnu::always_inline]] VOLTA_HD constexpr T minus(T a, std::type_identity_t<T> b) {
   if constexpr (std::floating_point<T>) return a - b;
   else if constexpr (std::same_as<T, bool>) return a != b;
   else return T(detail::Modular<T>(a) - detail::Modular<T>(b));
 }
 template <class T>
-  requires std::integral<T> || std::floating_point<T>
+requires std::integral<T> || std::floating_point<T>
 [[gnu::always_inline]] VOLTA_HD constexpr T multiply(T a, std::type_identity_t<T> b) {
   if constexpr (std::floating_point<T>) return a * b;
   else if constexpr (std::same_as<T, bool>) return a & b;

@@ -111,7 +111,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T erfinv_ratio_short
 [[gnu::always_inline]] VOLTA_HD constexpr float log2_normal_tail(float a) {
   const float b = select(a > 14.4f, 14.4f, a);
   return poly(b, -1.2262093f, -8.943547e-1f, -5.891317e-1f, -1.50614455e-2f, 1.17232755e-3f, -5.837867e-5f,
-                1.6713387e-6f, -2.0888992e-8f);
+              1.6713387e-6f, -2.0888992e-8f);
 }
 
 }  // namespace detail

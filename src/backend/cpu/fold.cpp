@@ -1,7 +1,7 @@
 // Reductions on the CPU: the geometry, its split into tasks, and the staging of rows no kernel can read as they are.
 //
-// A task takes a tile of results and a piece of what is reduced into them. Tiles and pieces depend on shapes and strides
-// alone, and pieces are merged in a fixed order, so results do not depend on the number of threads.
+// A task takes a tile of results and a piece of what is reduced into them. Tiles and pieces depend on shapes and
+// strides alone, and pieces are merged in a fixed order, so results do not depend on the number of threads.
 #include "backend/cpu/fold.h"
 
 #include "backend/cpu/axes.h"

@@ -7,7 +7,8 @@ namespace {
 struct Tag {};
 
 template <class Op> const Rows* rows_of_op(int kernel) {
-  static constexpr Rows table[] = {rows_of<Tag, Op, 0>(), rows_of<Tag, Op, 1>(), rows_of<Tag, Op, 2>(), rows_of<Tag, Op, 3>()};
+  static constexpr Rows table[] = {rows_of<Tag, Op, 0>(), rows_of<Tag, Op, 1>(), rows_of<Tag, Op, 2>(),
+                                   rows_of<Tag, Op, 3>()};
   return &table[kernel];
 }
 
