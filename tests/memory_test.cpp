@@ -100,6 +100,26 @@ TEST(MemoryForeign, ReleaseIsCalledOnce) {
   EXPECT_EQ(released, 1);
 }
 
+TEST(MemoryTransfers, ATrainingStepOnTheGpuStaysThere) {
+  if (!cuda::is_available()) return;
+  Tensor w = randn({64, 32}, {.device = "cuda", .requires_grad = true}),
+         b = zeros({64}, {.device = "cuda", .requires_grad = true});
+  const Tensor x = randn({128, 32}, {.device = "cuda"}), labels = randint(0, 64, {128}, {.device = "cuda"});
+  const int64_t before = cuda::memory_stats().transfers;
+  for (int i = 0; i < 20; ++i) {
+    const Tensor logits = linear(x, w, b, {.activation = "relu"});
+    (-log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).mean()).backward();
+    const NoGrad off;
+    w.sub_(*w.grad() * 0.1);
+    b.sub_(*b.grad() * 0.1);
+    w.zero_grad();
+    b.zero_grad();
+  }
+  EXPECT_EQ(cuda::memory_stats().transfers, before);
+  EXPECT_TRUE(isfinite(w.detach()).all().item<bool>());
+  EXPECT_GT(cuda::memory_stats().transfers, before);
+}
+
 TEST(MemoryLarge, MoreThanTwoToTheThirtyOneElements) {
   const int64_t n = (int64_t(1) << 31) + 5;
   Tensor x = zeros({n}, {.dtype = i8});

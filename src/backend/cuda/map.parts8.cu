@@ -9,7 +9,9 @@ namespace {
 template <class Op, int Kernel> inline constexpr int first_mask = Kernel > 0 ? 1 : 0;
 template <class Op, int Kernel, int I> inline constexpr bool is_mask = I >= first_mask<Op, Kernel>&& I <
                                                                        first_mask<Op, Kernel> + masks_of<Op>();
-template <class Op, int Kernel> inline constexpr int packs_per_thread = operands<Op, Kernel> <= 2 ? 2 : 1;
+template <class Op, int Kernel> inline constexpr int packs_per_thread = operands<Op, Kernel> == 1   ? 4
+                                                                        : operands<Op, Kernel> == 2 ? 2
+                                                                                                    : 1;
 template <class Op, int Kernel> inline constexpr int strided_per_thread = operands<Op, Kernel> <= 2 ? 4 : 2;
 
 // An operand's packs for one thread, kept as they were stored until all loads are on their way.
