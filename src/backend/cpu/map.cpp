@@ -47,11 +47,13 @@ bool plain(const MapCall& call) {
 void run_plain(const MapCall& call, RowFunction row) {
   const int64_t n = call.out.layout->numel(), parts = (n + grain - 1) / grain;
   const auto run = [&](int64_t begin, int64_t end) {
-    const void* in[max_inputs];
-    for (int i = 0; i < call.inputs; ++i)
-      in[i] =
-          call.in[i].unused ? nullptr : static_cast<const char*>(call.in[i].data) + begin * size_of(call.in[i].dtype);
-    row(end - begin, static_cast<char*>(call.out.data) + begin * size_of(call.out.dtype), in);
+    char* out = static_cast<char*>(call.out.data) + begin * size_of(call.out.dtype);
+    const void* in[max_inputs] = {};
+    for (int i = 0; i < call.inputs; ++i) {
+      const Arg& a = call.in[i];
+      in[i] = a.unused ? out : static_cast<const char*>(a.data) + begin * size_of(a.dtype);
+    }
+    row(end - begin, out, in);
   };
   if (parts <= 1) return run(0, n);
   parallel(parts, [&](int64_t p) { run(p * grain, std::min(n, (p + 1) * grain)); });
@@ -124,10 +126,12 @@ bool direct(const Plan& p, int k) {
 
 // `rows` rows whose starts are given, elements [skip, skip + inner) of each.
 void run_chunk(Stage& s, const Plan& p, char* const (*starts)[chunk], int64_t rows, int64_t inner, int64_t skip) {
-  const void* in[max_inputs];
+  const bool straight = rows == 1 && direct(p, 0);
+  char* out = straight ? starts[0][0] + skip * p.walk.stride[0][0] : s.buffer[0];
+  const void* in[max_inputs] = {};
   for (int k = 1; k <= p.inputs; ++k) {
     if (p.arg[k].unused) {
-      in[k - 1] = nullptr;
+      in[k - 1] = out;  // never looked at, but a load of it must be harmless
     } else if (!p.arg[k].layout) {
       if (!s.filled[k]) fill_scalar(s.buffer[k], p.kernel_dtype[k], p.arg[k].scalar, p.filled);
       s.filled[k] = true;
@@ -141,8 +145,7 @@ void run_chunk(Stage& s, const Plan& p, char* const (*starts)[chunk], int64_t ro
       in[k - 1] = s.buffer[k];
     }
   }
-  const bool straight = rows == 1 && direct(p, 0);
-  p.row(rows * inner, straight ? starts[0][0] + skip * p.walk.stride[0][0] : s.buffer[0], in);
+  p.row(rows * inner, out, in);
   if (!straight) store(s, p, starts[0], rows, inner, skip);
 }
 
