@@ -21,6 +21,7 @@ class Shape {
   explicit Shape(std::span<const int64_t> sizes);
   Shape(const Shape& other) noexcept : rank_(other.rank_) { copy(other); }
   Shape& operator=(const Shape& other) noexcept {
+    if (this == &other) return *this;
     rank_ = other.rank_;
     copy(other);
     return *this;

@@ -213,7 +213,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor
   for (size_t i = 0; i < ys.size(); ++i)
     walker.seed(ys[i], cotangent(ys[i], i < options.grad_outputs.size() ? &options.grad_outputs[i] : nullptr, "grad"));
   std::vector<Tensor> result(xs.size());
-  walker.run([](LeafNode&, Tensor) {},
+  walker.run([](LeafNode&, const Tensor&) {},
              [&](Node* n, const std::vector<Tensor>& outputs) {
                for (size_t i = 0; i < targets.size(); ++i)
                  if (targets[i].node == n) result[i] = outputs[targets[i].output];

@@ -5,12 +5,11 @@
 
 #include <volta/autograd.h>
 
+#include "autograd/modes.h"
 #include "autograd/node.h"
 #include "core/impl.h"
 
 namespace volta {
-
-bool grad_enabled() noexcept;
 
 // A view whose base was changed through another view gets its node anew first.
 bool refresh_view(TensorImpl& view);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
@@ -214,7 +215,7 @@ int cgroup_processors() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;
   if (!(file >> quota >> period) || quota <= 0 || period <= 0) return max_threads;
-  return std::max(1, int(quota / period + 0.5));
+  return std::max(1, int(std::lround(quota / period)));
 }
 
 int available_processors() {

@@ -67,7 +67,7 @@ template <class T, class C> Uniform<C> make_uniform(double a, double b) {
 }
 
 inline Bernoulli make_bernoulli(double probability) {
-  const uint64_t chances = uint64_t(probability * 0x1p32 + 0.5);
+  const uint64_t chances = uint64_t(__builtin_floor(probability * 0x1p32 + 0.5));
   return {uint32_t(chances - 1), chances != 0};
 }
 
