@@ -580,6 +580,7 @@ using Integers = testing::Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint
 TYPED_TEST_SUITE(ScalarInteger, Integers);
 
 __extension__ using Wide = __int128;
+__extension__ using WideBits = unsigned __int128;
 
 template <class T> std::vector<T> integers() {
   using limits = std::numeric_limits<T>;
@@ -598,7 +599,7 @@ TYPED_TEST(ScalarInteger, arithmetic_is_total_and_wraps) {
     EXPECT_EQ(sc::neg(a), T(-x));
     EXPECT_EQ(sc::abs(a), T(x < 0 ? -x : x));
     EXPECT_EQ(sc::sign(a), T((x > 0) - (x < 0)));
-    EXPECT_EQ(sc::square(a), T(x * x));
+    EXPECT_EQ(sc::square(a), T(WideBits(x) * WideBits(x)));
     for (T b : integers<T>()) {
       const Wide y = b, whole = y == 0 ? 0 : x / y, rest = y == 0 ? 0 : x % y;
       const bool below = rest != 0 && (rest < 0) != (y < 0);

@@ -71,6 +71,7 @@ inline Bound value_bound(const std::string& op, bool pointwise) {
       {"polygamma2", {4, 0, 0, 64}},  // likewise; at -2.5 it sums terms of size 16 to 0.1
       {"logaddexp2", {2, 1}},
       {"logaddexp", {2, 1}},
+      {"lerp", {2, 1}},  // subtracts operands of size 1 and more
       // Running means, here by columns and in PyTorch by rows: the error grows with count times mean over deviation.
       {"var", {32}},
       {"std_dev", {16}},
