@@ -77,7 +77,7 @@ Tensor median(const Tensor& x) {
     const Tensor row = reshape(x, {-1});
     y = reshape(gather(row, 0, median_index(row, 0)), {});
   }
-  const Saved kept = save(y);
+  const Saved kept = save_output(y);
   return record("median", y, {x}, [r, x = save(x), kept](const Tensor& g, Gradients& d) {
     d[0] = share_evenly(g, d.take(x), d.take(kept), r);
   });

@@ -57,7 +57,7 @@ Tensor extreme(const char* op, Fold fold, const Tensor& x, const Axes& dim, bool
   const Reduction r(x, dim, keepdim, op);
   require_elements(x, r);
   Tensor y = run_fold(fold, x, r, x.dtype());
-  const Saved kept = save(y, any_needs_grad(x));
+  const Saved kept = save_output(y);
   return record(op, std::move(y), {x}, [r, x = save(x), kept](const Tensor& g, Gradients& d) {
     d[0] = share_evenly(g, d.take(x), d.take(kept), r);
   });
