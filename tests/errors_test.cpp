@@ -148,7 +148,7 @@ TEST(ErrorsText, InPlaceFailuresLeaveTheTargetAlone) {
   EXPECT_FALSE(attempt([&] { return keep.add_(ones({4})); }));
   EXPECT_FALSE(attempt([&] { return keep.add_(ones({2, 3})); }));
   EXPECT_FALSE(attempt([&] { return keep.copy_(ones({4})); }));
-  EXPECT_FALSE(attempt([&] { keep[{5}] = 1; }));
+  EXPECT_FALSE(attempt([&] { keep[5] = 1; }));
   EXPECT_FALSE(attempt([&] { keep[tensor({0, 9})] = 1; }));
   EXPECT_TRUE(equal(keep, ones({3})));
   EXPECT_EQ(keep.version(), version);
