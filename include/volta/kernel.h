@@ -8,8 +8,10 @@
 
 namespace volta {
 
-// One row: out[i] = f(in[0][i], in[1][i], …), everything contiguous and in the compute dtype.
-using RowFunction = void (*)(int64_t n, void* out, const void* const* in);
+// One row: out[i] = f(in[0][i], in[1][i], …), everything contiguous and in the compute dtype. Operands whose bit is set in
+// `constants` are the same number throughout: their memory is row_block bytes full of it.
+using RowFunction = void (*)(int64_t n, void* out, const void* const* in, uint32_t constants);
+inline constexpr int row_block = 64;
 
 using scalar::Dual;
 
@@ -61,6 +63,13 @@ template <class Op, int Kernel, class T, class... X> [[gnu::always_inline]] VOLT
   else return derivative<Op, Kernel - 1, T>(x...);
 }
 
+// Ops such as a < b, whose result is a truth value whatever the operands.
+template <class Op> constexpr bool gives_truth() {
+  if constexpr (arity<Op> == 1) return std::is_same_v<decltype(Op::template f<float>(0.f)), bool>;
+  else if constexpr (arity<Op> == 2) return std::is_same_v<decltype(Op::template f<float>(0.f, 0.f)), bool>;
+  else return std::is_same_v<decltype(Op::template f<float>(0.f, 0.f, 0.f)), bool>;
+}
+
 // Ops whose formula has a shorter form, equal to it bit for bit, for arguments of ordinary size.
 template <class Op, class T> constexpr bool has_near() {
   return requires(T x) { Op::template near<T>(x) <= Op::template near_limit<T>; };
@@ -72,11 +81,19 @@ template <class Op, class T> constexpr bool in_blocks() {
 #ifdef __clang__
   return true;  // the only way to tell clang, without a warning where it cannot vectorise, that out may be an operand
 #else
-  return domain_of<Op>() == Domain::floating && (std::same_as<T, float> || has_near<Op, T>());
+  if (domain_of<Op>() == Domain::floating) return std::same_as<T, float> || has_near<Op, T>();
+  return std::floating_point<T> && !gives_truth<Op>() && masks_of<Op>() == 0;
 #endif
 }
-template <class T> inline constexpr int block_size = 64 / int(sizeof(T));
+template <class T> inline constexpr int block_size = row_block / int(sizeof(T));
 template <class T> inline constexpr int stretch = 8 * block_size<T>;
+
+// An operand of a row, stepped through by blocks.
+template <class T> struct Stream {
+  const T* start;
+  int64_t step;  // 1, or 0 for a constant
+  [[gnu::always_inline]] const T* operator+(int64_t i) const { return start + i * step; }
+};
 
 // All are read before the first is written, so that out may be an operand.
 template <class T, class F, class R, class... X> [[gnu::always_inline]] inline void block(F f, R* o, const X*... x) {
@@ -104,15 +121,15 @@ template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T*
 
 // n is a multiple of the block's size.
 template <class Op, int Kernel, class T, class R, class... X>
-[[gnu::always_inline]] inline void block_row(int64_t n, R* o, const X*... x) {
+[[gnu::always_inline]] inline void block_row(int64_t n, R* o, Stream<X>... x) {
   int64_t i = 0;
   const auto blocks = [&](int64_t end, auto f) __attribute__((always_inline)) {
-    for (; i < end; i += block_size<T>) block<T>(f, o + i, x + i...);
+    for (; i < end; i += block_size<T>) block<T>(f, o + i, (x + i)...);
   };
   while (i < n) {
     const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
     if constexpr (Kernel == 0 && has_near<Op, T>())
-      if (end - i == stretch<T> && is_near<Op>(x + i...))
+      if (end - i == stretch<T> && is_near<Op>((x + i)...))
         blocks(
             end, [](X... v) __attribute__((always_inline)) { return Op::template near<T>(v...); });
     blocks(
@@ -120,6 +137,7 @@ template <class Op, int Kernel, class T, class R, class... X>
   }
 }
 
+// The compiler vectorises these by itself.
 template <class Op, int Kernel, class T, class R, class... X>
 [[gnu::always_inline]] inline void plain_row(int64_t n, R* o, const X*... x) {
 #if defined(__GNUC__) && !defined(__clang__)
@@ -138,34 +156,32 @@ template <class T, int Size> struct Padded {
 
 // Tag keeps the instantiations of different instruction sets apart.
 template <class Tag, class Op, int Kernel, class T>
-[[gnu::flatten, gnu::noinline]] void row(int64_t n, void* out, const void* const* in) {
+[[gnu::flatten, gnu::noinline]] void row(int64_t n, void* out, const void* const* in, uint32_t constants) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     using R = decltype(evaluate<Op, Kernel, T>(Element<Op, Kernel, int(I), T>()...));
-    [n]<class... X>(R* o, const X*... x) {
+    [n, constants]<class... X>(R* o, Stream<X>... x) {
+      constexpr int size = block_size<T>;
       if constexpr (in_blocks<Op, T>()) {
-        constexpr int size = block_size<T>;
         const int64_t rest = n % size, whole = n - rest;
         block_row<Op, Kernel, T>(whole, o, x...);
         if (rest == 0) return;
         R last[size];
         [&](Padded<X, size>... operand) {
           const void* const operands_of_last[] = {operand.value...};
-          row<Tag, Op, Kernel, T>(size, last, operands_of_last);
+          row<Tag, Op, Kernel, T>(size, last, operands_of_last, 0);
         }(Padded<X, size>(x + whole, rest)...);
         for (int64_t i = 0; i < rest; ++i) o[whole + i] = last[i];
+      } else if (constants) {
+        int64_t i = 0;
+        for (; i + size <= n; i += size) plain_row<Op, Kernel, T>(size, o + i, (x + i)...);
+        plain_row<Op, Kernel, T>(n - i, o + i, (x + i)...);
       } else {
-        plain_row<Op, Kernel, T>(n, o, x...);
+        plain_row<Op, Kernel, T>(n, o, x.start...);
       }
-    }(static_cast<R*>(out), static_cast<const Element<Op, Kernel, int(I), T>*>(in[I])...);
+    }(static_cast<R*>(out), Stream<Element<Op, Kernel, int(I), T>>{
+                                static_cast<const Element<Op, Kernel, int(I), T>*>(in[I]), ~(constants >> I) & 1}...);
   }
   (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
-}
-
-// Ops such as a < b, whose result is a truth value whatever the operands.
-template <class Op> constexpr bool gives_truth() {
-  if constexpr (arity<Op> == 1) return std::is_same_v<decltype(Op::template f<float>(0.f)), bool>;
-  else if constexpr (arity<Op> == 2) return std::is_same_v<decltype(Op::template f<float>(0.f, 0.f)), bool>;
-  else return std::is_same_v<decltype(Op::template f<float>(0.f, 0.f, 0.f)), bool>;
 }
 
 // Whether kernel k of Op exists: derivatives only of differentiable ops, and not by a condition.

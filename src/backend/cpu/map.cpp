@@ -1,5 +1,5 @@
-// Pointwise loops on the CPU. Kernels see only contiguous rows of their compute dtype; whatever is strided, broadcast or
-// of another dtype is staged through small buffers on the way.
+// Pointwise loops on the CPU. Kernels see only contiguous rows of their compute dtype, and constants; whatever is strided
+// or of another dtype is staged through small buffers on the way.
 #include <cstring>
 
 #include "backend/cpu/cast.h"
@@ -12,179 +12,172 @@
 namespace volta::cpu {
 namespace {
 
-constexpr int max_inputs = PointOp::max_arity + 2;
-constexpr int64_t chunk = 512;        // elements staged at a time
-constexpr int64_t grain = 32 * 1024;  // elements worth a thread
-constexpr int64_t direct_limit = 16 * 1024;
+constexpr int max_operands = PointOp::max_arity + 3;  // the output is operand 0
+constexpr int64_t chunk = 512;                        // elements staged at a time
+constexpr int64_t grain = 32 * 1024;                  // elements worth a thread
+constexpr int64_t long_row = 128;                     // worth a kernel call of its own
 
-// Several short rows are staged as one chunk, so that tiny inner axes do not pay for a kernel call each.
+struct Range {
+  int64_t begin, end;
+};
+
+// Large parts suit the memory, several for each thread balance their speeds: no element depends on the split.
+int64_t part_size(int64_t n) { return std::max(grain, n / (4 * get_num_threads()) / chunk * chunk); }
+
+template <class F> void split(int64_t n, int64_t each, F&& f) {
+  parallel((n + each - 1) / each, [&](int64_t i) { f(Range{i * each, std::min(n, (i + 1) * each)}); });
+}
+
+DType kernel_dtype(const MapCall& call, int operand) {
+  if (operand == 0) return call.op->truth && call.kernel == 0 ? boolean : call.compute;
+  const int condition = operand - (call.kernel > 0 ? 2 : 1);
+  return condition >= 0 && condition < call.op->masks ? boolean : call.compute;
+}
+
+void fill_constant(char* block, DType dtype, const Scalar& value) {
+  visit(dtype,
+        [&]<class T>(TypeTag<T>) { std::fill_n(reinterpret_cast<T*>(block), row_block / sizeof(T), value.as<T>()); });
+}
+
 struct Plan {
-  Walk<max_inputs + 1> walk;
   RowFunction row;
-  int inputs;
-  int64_t filled;           // how much of a scalar's buffer is ever read
-  Arg arg[max_inputs + 1];  // 0 is the output
-  DType kernel_dtype[max_inputs + 1];
+  int operands;
+  Arg arg[max_operands];
+  DType dtype[max_operands];  // what the kernel wants
+  uint32_t constants = 0;     // bit i: input i is a number
+  alignas(64) char constant[max_operands][row_block];
+  Walk<max_operands> walk;
+
+  Plan(const MapCall& call, RowFunction function) : row(function), operands(call.inputs + 1) {
+    for (int k = 0; k < operands; ++k) {
+      arg[k] = k == 0 ? call.out : call.in[k - 1];
+      dtype[k] = kernel_dtype(call, k);
+      if (arg[k].layout || arg[k].unused) continue;
+      fill_constant(constant[k], dtype[k], arg[k].scalar);
+      constants |= 1u << (k - 1);
+    }
+  }
+  bool is_constant(int k) const { return k > 0 && constants >> (k - 1) & 1; }
+
+  // Everything has the shape, order and dtype of the kernel: one row.
+  bool plain() const {
+    for (int k = 0; k < operands; ++k) {
+      if (arg[k].unused || is_constant(k)) continue;
+      const Layout& l = *arg[k].layout;
+      if (arg[k].dtype != dtype[k] || !l.is_contiguous() || (k > 0 && l.shape != arg[0].layout->shape)) return false;
+    }
+    return true;
+  }
+
+  void make_walk() {
+    const Layout& out = *arg[0].layout;
+    for (int axis = 0; axis < out.rank(); ++axis) {
+      int64_t strides[max_operands] = {};
+      for (int k = 0; k < operands; ++k)
+        if (arg[k].layout) strides[k] = broadcast_stride(*arg[k].layout, axis, out.rank()) * size_of(arg[k].dtype);
+      walk.add_axis(out.shape[axis], strides);
+    }
+    walk.finish();
+  }
+  int64_t stride(int k) const { return walk.stride[0][k]; }
+  // Whether the kernel can read or write the operand's rows where they are.
+  bool direct(int k) const { return arg[k].dtype == dtype[k] && stride(k) == size_of(dtype[k]); }
+  bool needs_no_stage() const {
+    for (int k = 0; k < operands; ++k)
+      if (!arg[k].unused && !is_constant(k) && !direct(k) && (k == 0 || stride(k) != 0)) return false;
+    return true;
+  }
 };
 
-bool is_condition(const MapCall& call, int input) {
-  const int first = call.kernel > 0 ? 1 : 0;
-  return input >= first && input < first + call.op->masks;
+void run_plain(const Plan& p, Range r) {
+  const auto at = [&](int k) { return static_cast<char*>(p.arg[k].data) + r.begin * size_of(p.dtype[k]); };
+  const void* in[max_operands] = {};
+  for (int k = 1; k < p.operands; ++k) in[k - 1] = p.is_constant(k) ? p.constant[k] : at(p.arg[k].unused ? 0 : k);
+  p.row(r.end - r.begin, at(0), in, p.constants);
 }
 
-bool plain(const MapCall& call) {
-  if (!call.out.layout->is_contiguous()) return false;
-  for (int i = 0; i < call.inputs; ++i) {
-    const Arg& a = call.in[i];
-    if (a.unused) continue;
-    const DType wanted = is_condition(call, i) ? boolean : call.compute;
-    if (!a.layout || a.dtype != wanted || a.layout->shape != call.out.layout->shape || !a.layout->is_contiguous())
-      return false;
+// One thread's share of a walk. Several short rows are staged as one chunk, so that tiny inner axes do not pay for a
+// kernel call each; `starts` are the addresses of the rows now at hand.
+class Stage {
+ public:
+  Stage(const Plan& plan, Range columns)
+      : p_(plan), inner_(columns.end - columns.begin), step_(plan.needs_no_stage() ? inner_ : chunk) {}
+
+  void run(Range rows, Range columns) {
+    const bool whole = inner_ > chunk || (step_ == inner_ && inner_ >= long_row);
+    const int64_t together = whole ? 1 : chunk / inner_;
+    int64_t held = 0;
+    p_.walk.for_rows(rows.begin, rows.end, [&](const int64_t* offset) {
+      for (int k = 0; k < p_.operands; ++k)
+        starts_[k][held] = static_cast<char*>(p_.arg[k].data) + offset[k] + columns.begin * p_.stride(k);
+      if (++held < together) return;
+      flush(std::exchange(held, 0));
+    });
+    if (held > 0) flush(held);
   }
-  return call.out.dtype == (call.op->truth && call.kernel == 0 ? boolean : call.compute);
-}
 
-void run_plain(const MapCall& call, RowFunction row) {
-  const int64_t n = call.out.layout->numel(), parts = (n + grain - 1) / grain;
-  const auto run = [&](int64_t begin, int64_t end) {
-    char* out = static_cast<char*>(call.out.data) + begin * size_of(call.out.dtype);
-    const void* in[max_inputs] = {};
-    for (int i = 0; i < call.inputs; ++i) {
-      const Arg& a = call.in[i];
-      in[i] = a.unused ? out : static_cast<const char*>(a.data) + begin * size_of(a.dtype);
+ private:
+  void flush(int64_t rows) {
+    if (rows > 1) return run_chunk(rows, inner_, 0);
+    for (int64_t i = 0; i < inner_; i += step_) run_chunk(1, std::min(step_, inner_ - i), i);
+  }
+
+  // Elements [skip, skip + n) of each of `rows` rows.
+  void run_chunk(int64_t rows, int64_t n, int64_t skip) {
+    const bool straight = rows == 1 && p_.direct(0);
+    char* out = straight ? starts_[0][0] + skip * p_.stride(0) : buffer_[0];
+    const void* in[max_operands] = {};
+    uint32_t constants = p_.constants;
+    for (int k = 1; k < p_.operands; ++k) {
+      in[k - 1] = buffer_[k];
+      if (p_.arg[k].unused) {
+        in[k - 1] = out;  // never looked at, but a load of it must be harmless
+      } else if (p_.is_constant(k)) {
+        in[k - 1] = p_.constant[k];
+      } else if (rows == 1 && p_.direct(k)) {
+        in[k - 1] = starts_[k][0] + skip * p_.stride(k);
+      } else if (rows == 1 && p_.stride(k) == 0) {
+        if (skip == 0) load(k, 1, row_block / size_of(p_.dtype[k]), 0);
+        constants |= 1u << (k - 1);
+      } else {
+        load(k, rows, n, skip);
+      }
     }
-    row(end - begin, out, in);
-  };
-  if (parts <= 1) return run(0, n);
-  parallel(parts, [&](int64_t p) { run(p * grain, std::min(n, (p + 1) * grain)); });
-}
-
-Plan make_plan(const MapCall& call, RowFunction row) {
-  Plan p{{}, row, call.inputs, std::min(chunk, call.out.layout->numel()), {}, {}};
-  p.arg[0] = call.out;
-  p.kernel_dtype[0] = call.op->truth && call.kernel == 0 ? boolean : call.compute;
-  for (int i = 0; i < call.inputs; ++i) {
-    p.arg[i + 1] = call.in[i];
-    p.kernel_dtype[i + 1] = is_condition(call, i) ? boolean : call.compute;
+    p_.row(rows * n, out, in, constants);
+    if (!straight) store(rows, n, skip);
   }
-  const Layout& out = *call.out.layout;
-  for (int axis = 0; axis < out.rank(); ++axis) {
-    int64_t strides[max_inputs + 1] = {out.strides[axis] * size_of(call.out.dtype)};
-    for (int i = 1; i <= call.inputs; ++i)
-      if (p.arg[i].layout) strides[i] = broadcast_stride(*p.arg[i].layout, axis, out.rank()) * size_of(p.arg[i].dtype);
-    p.walk.add_axis(out.shape[axis], strides);
-  }
-  p.walk.finish();
-  return p;
-}
 
-struct Stage {
-  alignas(64) char buffer[max_inputs + 1][chunk * 8];
-  alignas(64) char raw[chunk * 8];
-  bool filled[max_inputs + 1] = {};
+  void load(int k, int64_t rows, int64_t n, int64_t skip) {
+    const DType from = p_.arg[k].dtype, to = p_.dtype[k];
+    const int64_t size = size_of(from), stride = p_.stride(k);
+    char* target = from == to ? buffer_[k] : raw_;
+    for (int64_t r = 0; r < rows; ++r, target += n * size) {
+      const char* start = starts_[k][r] + skip * stride;
+      if (stride == 0) fill_row(size, n, target, start);
+      else if (stride == size) std::memcpy(target, start, size_t(n * size));
+      else gather_row(size, n, target, start, stride);
+    }
+    if (from != to) cast_row(to, from)(rows * n, buffer_[k], raw_);
+  }
+
+  void store(int64_t rows, int64_t n, int64_t skip) {
+    const DType from = p_.dtype[0], to = p_.arg[0].dtype;
+    const int64_t size = size_of(to), stride = p_.stride(0);
+    if (from != to) cast_row(to, from)(rows * n, raw_, buffer_[0]);
+    const char* source = from == to ? buffer_[0] : raw_;
+    for (int64_t r = 0; r < rows; ++r, source += n * size) {
+      char* start = starts_[0][r] + skip * stride;
+      if (stride == size) std::memcpy(start, source, size_t(n * size));
+      else scatter_row(size, n, start, stride, source);
+    }
+  }
+
+  const Plan& p_;
+  const int64_t inner_, step_;
+  char* starts_[max_operands][chunk];
+  alignas(64) char buffer_[max_operands][chunk * 8];
+  alignas(64) char raw_[chunk * 8];
 };
-
-void fill_scalar(char* out, DType dtype, const Scalar& value, int64_t n) {
-  visit(dtype, [&]<class T>(TypeTag<T>) {
-    const T v = value.as<T>();
-    fill_row(sizeof(T), n, out, &v);
-  });
-}
-
-// Brings n elements of an operand, `rows` short rows of `inner`, into its buffer.
-void load(Stage& s, const Plan& p, int k, const char* const* row_starts, int64_t rows, int64_t inner, int64_t skip) {
-  const DType from = p.arg[k].dtype, to = p.kernel_dtype[k];
-  const int64_t size = size_of(from), stride = p.walk.stride[0][k], n = rows * inner;
-  char* target = from == to ? s.buffer[k] : s.raw;
-  for (int64_t r = 0; r < rows; ++r) {
-    const char* start = row_starts[r] + skip * stride;
-    if (stride == 0) fill_row(size, inner, target + r * inner * size, start);
-    else if (stride == size) std::memcpy(target + r * inner * size, start, size_t(inner * size));
-    else gather_row(size, inner, target + r * inner * size, start, stride);
-  }
-  if (from != to) cast_row(to, from)(n, s.buffer[k], s.raw);
-}
-
-void store(Stage& s, const Plan& p, char* const* row_starts, int64_t rows, int64_t inner, int64_t skip) {
-  const DType from = p.kernel_dtype[0], to = p.arg[0].dtype;
-  const int64_t size = size_of(to), stride = p.walk.stride[0][0];
-  const char* source = s.buffer[0];
-  if (from != to) {
-    cast_row(to, from)(rows * inner, s.raw, s.buffer[0]);
-    source = s.raw;
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    char* start = row_starts[r] + skip * stride;
-    if (stride == size) std::memcpy(start, source + r * inner * size, size_t(inner * size));
-    else scatter_row(size, inner, start, stride, source + r * inner * size);
-  }
-}
-
-bool direct(const Plan& p, int k) {
-  return p.arg[k].dtype == p.kernel_dtype[k] && p.walk.stride[0][k] == size_of(p.arg[k].dtype);
-}
-
-// `rows` rows whose starts are given, elements [skip, skip + inner) of each.
-void run_chunk(Stage& s, const Plan& p, char* const (*starts)[chunk], int64_t rows, int64_t inner, int64_t skip) {
-  const bool straight = rows == 1 && direct(p, 0);
-  char* out = straight ? starts[0][0] + skip * p.walk.stride[0][0] : s.buffer[0];
-  const void* in[max_inputs] = {};
-  for (int k = 1; k <= p.inputs; ++k) {
-    if (p.arg[k].unused) {
-      in[k - 1] = out;  // never looked at, but a load of it must be harmless
-    } else if (!p.arg[k].layout) {
-      if (!s.filled[k]) fill_scalar(s.buffer[k], p.kernel_dtype[k], p.arg[k].scalar, p.filled);
-      s.filled[k] = true;
-      in[k - 1] = s.buffer[k];
-    } else if (rows == 1 && direct(p, k)) {
-      in[k - 1] = starts[k][0] + skip * p.walk.stride[0][k];
-    } else if (rows == 1 && p.walk.stride[0][k] == 0 && skip > 0) {
-      in[k - 1] = s.buffer[k];  // the first chunk of this row filled it
-    } else {
-      load(s, p, k, starts[k], rows, inner, skip);
-      in[k - 1] = s.buffer[k];
-    }
-  }
-  p.row(rows * inner, out, in);
-  if (!straight) store(s, p, starts[0], rows, inner, skip);
-}
-
-// Long rows that need no staging at all run whole.
-bool needs_no_stage(const Plan& p) {
-  for (int k = 0; k <= p.inputs; ++k)
-    if (!p.arg[k].unused && (!p.arg[k].layout || !direct(p, k))) return false;
-  return true;
-}
-
-void run_rows(const Plan& p, int64_t begin, int64_t end) {
-  Stage s;
-  char* starts[max_inputs + 1][chunk];
-  const int64_t inner = p.walk.size[0], together = std::clamp<int64_t>(chunk / inner, 1, chunk);
-  const int64_t step = needs_no_stage(p) ? direct_limit : chunk;
-  int64_t held = 0;
-  const auto flush = [&] {
-    if (held > 0 && inner <= chunk) run_chunk(s, p, starts, held, inner, 0);
-    held = 0;
-  };
-  p.walk.for_rows(begin, end, [&](const int64_t* offset) {
-    for (int k = 0; k <= p.inputs; ++k) starts[k][held] = static_cast<char*>(p.arg[k].data) + offset[k];
-    if (inner > chunk) {
-      for (int64_t i = 0; i < inner; i += step) run_chunk(s, p, starts, 1, std::min(step, inner - i), i);
-    } else if (++held == together) {
-      flush();
-    }
-  });
-  flush();
-}
-
-// One long row (everything merged): split along it.
-void run_single(const Plan& p, int64_t begin, int64_t end) {
-  Stage s;
-  char* starts[max_inputs + 1][chunk];
-  for (int k = 0; k <= p.inputs; ++k) starts[k][0] = static_cast<char*>(p.arg[k].data) + begin * p.walk.stride[0][k];
-  const int64_t step = needs_no_stage(p) ? direct_limit : chunk;
-  for (int64_t i = 0; i < end - begin; i += step) run_chunk(s, p, starts, 1, std::min(step, end - begin - i), i);
-}
 
 }  // namespace
 
@@ -195,16 +188,13 @@ void map(const MapCall& call) {
   const RowFunction row = rows->by_dtype[size_t(call.compute)];
   if (!row)
     throw Error(Error::Kind::internal, call.op->name, "no CPU kernel computes in " + std::string(name(call.compute)));
-  if (plain(call)) return run_plain(call, row);
-  const Plan p = make_plan(call, row);
+  Plan p(call, row);
+  const int64_t each = n <= grain ? n : part_size(n);
+  if (p.plain()) return split(n, each, [&](Range r) { run_plain(p, r); });
+  p.make_walk();
   const int64_t outer = p.walk.rows(), inner = p.walk.size[0];
-  if (n <= grain) return outer == 1 ? run_single(p, 0, inner) : run_rows(p, 0, outer);
-  if (outer == 1)
-    return parallel((inner + grain - 1) / grain,
-                    [&](int64_t i) { run_single(p, i * grain, std::min(inner, (i + 1) * grain)); });
-  const int64_t rows_each = std::max<int64_t>(1, grain / inner);
-  parallel((outer + rows_each - 1) / rows_each,
-           [&](int64_t i) { run_rows(p, i * rows_each, std::min(outer, (i + 1) * rows_each)); });
+  if (outer == 1) return split(inner, each, [&](Range columns) { Stage(p, columns).run({0, 1}, columns); });
+  split(outer, std::max<int64_t>(1, each / inner), [&](Range r) { Stage(p, {0, inner}).run(r, {0, inner}); });
 }
 
 }  // namespace volta::cpu

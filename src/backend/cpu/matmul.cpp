@@ -8,7 +8,7 @@ namespace {
 
 template <class Op, class T> void activate(T* values, int64_t n) {
   const void* in[] = {values};
-  point_rows(index_of<Op>(PointOps{}), 0)->by_dtype[size_t(dtype_of<T>())](n, values, in);
+  point_rows(index_of<Op>(PointOps{}), 0)->by_dtype[size_t(dtype_of<T>())](n, values, in, 0);
 }
 
 template <class Op> void set_rows(Epilogue& e) {
