@@ -3,9 +3,7 @@
 
 #include <volta/create.h>
 
-#include "autograd/history.h"
 #include "autograd/record.h"
-#include "core/impl.h"
 #include "ops/point.h"
 
 namespace volta {
@@ -40,14 +38,14 @@ Inferred infer(const PointOp& op, std::span<const Operand> x) {
   const Tensor* first = nullptr;
   for (const Operand& o : x) {
     if (!o.tensor) continue;
-    o.tensor->checked(op.name);
+    const TensorImpl& t = o.tensor->checked(op.name).impl();
     if (!first) {
       first = o.tensor;
-      r.shape = first->shape();
-      r.device = first->device();
+      r.shape = t.layout.shape;
+      r.device = t.storage->device;
     } else {
-      if (o.tensor->device() != r.device) common_device(*first, *o.tensor, op.name);
-      if (o.tensor->shape() != r.shape) r.shape = broadcast_shapes(r.shape, o.tensor->shape(), op.name);
+      if (t.storage->device != r.device) common_device(*first, *o.tensor, op.name);
+      if (t.layout.shape != r.shape) r.shape = broadcast_shapes(r.shape, t.layout.shape, op.name);
     }
   }
   r.common = domain_dtype(op, result_type(x.subspan(size_t(op.masks)), op.name));
@@ -201,9 +199,6 @@ Tensor map_lifted(const PointOp& op, std::span<const Operand> x, const Inferred&
 }  // namespace
 
 const PointOp& point_op(int index) { return point_ops[size_t(index)]; }
-
-Arg arg(const Tensor& x) { return {address(x), &layout(x), x.dtype(), {}}; }
-Arg arg(const Operand& x) { return x.tensor ? arg(*x.tensor) : Arg{nullptr, nullptr, f64, x.scalar}; }
 
 DType result_type(std::span<const Operand> operands, const char* op) {
   std::optional<DType> tensors;
