@@ -112,7 +112,8 @@ template <class Line> std::string list_graph(const Tensor& y, const char* op, Li
     for (const Edge& e : nodes[i]->edges)
       if (e.node) inputs.push_back(std::to_string(number.at(e.node.get())));
     const OutputMeta& meta = nodes[i]->first;
-    const std::string label = std::string(nodes[i]->name) + " " + meta.shape.str() + " " + std::string(name(meta.dtype));
+    const std::string label =
+        std::string(nodes[i]->name) + " " + meta.shape.str() + " " + std::string(name(meta.dtype));
     text += line(std::to_string(i), label, nodes[i]->is_leaf(), inputs);
   }
   return text;

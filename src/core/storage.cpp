@@ -17,9 +17,9 @@ namespace volta {
 namespace {
 
 constexpr int class_count = 16 + 4 * 50;
-constexpr int small_classes = 16 + 4 * 8;    // up to 256 KiB
-constexpr int thread_keeps = 32;             // blocks of a class a thread holds back for itself
-constexpr size_t counted_bytes = 4096;       // blocks of at least this size are counted globally, and make the peak
+constexpr int small_classes = 16 + 4 * 8;        // up to 256 KiB
+constexpr int thread_keeps = 32;                 // blocks of a class a thread holds back for itself
+constexpr size_t counted_bytes = 4096;           // blocks of at least this size are counted globally, and make the peak
 constexpr size_t large_bytes = size_t(1) << 20;  // from here on the limit is looked at
 constexpr size_t huge_page = size_t(2) << 20;
 constexpr int64_t no_limit = int64_t(1) << 48;
@@ -77,10 +77,10 @@ struct Shared {
   std::mutex mutex;
   FreeList free[class_count];
   ThreadCache* threads = nullptr;
-  Count in_use{0}, peak{0}, requests{0};              // of the larger blocks
-  Count small_in_use{0}, small_requests{0};           // left by threads that have ended
-  Count held{0}, fresh{0};                            // bytes that came from the system, and how often it was asked
-  Count limit{no_limit};                              // then physical memory is the limit
+  Count in_use{0}, peak{0}, requests{0};     // of the larger blocks
+  Count small_in_use{0}, small_requests{0};  // left by threads that have ended
+  Count held{0}, fresh{0};                   // bytes that came from the system, and how often it was asked
+  Count limit{no_limit};                     // then physical memory is the limit
 };
 constinit Shared shared;  // nothing in it needs destroying: tensors may outlive every other static
 

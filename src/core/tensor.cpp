@@ -18,7 +18,8 @@ Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype) {
 
 Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op) {
   const int64_t bytes = checked_numel(shape, op) * size_of(dtype);
-  return Tensor(Ptr<TensorImpl>::adopt(new TensorImpl(backend(device).allocate(bytes, device.index, op), shape, dtype)));
+  return Tensor(
+      Ptr<TensorImpl>::adopt(new TensorImpl(backend(device).allocate(bytes, device.index, op), shape, dtype)));
 }
 
 Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op) {
