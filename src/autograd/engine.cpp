@@ -17,7 +17,7 @@ class Positions {
   int64_t& operator[](Node* n) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& s = place(n);
-    if (!s.node) ++count_;
+    count_ += s.node == nullptr;
     s.node = n;
     return s.position;
   }

@@ -24,10 +24,7 @@ void Shape::resize(int rank) {
   rank_ = rank;
 }
 
-void Shape::push_back(int64_t size) {
-  resize(rank_ + 1);
-  sizes_[rank_ - 1] = size;
-}
+void Shape::push_back(int64_t size) { insert(rank_, size); }
 
 void Shape::insert(int axis, int64_t size) {
   resize(rank_ + 1);
@@ -42,7 +39,7 @@ void Shape::erase(int axis) noexcept {
 
 int64_t Shape::numel() const noexcept {
   int64_t n = 1;
-  for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+  for (int64_t s : *this) n *= s;
   return n;
 }
 

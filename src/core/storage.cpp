@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -22,6 +23,8 @@ constexpr int thread_keeps = 32;                 // blocks of a class a thread h
 constexpr size_t counted_bytes = 4096;           // blocks of at least this size are counted globally, and make the peak
 constexpr size_t large_bytes = size_t(1) << 20;  // from here on the limit is looked at
 constexpr size_t huge_page = size_t(2) << 20;
+constexpr size_t header = 64;  // a host storage, in front of its data: together they cost one allocation
+static_assert(sizeof(Storage) <= header);
 constexpr int64_t no_limit = int64_t(1) << 48;
 
 int class_of(size_t bytes) {
@@ -59,28 +62,13 @@ struct FreeList {
 
 using Count = std::atomic<int64_t>;
 
-struct ThreadCache {
-  FreeList free[small_classes];
-  Count in_use{0}, requests{0};  // of blocks below counted_bytes, which may end their life in another thread
-  ThreadCache *next = nullptr, *previous = nullptr;
-
-  ThreadCache();
-  ~ThreadCache();
-  void flush() noexcept;
-  // Only this thread writes its counts: no locked instruction.
-  static void add(Count& count, int64_t n) noexcept {
-    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
-};
-
 struct Shared {
   std::mutex mutex;
   FreeList free[class_count];
-  ThreadCache* threads = nullptr;
-  Count in_use{0}, peak{0}, requests{0};     // of the larger blocks
-  Count small_in_use{0}, small_requests{0};  // left by threads that have ended
-  Count held{0}, fresh{0};                   // bytes that came from the system, and how often it was asked
-  Count limit{no_limit};                     // then physical memory is the limit
+  struct ThreadCache* threads = nullptr;
+  Count in_use{0}, peak{0}, requests{0};  // of the larger blocks, and of threads that have ended
+  Count held{0}, fresh{0};                // bytes that came from the system, and how often it was asked
+  Count limit{no_limit};                  // then physical memory is the limit
 };
 constinit Shared shared;  // nothing in it needs destroying: tensors may outlive every other static
 
@@ -90,27 +78,35 @@ int64_t current_limit() {
   return set == no_limit ? physical : set;
 }
 
-ThreadCache::ThreadCache() {
-  const std::lock_guard lock(shared.mutex);
-  next = shared.threads;
-  if (next) next->previous = this;
-  shared.threads = this;
-}
+struct ThreadCache {
+  FreeList free[small_classes];
+  Count in_use{0}, requests{0};  // of blocks below counted_bytes, which may end their life in another thread
+  ThreadCache *next, *previous = nullptr;
 
-ThreadCache::~ThreadCache() {
-  flush();
-  const std::lock_guard lock(shared.mutex);
-  (previous ? previous->next : shared.threads) = next;
-  if (next) next->previous = previous;
-  shared.small_in_use += in_use;
-  shared.small_requests += requests;
-}
-
-void ThreadCache::flush() noexcept {
-  const std::lock_guard lock(shared.mutex);
-  for (int c = 0; c < small_classes; ++c)
-    while (void* block = free[c].pop()) shared.free[c].push(block);
-}
+  ThreadCache() {
+    const std::lock_guard lock(shared.mutex);
+    next = std::exchange(shared.threads, this);
+    if (next) next->previous = this;
+  }
+  ~ThreadCache() {
+    flush();
+    const std::lock_guard lock(shared.mutex);
+    (previous ? previous->next : shared.threads) = next;
+    if (next) next->previous = previous;
+    shared.in_use += in_use;
+    shared.peak += in_use;
+    shared.requests += requests;
+  }
+  void flush() noexcept {
+    const std::lock_guard lock(shared.mutex);
+    for (int c = 0; c < small_classes; ++c)
+      while (void* block = free[c].pop()) shared.free[c].push(block);
+  }
+  // Only this thread writes its counts: no locked instruction.
+  static void add(Count& count, int64_t n) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+};
 
 struct ThreadSlot {
   ThreadCache* cache = nullptr;
@@ -118,7 +114,8 @@ struct ThreadSlot {
 };
 thread_local constinit ThreadSlot slot;
 
-ThreadCache* make_thread_cache() noexcept {
+ThreadCache* thread_cache() noexcept {
+  if (slot.cache || slot.gone) return slot.cache;
   struct Holder {
     ThreadCache cache;
     ~Holder() { slot = {nullptr, true}; }
@@ -126,8 +123,6 @@ ThreadCache* make_thread_cache() noexcept {
   thread_local Holder holder;
   return slot.cache = &holder.cache;
 }
-
-ThreadCache* thread_cache() noexcept { return slot.cache || slot.gone ? slot.cache : make_thread_cache(); }
 
 [[noreturn]] void refuse(size_t bytes, const char* op) {
   throw Error(Error::Kind::memory, op,
@@ -201,7 +196,7 @@ namespace memory {
 // Small blocks are counted by the thread that took or gave them; the peak is of large blocks, plus the small ones of now.
 Stats stats() {
   const std::lock_guard lock(shared.mutex);
-  int64_t small = shared.small_in_use, requests = shared.requests + shared.small_requests;
+  int64_t small = 0, requests = shared.requests;
   for (const ThreadCache* t = shared.threads; t; t = t->next) {
     small += t->in_use;
     requests += t->requests;
@@ -228,13 +223,6 @@ void empty_cache() {
 void reset_peak() { shared.peak = shared.in_use.load(); }
 
 }  // namespace memory
-
-namespace {
-
-constexpr size_t header = 64;  // in front of the data, so that a tensor's memory costs one allocation
-static_assert(sizeof(Storage) <= header);
-
-}  // namespace
 
 Ptr<Storage> host_storage(int64_t bytes, const char* op) {
   void* block = host_allocate(header + size_t(bytes), op);

@@ -3,7 +3,6 @@
 
 #include "autograd/record.h"
 #include "backend/backend.h"
-#include "core/impl.h"
 
 namespace volta {
 
