@@ -2,7 +2,6 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/history.h"
 #include "autograd/record.h"
 #include "ops/pointwise.h"
 

@@ -5,7 +5,6 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/history.h"
 #include "autograd/record.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"

@@ -1,6 +1,5 @@
 // How views are made: a function on layouts, and the rule that undoes it for gradients.
 #pragma once
-#include "autograd/history.h"
 #include "autograd/record.h"
 
 namespace volta {

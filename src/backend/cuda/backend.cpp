@@ -3,7 +3,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/loops.h"
-#include "core/memory.h"
+#include "core/storage.h"
 
 namespace volta {
 namespace {
