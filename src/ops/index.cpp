@@ -82,73 +82,23 @@ Tensor place_add(const char* op, const Shape& shape, int axis, const Tensor& ind
 
 namespace {
 
-// Arguments of gather and the scatters, checked; 0-d tensors count as one axis of one element.
-struct Along {
-  int axis;
-  Tensor x, index, src;
-};
-
-Shape one_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
-
-void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
-  const Shape a = one_axis(index.shape()), b = one_axis(other.shape());
-  bool fits = a.size() == b.size();
-  for (int i = 0; fits && i < a.size(); ++i) fits = i == except || a[i] <= b[i];
-  require(fits || a.numel() == 0, Wrong::shape, op, "an index of shape ", a, " does not fit ", what, " of shape ", b);
-}
-
-void require_source(const Tensor& x, const Tensor& src, const char* op) {
-  common_device(x, src.checked(op), op);
-  require(x.dtype() == src.dtype(), Wrong::dtype, op, "the tensor is ", x.dtype(), " but the source ", src.dtype());
-}
-
-Along along(const Tensor& x, int64_t dim, const Tensor& index, const Tensor* src, const char* op) {
-  x.checked(op);
-  const Tensor i = as_index(index, op);
-  common_device(x, i, op);
-  Along a{axis_of(x, dim, op), {}, {}, {}};
-  require_fits(i, x, a.axis, "a tensor", op);
-  if (src) {
-    require_source(x, *src, op);
-    require_fits(i, *src, -1, "a source", op);
-  }
-  check_indices(i, one_axis(x.shape())[a.axis], a.axis, op);
-  a.x = with_axis(x);
-  a.index = with_axis(i);
-  if (!src) return a;
-  a.src = with_axis(*src);
-  for (int k = 0; k < a.index.dim() && i.numel() > 0; ++k)
-    if (a.src.size(k) != a.index.size(k)) a.src = a.src.narrow(k, 0, a.index.size(k));
-  return a;
-}
-
-// What a derivative of combining src into x at an index is made of.
-struct Combined {
+// Where values are combined into a tensor: the differentiable scatters.
+struct Place {
   const char* op;
   int axis;
-  Tensor index, x, src, y;
-  Tensor there(const Tensor& t) const { return pick(op, t, axis, index); }
+  Tensor index;
+
+  Tensor there(const Tensor& x) const { return pick(op, x, axis, index); }
+  Tensor repeated(Scalar value, const Tensor& like) const { return number(value, like).expand(index.shape()); }
+  Tensor combine(Combine how, const Tensor& x, const Tensor& src) const;  // in a copy of x
 };
 
-Tensor combine_at(const char* op, Combine how, const Tensor& x, int axis, const Tensor& index, const Tensor& src);
-
 // Which of the values that meet in one place are the last, and so stay.
-Tensor kept_values(const Shape& shape, int axis, const Tensor& index) {
+Tensor kept_values(const Place& at, const Shape& shape) {
   const NoGrad off;
-  const Options options{.dtype = i64, .device = index.device()};
-  const Tensor position = spread_index(arange(0, index.size(axis), 1, options), index.shape(), axis);
-  return pick("scatter", scattered(Combine::set, zeros(shape, options), axis, index, position), axis, index) ==
-         position;
-}
-
-void set_back(const Combined& c, const Tensor& g, Gradients& d) {
-  if (d.needs(0)) d[0] = combine_at(c.op, Combine::set, g, c.axis, c.index, number(0, g).expand(c.index.shape()));
-  if (d.needs(1)) d[1] = where(kept_values(g.shape(), c.axis, c.index), c.there(g), 0);
-}
-
-void add_back(const Combined& c, const Tensor& g, Gradients& d) {
-  if (d.needs(0)) d[0] = g;
-  if (d.needs(1)) d[1] = c.there(g);
+  const Options options{.dtype = i64, .device = at.index.device()};
+  const Tensor position = spread_index(arange(0, at.index.size(at.axis), 1, options), at.index.shape(), at.axis);
+  return at.there(scattered(Combine::set, zeros(shape, options), at.axis, at.index, position)) == position;
 }
 
 // The product of all factors of a place but `value`: y is the whole product, `others` that of the factors that are not 0,
@@ -160,35 +110,32 @@ Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& other
   return where(zero, without, y / where(zero, 1, value));
 }
 
-void multiply_back(const Combined& c, const Tensor& g, Gradients& d) {
-  const auto combined = [&](Combine how, const Tensor& x, const Tensor& src) {
-    return combine_at(c.op, how, x, c.axis, c.index, src);
-  };
-  const Tensor x_zero = c.x == 0, zero = c.src == 0;
-  const Tensor zeros = combined(Combine::add, x_zero.to(i64), zero.to(i64));
-  const Tensor others = combined(Combine::multiply, where(x_zero, 1, c.x), where(zero, 1, c.src));
-  const Tensor sum = combined(Combine::add, where(x_zero, c.x, 0), where(zero, c.src, 0));
-  if (d.needs(0)) d[0] = g * product_without(c.x, c.y, others, zeros, sum);
+void multiply_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g,
+                   Gradients& d) {
+  const Tensor x_zero = x == 0, zero = src == 0;
+  const Tensor zeros = at.combine(Combine::add, x_zero.to(i64), zero.to(i64));
+  const Tensor others = at.combine(Combine::multiply, where(x_zero, 1, x), where(zero, 1, src));
+  const Tensor sum = at.combine(Combine::add, where(x_zero, x, 0), where(zero, src, 0));
+  if (d.needs(0)) d[0] = g * product_without(x, y, others, zeros, sum);
   if (d.needs(1))
-    d[1] = c.there(g) * product_without(c.src, c.there(c.y), c.there(others), c.there(zeros), c.there(sum));
+    d[1] = at.there(g) * product_without(src, at.there(y), at.there(others), at.there(zeros), at.there(sum));
 }
 
 // Tied elements share the gradient.
-void extreme_back(const Combined& c, const Tensor& g, Gradients& d) {
+void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g, Gradients& d) {
   Tensor x_wins, wins, share;
   {
     const NoGrad off;
-    x_wins = c.x == c.y;
-    wins = c.src == c.there(c.y);
-    share = combine_at(c.op, Combine::add, x_wins.to(i64), c.axis, c.index, wins.to(i64)).clamp_min(1).to(g.dtype());
+    x_wins = x == y;
+    wins = src == at.there(y);
+    share = at.combine(Combine::add, x_wins.to(i64), wins.to(i64)).clamp_min(1).to(g.dtype());
   }
   const Tensor shared = g / share;
   if (d.needs(0)) d[0] = where(x_wins, shared, 0);
-  if (d.needs(1)) d[1] = where(wins, c.there(shared), 0);
+  if (d.needs(1)) d[1] = where(wins, at.there(shared), 0);
 }
 
-// A copy of x with src combined into it.
-Tensor combine_at(const char* op, Combine how, const Tensor& x, int axis, const Tensor& index, const Tensor& src) {
+Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
   Tensor y;
   {
     const NoGrad off;
@@ -197,16 +144,67 @@ Tensor combine_at(const char* op, Combine how, const Tensor& x, int axis, const 
     y = scattered(how, dtype == x.dtype() ? x.clone() : x.to(dtype), axis, index, src).to(x.dtype());
   }
   if (!any_needs_grad(x, src)) return y;
-  const bool values = how != Combine::set && how != Combine::add;
-  const Saved a = save(x, values), b = save(src, values), out = values ? save_output(y) : Saved();
-  return record(op, y, {x, src}, [=, i = save(index)](const Tensor& g, Gradients& d) {
-    const auto kept = [&](const Saved& s) { return values ? d.take(s) : Tensor(); };
-    const Combined c{op, axis, d.take(i), kept(a), kept(b), kept(out)};
-    if (how == Combine::set) set_back(c, g, d);
-    else if (how == Combine::add) add_back(c, g, d);
-    else if (how == Combine::multiply) multiply_back(c, g, d);
-    else extreme_back(c, g, d);
-  });
+  const auto rule = [=, o = op, along = axis, kept = save(index)](auto back) {
+    return [=](const Tensor& g, Gradients& d) { back(Place{o, along, d.take(kept)}, g, d); };
+  };
+  if (how == Combine::add)
+    return record(op, y, {x, src}, rule([](const Place& at, const Tensor& g, Gradients& d) {
+                    if (d.needs(0)) d[0] = g;
+                    if (d.needs(1)) d[1] = at.there(g);
+                  }));
+  if (how == Combine::set)
+    return record(op, y, {x, src}, rule([](const Place& at, const Tensor& g, Gradients& d) {
+                    if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
+                    if (d.needs(1)) d[1] = where(kept_values(at, g.shape()), at.there(g), 0);
+                  }));
+  const auto back = how == Combine::multiply ? multiply_back : extreme_back;
+  return record(
+      op, y, {x, src},
+      rule([=, a = save(x), b = save(src), out = save_output(y)](const Place& at, const Tensor& g, Gradients& d) {
+        back(at, d.take(a), d.take(b), d.take(out), g, d);
+      }));
+}
+
+Shape one_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
+
+// The index as i64, for an axis of x.
+Tensor index_for(const Tensor& x, int axis, const Tensor& index, const char* op) {
+  const Tensor i = as_index(index, op);
+  common_device(x, i, op);
+  check_indices(i, one_axis(x.shape())[axis], axis, op);
+  return i;
+}
+
+void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
+  const Shape a = one_axis(index.checked(op).shape()), b = one_axis(other.shape());
+  bool fits = a.size() == b.size();
+  for (int i = 0; fits && i < a.size(); ++i) fits = i == except || a[i] <= b[i];
+  require(fits || a.numel() == 0, Wrong::shape, op, "an index of shape ", a, " does not fit ", what, " of shape ", b);
+}
+
+void require_source(const Tensor& x, const Tensor& src, const char* op) {
+  common_device(x, src.checked(op), op);
+  require(x.dtype() == src.dtype(), Wrong::dtype, op, "the tensor is ", x.dtype(), " but the source ", src.dtype());
+}
+
+// Arguments of gather and the scatters, checked; 0-d tensors count as one axis of one element.
+struct Along {
+  Place at;
+  Tensor x, src;
+};
+
+Along along(const Tensor& x, int64_t dim, const Tensor& index, const Tensor* src, const char* op) {
+  const int axis = axis_of(x, dim, op);
+  require_fits(index, x, axis, "a tensor", op);
+  if (src) {
+    require_source(x, *src, op);
+    require_fits(index, *src, -1, "a source", op);
+  }
+  const Tensor i = with_axis(index_for(x, axis, index, op));
+  Along a{{op, axis, i}, with_axis(x), src ? with_axis(*src) : Tensor()};
+  for (int k = 0; src && k < i.dim() && i.numel() > 0; ++k)
+    if (a.src.size(k) != i.size(k)) a.src = a.src.narrow(k, 0, i.size(k));
+  return a;
 }
 
 // What does not change a maximum (or minimum) of this dtype.
@@ -220,32 +218,24 @@ Scalar neutral(DType dtype, bool largest) {
 }
 
 Tensor reduce_at(const Along& a, const std::string& reduce, bool include_self) {
-  const auto combined = [&](Combine how, const Tensor& x, const Tensor& src) {
-    return combine_at("scatter_reduce", how, x, a.axis, a.index, src);
-  };
+  const DType dtype = a.x.dtype();
   const auto start = [&](const Tensor& x, Scalar value) {
-    return include_self ? x : combined(Combine::set, x, number(value, x).expand(a.index.shape()));
+    return include_self ? x : a.at.combine(Combine::set, x, a.at.repeated(value, x));
   };
-  const auto extreme = [&](Combine how) {
-    return combined(how, start(a.x, neutral(a.x.dtype(), how == Combine::max)), a.src);
-  };
-  if (reduce == "prod") return combined(Combine::multiply, start(a.x, 1), a.src);
-  if (reduce == "amax") return extreme(Combine::max);
-  if (reduce == "amin") return extreme(Combine::min);
-  const Tensor sum = combined(Combine::add, start(a.x, 0), a.src);
+  if (reduce == "prod") return a.at.combine(Combine::multiply, start(a.x, 1), a.src);
+  if (reduce == "amax") return a.at.combine(Combine::max, start(a.x, neutral(dtype, true)), a.src);
+  if (reduce == "amin") return a.at.combine(Combine::min, start(a.x, neutral(dtype, false)), a.src);
+  const Tensor sum = a.at.combine(Combine::add, start(a.x, 0), a.src);
   if (reduce == "sum") return sum;
-  const Tensor one = number(1, a.index), once = start(one.expand(a.x.shape()), 0);
-  const Tensor count = combined(Combine::add, once, one.expand(a.index.shape())).clamp_min(1).to(a.x.dtype());
-  return is_floating(a.x.dtype()) ? sum / count : floor_divide(sum, count);
+  const Tensor once = start(number(1, a.at.index).expand(a.x.shape()), 0);
+  const Tensor count = a.at.combine(Combine::add, once, a.at.repeated(1, once)).clamp_min(1).to(dtype);
+  return is_floating(dtype) ? sum / count : floor_divide(sum, count);
 }
 
-// A 1-D index (or one number), checked for an axis of x.
+// A 1-D index (or one number) of slices along an axis of x.
 Tensor slices_index(const Tensor& x, int axis, const Tensor& index, const char* op) {
-  const Tensor i = as_index(index, op);
-  require(i.dim() <= 1, Wrong::shape, op, "the index must have one axis, got shape ", i);
-  common_device(x, i, op);
-  check_indices(i, one_axis(x.shape())[axis], axis, op);
-  return with_axis(i);
+  require(index.checked(op).dim() <= 1, Wrong::shape, op, "the index must have one axis, got shape ", index);
+  return with_axis(index_for(x, axis, index, op));
 }
 
 void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
@@ -257,22 +247,19 @@ void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   const Along a = along(x, dim, index, nullptr, "gather");
-  return pick("gather", a.x, a.axis, a.index).reshape(index.shape());
+  return a.at.there(a.x).reshape(index.shape());
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
-  const char* op = "scatter";
-  const Along a = along(x, dim, index, src.tensor, op);
-  if (!src.tensor) require_storable(src.scalar, x.dtype(), op);
-  if (a.index.numel() == 0) return x.clone();
-  const Tensor values = src.tensor ? a.src : number(src.scalar, x).expand(a.index.shape());
-  return combine_at(op, Combine::set, a.x, a.axis, a.index, values).reshape(x.shape());
+  const Along a = along(x, dim, index, src.tensor, "scatter");
+  if (!src.tensor) require_storable(src.scalar, x.dtype(), "scatter");
+  if (index.numel() == 0) return x.clone();
+  return a.at.combine(Combine::set, a.x, src.tensor ? a.src : a.at.repeated(src.scalar, x)).reshape(x.shape());
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   const Along a = along(x, dim, index, &src, "scatter_add");
-  if (a.index.numel() == 0) return x.clone();
-  return combine_at("scatter_add", Combine::add, a.x, a.axis, a.index, a.src).reshape(x.shape());
+  return index.numel() == 0 ? x.clone() : a.at.combine(Combine::add, a.x, a.src).reshape(x.shape());
 }
 
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
@@ -282,14 +269,13 @@ Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const T
   require(known, Wrong::argument, op, "reduce is one of sum, prod, mean, amax, amin; got ", reduce);
   const Along a = along(x, dim, index, &src, op);
   require(x.dtype() != boolean || reduce != "mean", Wrong::dtype, op, "mean is not defined for booleans");
-  if (a.index.numel() == 0) return x.clone();
+  if (index.numel() == 0) return x.clone();
   return reduce_at(a, reduce, include_self).reshape(x.shape());
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const int axis = axis_of(x, dim, "index_select");
-  const Tensor i = slices_index(x, axis, index, "index_select");
-  return pick_slices("index_select", with_axis(x), axis, i);
+  return pick_slices("index_select", with_axis(x), axis, slices_index(x, axis, index, "index_select"));
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
@@ -304,14 +290,12 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   require_storable(alpha, x.dtype(), op);
   Tensor values = with_axis(source);
   if (alpha != 1) values = is_floating(x.dtype()) ? values * alpha : values * int64_t(alpha);
-  return combine_at(op, Combine::add, with_axis(x), axis, spread_index(i, wanted, axis), values).reshape(x.shape());
+  return Place{op, axis, spread_index(i, wanted, axis)}.combine(Combine::add, with_axis(x), values).reshape(x.shape());
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {
-  const Tensor i = as_index(index, "take");
-  common_device(x.checked("take"), i, "take");
-  check_indices(i, x.numel(), 0, "take");
-  return pick_slices("take", x.reshape({-1}), 0, i);
+  const Tensor flat = x.checked("take").reshape({-1});
+  return pick_slices("take", flat, 0, index_for(flat, 0, index, "take"));
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
@@ -330,10 +314,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
 Tensor embedding(const Tensor& weight, const Tensor& indices) {
   const char* op = "embedding";
   require(weight.checked(op).dim() == 2, Wrong::shape, op, "the weight must have 2 axes, got shape ", weight);
-  const Tensor i = as_index(indices, op);
-  common_device(weight, i, op);
-  check_indices(i, weight.size(0), 0, op);
-  return pick_slices(op, weight, 0, i);
+  return pick_slices(op, weight, 0, index_for(weight, 0, indices, op));
 }
 
 Tensor true_positions(const Tensor& mask) {

@@ -218,16 +218,21 @@ Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t
   for (int i = 0; i < x.dim(); ++i) labels_x += char(i);
   for (int i = 0; i < other.dim(); ++i) labels_other += char(x.dim() + i);
   std::string keep = labels_x + labels_other;
+  Shape sizes_x, sizes_other;
   for (size_t i = 0; i < count; ++i) {
-    const auto a = size_t(axis_of(x, dims_x[i], op, 1)), b = size_t(axis_of(other, dims_other[i], op, 1));
-    require(has(keep, labels_x[a]) && has(keep, labels_other[b]), Wrong::argument, op, "axis ", dims_x[i], " of ", x,
+    const int a = axis_of(x, dims_x[i], op, 1), b = axis_of(other, dims_other[i], op, 1);
+    char &label_x = labels_x[size_t(a)], &label_other = labels_other[size_t(b)];
+    require(has(keep, label_x) && has(keep, label_other), Wrong::argument, op, "axis ", dims_x[i], " of ", x,
             " or axis ", dims_other[i], " of ", other, " is named twice");
-    const int64_t n = x.shape()[int(a)], m = other.shape()[int(b)];
-    require(n == m, Wrong::shape, op, x, " x ", other, ": axes ", a, " and ", b, " have sizes ", n, " and ", m);
-    std::erase(keep, labels_x[a]);
-    std::erase(keep, labels_other[b]);
-    labels_other[b] = labels_x[a];
+    sizes_x.push_back(x.shape()[a]);
+    sizes_other.push_back(other.shape()[b]);
+    std::erase(keep, label_x);
+    std::erase(keep, label_other);
+    label_other = label_x;
   }
+  for (int i = 0; i < sizes_x.size(); ++i)
+    require(sizes_x[i] == sizes_other[i], Wrong::shape, op, x, " x ", other, ": axes ", dims_x[size_t(i)], " and ",
+            dims_other[size_t(i)], " have sizes ", sizes_x[i], " and ", sizes_other[i]);
   const Operand operands[] = {x, other};
   product_dtype(operands, op);
   return contract({x, labels_x}, {other, labels_other}, keep).x;

@@ -47,45 +47,38 @@ Tensor roll_axis(const Tensor& x, int axis, int64_t shift) {
   return cat({x.narrow(axis, n - s, s), x.narrow(axis, 0, n - s)}, axis);
 }
 
-struct Padding {
-  Shape before, after;  // negative ones cut
-};
-
-Padding padding_of(const Tensor& x, const std::vector<int64_t>& pad) {
+// Pairs (before, after) from the last axis on; negative ones cut.
+void check_padding(const Tensor& x, const std::vector<int64_t>& pad) {
   const int rank = int(x.dim());
   require(pad.size() % 2 == 0 && pad.size() / 2 <= size_t(rank), Wrong::argument, "pad", "pairs of sizes for at most ",
           rank, " axes are needed, got ", pad.size(), " numbers for shape ", x);
-  Padding p{Shape::filled(rank, 0), Shape::filled(rank, 0)};
   for (size_t k = 0; k < pad.size(); k += 2) {
-    const int i = rank - 1 - int(k / 2);
-    const int64_t before = p.before[i] = pad[k], after = p.after[i] = pad[k + 1], n = x.shape()[i];
+    const int axis = rank - 1 - int(k / 2);
+    const int64_t before = pad[k], after = pad[k + 1], n = x.shape()[axis];
     int64_t size;
     const bool fits = !__builtin_add_overflow(n, before, &size) && !__builtin_add_overflow(size, after, &size) &&
                       size >= 0 && n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) >= 0;
-    require(fits, Wrong::argument, "pad", "axis ", i, " of shape ", x, " cannot be padded by ", before, " and ", after);
+    require(fits, Wrong::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
+            after);
   }
-  return p;
 }
 
-Tensor pad_constant(const Tensor& x, const Padding& p, double value) {
+Tensor pad_constant(const Tensor& x, std::vector<int64_t> pad, double value) {
   Shape shape = x.shape();
-  for (int i = 0; i < shape.size(); ++i) shape[i] += p.before[i] + p.after[i];
+  for (size_t k = 0; k < pad.size(); ++k) shape[shape.size() - 1 - int(k / 2)] += pad[k];
   checked_numel(shape, "pad");
   Tensor y = full(shape, is_floating(x.dtype()) ? Scalar(value) : Scalar(int64_t(value)),
                   {.dtype = x.dtype(), .device = x.device()});
   Layout from = layout(x), to = layout(y);
-  for (int i = 0; i < shape.size(); ++i) {
-    const int64_t cut = std::max<int64_t>(-p.before[i], 0), kept = x.size(i) - cut - std::max<int64_t>(-p.after[i], 0);
-    from = views::narrow(from, i, cut, kept);
-    to = views::narrow(to, i, std::max<int64_t>(p.before[i], 0), kept);
+  for (size_t k = 0; k < pad.size(); k += 2) {
+    const int axis = shape.size() - 1 - int(k / 2);
+    const int64_t cut = std::max<int64_t>(-pad[k], 0), kept = x.size(axis) - cut - std::max<int64_t>(-pad[k + 1], 0);
+    from = views::narrow(from, axis, cut, kept);
+    to = views::narrow(to, axis, std::max<int64_t>(pad[k], 0), kept);
   }
   backend(x.device()).copy(arg(alias(y, to)), arg(alias(x, from)));
-  return record("pad", std::move(y), {x}, [p](const Tensor& g, Gradients& d) {
-    Padding back = p;
-    for (int64_t& n : back.before) n = -n;
-    for (int64_t& n : back.after) n = -n;
-    d[0] = pad_constant(g, back, 0);
-  });
+  for (int64_t& n : pad) n = -n;
+  return record("pad", std::move(y), {x}, [pad](const Tensor& g, Gradients& d) { d[0] = pad_constant(g, pad, 0); });
 }
 
 enum class Border { constant, reflect, replicate, circular };
@@ -209,22 +202,23 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& options) {
   const char* op = "pad";
-  const Padding p = padding_of(x.checked(op), pad);
+  check_padding(x.checked(op), pad);
   const auto border = Border(std::find(borders.begin(), borders.end(), options.mode) - borders.begin());
   require(size_t(border) < borders.size(), Wrong::argument, op,
           "mode is one of constant, reflect, replicate, circular; got ", options.mode);
   if (border == Border::constant) {
     require_storable(options.value, x.dtype(), op);
-    return pad_constant(x, p, options.value);
+    return pad_constant(x, pad, options.value);
   }
-  for (int i = 0; i < x.dim(); ++i) {
-    const int64_t n = x.size(i), most = std::max(p.before[i], p.after[i]);
+  for (size_t k = 0; k < pad.size(); k += 2) {
+    const int axis = int(x.dim()) - 1 - int(k / 2);
+    const int64_t n = x.size(axis), most = std::max(pad[k], pad[k + 1]);
     const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
-    require(most <= 0 || most <= limit, Wrong::argument, op, "axis ", i, " of shape ", x,
+    require(most <= 0 || most <= limit, Wrong::argument, op, "axis ", axis, " of shape ", x,
             " is too short to be padded by ", most, " in mode ", options.mode);
   }
   Tensor y = x;
-  for (int i = int(x.dim()) - 1; i >= 0; --i) y = pad_axis(y, i, p.before[i], p.after[i], border);
+  for (size_t k = 0; k < pad.size(); k += 2) y = pad_axis(y, int(x.dim()) - 1 - int(k / 2), pad[k], pad[k + 1], border);
   return apart(y, x);
 }
 
