@@ -144,7 +144,7 @@ Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
     y = scattered(how, dtype == x.dtype() ? x.clone() : x.to(dtype), axis, index, src).to(x.dtype());
   }
   if (!any_needs_grad(x, src)) return y;
-  const auto rule = [=, o = op, along = axis, kept = save(index)](auto back) {
+  const auto rule = [o = op, along = axis, kept = save(index)](auto back) {
     return [=](const Tensor& g, Gradients& d) { back(Place{o, along, d.take(kept)}, g, d); };
   };
   if (how == Combine::add)

@@ -233,13 +233,11 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, dou
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
   const Fused activation = fused_named(options.activation);
   check_linear(x, weight, bias);
+  if (weight.dim() == 1)  // one column
+    return linear(x, weight.unsqueeze(0), bias.defined() ? bias.unsqueeze(0) : bias, options).squeeze(-1);
   const Operand operands[] = {x, weight, bias.defined() ? bias : weight};
   const DType dtype = product_dtype(operands, "linear");
   const Tensor input = x.to(dtype), w = weight.to(dtype), b = bias.defined() ? bias.to(dtype) : bias;
-  if (w.dim() == 1) {
-    const Tensor y = product("linear", input, w);
-    return activated(b.defined() ? add(y, b) : y, activation);
-  }
   const bool fuses =
       activation == Fused::none || activation == Fused::relu || (is_floating(dtype) && !any_needs_grad(input, w, b));
   const Tensor y = fused_linear(input, w, b, fuses ? activation : Fused::none);

@@ -1,7 +1,7 @@
 // Einstein summation, and products that are cases of it or of multiplication: tensordot, outer, Kronecker, cross, trace.
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <map>
 #include <sstream>
 
 #include <volta/ops.h>
@@ -79,7 +79,7 @@ std::string needed(const std::vector<Factor>& terms, size_t i, size_t j, const s
   return labels;
 }
 
-using Sizes = std::array<int64_t, 128>;  // by label
+using Sizes = std::map<char, int64_t>;  // by label
 
 // The pair whose product adds least to the memory taken; the first of equals.
 std::pair<size_t, size_t> cheapest(const std::vector<Factor>& terms, const std::string& output, const Sizes& sizes) {
@@ -87,14 +87,13 @@ std::pair<size_t, size_t> cheapest(const std::vector<Factor>& terms, const std::
   double least = INFINITY;
   for (size_t i = 0; i < terms.size() && terms.size() > 2; ++i)
     for (size_t j = i + 1; j < terms.size(); ++j) {
-      const std::string &a = terms[i].labels, &b = terms[j].labels, keep = needed(terms, i, j, output);
-      double product = 1;
-      for (size_t l = 0; l < sizes.size(); ++l)
-        if (has(keep, char(l)) && (has(a, char(l)) || has(b, char(l)))) product *= double(sizes[l]);
-      const double growth = product - double(terms[i].x.numel()) - double(terms[j].x.numel());
-      if (growth >= least) continue;
-      least = growth;
-      best = {i, j};
+      const std::string keep = needed(terms, i, j, output), both = terms[i].labels + terms[j].labels;
+      double growth = 1;
+      for (const auto& [label, n] : sizes)
+        if (has(keep, label) && has(both, label)) growth *= double(n);
+      growth -= double(terms[i].x.numel()) + double(terms[j].x.numel());
+      if (growth < least) best = {i, j};
+      least = std::min(least, growth);
     }
   return best;
 }
@@ -102,7 +101,7 @@ std::pair<size_t, size_t> cheapest(const std::vector<Factor>& terms, const std::
 // An equation as the user wrote it, which every complaint quotes.
 struct Equation {
   const std::string& text;
-  Sizes sizes = filled(-1);  // of the labels met so far
+  Sizes sizes = {};  // of the labels met so far
 
   template <class... Parts> void require(bool fine, Wrong kind, const Parts&... parts) const {
     volta::require(fine, kind, "einsum", "'", text, "': ", parts...);
@@ -139,29 +138,24 @@ struct Equation {
     return t;
   }
 
+  // Axes of size 1 repeat against others.
   void note_size(char label, int64_t n) {
-    int64_t& known = sizes[size_t(label)];
-    require(n == 1 || known == n || known == 1 || known == -1, Wrong::shape, quoted(label), " stands for sizes ", known,
-            " and ", n);
-    if (n != 1 || known == -1) known = n;
+    int64_t& known = sizes.try_emplace(label, n).first->second;
+    require(n == 1 || known == 1 || known == n, Wrong::shape, quoted(label), " stands for sizes ", known, " and ", n);
+    if (n != 1) known = n;
   }
 
   std::string output(const std::string& term) const {
     int hidden = 0;
-    while (sizes[size_t(hidden) + 1] != -1) ++hidden;
+    while (sizes.contains(char(hidden + 1))) ++hidden;
     const std::string out = labels(term, hidden);
     for (size_t i = 0; i < out.size(); ++i) {
       require(out.find(out[i]) == i, Wrong::argument, "the output names ", quoted(out[i]), " twice");
-      require(sizes[size_t(out[i])] != -1, Wrong::argument, "the output's ", quoted(out[i]), " is in no operand");
+      require(sizes.contains(out[i]), Wrong::argument, "the output's ", quoted(out[i]), " is in no operand");
     }
     return out;
   }
 
-  static Sizes filled(int64_t value) {
-    Sizes s;
-    s.fill(value);
-    return s;
-  }
   static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
   static std::string quoted(char label) {
     return is_letter(label) ? "'" + std::string(1, label) + "'" : std::string("an axis of the ellipsis");
@@ -218,21 +212,19 @@ Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t
   for (int i = 0; i < x.dim(); ++i) labels_x += char(i);
   for (int i = 0; i < other.dim(); ++i) labels_other += char(x.dim() + i);
   std::string keep = labels_x + labels_other;
-  Shape sizes_x, sizes_other;
   for (size_t i = 0; i < count; ++i) {
     const int a = axis_of(x, dims_x[i], op, 1), b = axis_of(other, dims_other[i], op, 1);
     char &label_x = labels_x[size_t(a)], &label_other = labels_other[size_t(b)];
     require(has(keep, label_x) && has(keep, label_other), Wrong::argument, op, "axis ", dims_x[i], " of ", x,
             " or axis ", dims_other[i], " of ", other, " is named twice");
-    sizes_x.push_back(x.shape()[a]);
-    sizes_other.push_back(other.shape()[b]);
     std::erase(keep, label_x);
     std::erase(keep, label_other);
     label_other = label_x;
   }
-  for (int i = 0; i < sizes_x.size(); ++i)
-    require(sizes_x[i] == sizes_other[i], Wrong::shape, op, x, " x ", other, ": axes ", dims_x[size_t(i)], " and ",
-            dims_other[size_t(i)], " have sizes ", sizes_x[i], " and ", sizes_other[i]);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t a = dims_x[i], b = dims_other[i], n = x.size(a), m = other.size(b);
+    require(n == m, Wrong::shape, op, x, " x ", other, ": axes ", a, " and ", b, " have sizes ", n, " and ", m);
+  }
   const Operand operands[] = {x, other};
   product_dtype(operands, op);
   return contract({x, labels_x}, {other, labels_other}, keep).x;

@@ -11,12 +11,15 @@
 namespace volta {
 namespace {
 
+const Layout* given(const Layout& l) { return &l; }
+const Layout* given(const std::optional<Layout>& l) { return l ? &*l : nullptr; }
+
 // y = x seen through f(layout); undefined where f gives nothing. Gradients go back by inverse(g). A view whose layout
 // relative to the base cannot be said is not traced to it.
 template <class F, class Inverse> Tensor make_view(const char* op, const Tensor& x, F f, Inverse inverse) {
-  const std::optional<Layout> seen = f(layout(x));
-  if (!seen) return {};
-  Tensor y = alias(x, *seen);
+  const auto seen = f(layout(x));
+  if (!given(seen)) return {};
+  Tensor y = alias(x, *given(seen));
   if (!grad_enabled()) return y;
   const auto& parent = x.impl().view;
   std::optional<Layout> relative;
