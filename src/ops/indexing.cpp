@@ -25,12 +25,8 @@ int consumed(const Index& i) {
 // many axes as it has, numbered row by row.
 struct Advanced {
   int axis, axes;
-  Tensor index;  // i64
-  int64_t total(const Shape& shape) const {
-    int64_t n = 1;
-    for (int i = axis; i < axis + axes; ++i) n *= shape[i];
-    return n;
-  }
+  Tensor index;       // i64
+  int64_t total = 1;  // elements of those axes
 };
 
 struct Parsed {
@@ -45,13 +41,13 @@ Advanced advanced(Tensor& view, int axis, const Index& i, const Shape& shape, in
   if (!is_mask(i)) {
     const Tensor index = as_index(t, op);
     check_indices(index, shape[from], from, op);
-    return {axis, 1, index};
+    return {axis, 1, index, shape[from]};
   }
   for (int k = 0; k < t.dim(); ++k)
     require(t.shape()[k] == shape[from + k], Wrong::index, op, "a mask of shape ", t, " does not fit axes ", from,
             " to ", from + t.dim() - 1, " of shape ", shape);
   if (t.dim() == 0) view = view.unsqueeze(axis);  // one truth: an axis of size 0 or 1
-  return {axis, std::max(1, int(t.dim())), true_positions(t)};
+  return {axis, std::max(1, int(t.dim())), true_positions(t), t.numel()};
 }
 
 Parsed parse(const Tensor& x, std::span<const Index> indices) {
@@ -105,16 +101,15 @@ struct Plan {
 
 // Several indices as one into the joined axes. Outside the CPU a bad one becomes a place past the end, which the loop
 // reports.
-Tensor combined_index(const std::vector<Advanced>& list, const Shape& shape, int64_t total) {
+Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
   if (list.size() == 1) return list[0].index;
   const NoGrad off;
   Tensor place, bad;
   for (const Advanced& a : list) {
-    const int64_t n = a.total(shape);
-    const Tensor i = where(a.index < 0, a.index + n, a.index);
-    place = place.defined() ? place * n + i : i;
+    const Tensor i = where(a.index < 0, a.index + a.total, a.index);
+    place = place.defined() ? place * a.total + i : i;
     if (i.device().is_cpu()) continue;
-    const Tensor outside = logical_or(i < 0, i >= n);
+    const Tensor outside = logical_or(i < 0, i >= a.total);
     bad = bad.defined() ? logical_or(bad, outside) : outside;
   }
   return bad.defined() ? where(bad, total, place) : place;
@@ -128,7 +123,7 @@ Plan make_plan(const Shape& shape, const std::vector<Advanced>& list) {
     common = broadcast_shapes(common, a.index.shape(), op);
     if (!indexed.empty() && a.axis != indexed.back() + 1) p.axis = 0;  // not neighbours: their axes go to the front
     for (int i = 0; i < a.axes; ++i) indexed.push_back(a.axis + i);
-    total *= a.total(shape);
+    total *= a.total;
   }
   for (int i = 0; i < shape.size(); ++i)
     if (std::find(indexed.begin(), indexed.end(), i) == indexed.end()) p.order.push_back(i);
@@ -137,7 +132,7 @@ Plan make_plan(const Shape& shape, const std::vector<Advanced>& list) {
   p.flat = spliced(p.ordered, p.axis, indexed.size(), {total});
   p.result = spliced(p.flat, p.axis, 1, common);
   checked_numel(p.result, op);
-  p.index = combined_index(list, shape, total);
+  p.index = combined_index(list, total);
   return p;
 }
 
