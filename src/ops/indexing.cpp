@@ -57,8 +57,7 @@ Parsed parse(const Tensor& x, std::span<const Index> indices) {
     named += consumed(i);
     ellipses += i.kind == Index::Kind::rest;
   }
-  require(named <= x.dim(), Wrong::index, op, "too many indices: ", named, " for shape ", x, " with ", x.dim(),
-          " axes");
+  require(named <= x.dim(), Wrong::index, op, "too many indices: ", named, " for the axes of shape ", x);
   require(ellipses <= 1, Wrong::index, op, "more than one ellipsis");
   Parsed p{x, {}};
   Tensor& view = p.view;

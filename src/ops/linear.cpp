@@ -43,10 +43,9 @@ Product plan(const Tensor& a, const Tensor& b, const char* op) {
   common_device(a, b, op);
   require(a.dim() > 0 && b.dim() > 0, Wrong::shape, op, a, " x ", b,
           ": both need at least one axis; multiply by a number with *");
-  Product p{a.dim() == 1 ? views::unsqueeze(layout(a), 0) : layout(a),
-            b.dim() == 1 ? views::unsqueeze(layout(b), 1) : layout(b),
-            {},
-            {}};
+  Product p;
+  p.a = a.dim() == 1 ? views::unsqueeze(layout(a), 0) : layout(a);
+  p.b = b.dim() == 1 ? views::unsqueeze(layout(b), 1) : layout(b);
   require(p.a.shape.back() == rows_of(p.b), Wrong::shape, op, a, " x ", b, ": inner sizes ", p.a.shape.back(), " and ",
           rows_of(p.b), " differ");
   try {

@@ -59,10 +59,10 @@ Factor contract(Factor a, Factor b, const std::string& keep) {
   for (char l : b.labels)
     if (!has(a.labels, l)) right += l;
   const std::string all = batch + left + right;
-  if (inner.empty())
-    return {
-        mul(permuted(a, batch + left).reshape(sizes_of(a, all)), permuted(b, batch + right).reshape(sizes_of(b, all))),
-        all};
+  if (inner.empty()) {
+    const Tensor wide_b = permuted(b, batch + right).reshape(sizes_of(b, all));
+    return {mul(permuted(a, batch + left).reshape(sizes_of(a, all)), wide_b), all};
+  }
   const auto matrix = [&](const Factor& t, const std::string& rows, const std::string& columns) {
     const Shape shape{sizes_of(t, rows).numel(), sizes_of(t, columns).numel()};
     return permuted(t, batch + rows + columns).reshape(joined(sizes_of(t, batch), shape));
@@ -205,8 +205,7 @@ Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t
   const char* op = "tensordot";
   common_device(x.checked(op), other.checked(op), op);
   const size_t count = dims_x.size();
-  require(count == dims_other.size(), Wrong::argument, op, count, " axes of one tensor are paired with ",
-          dims_other.size());
+  require(count == dims_other.size(), Wrong::argument, op, count, " axes are paired with ", dims_other.size());
   // Axes are labelled by numbers, paired ones alike.
   std::string labels_x, labels_other;
   for (int i = 0; i < x.dim(); ++i) labels_x += char(i);

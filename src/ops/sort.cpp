@@ -104,8 +104,7 @@ Tensor searchsorted(const Tensor& sorted, const Operand& values, const SearchOpt
 
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, const SearchOptions& options) {
   const char* op = "bucketize";
-  require(boundaries.checked(op).dim() == 1, Wrong::shape, op, "the boundaries must have one axis, got shape ",
-          boundaries);
+  require(boundaries.checked(op).dim() == 1, Wrong::shape, op, "needs boundaries of one axis, got ", boundaries);
   return searchsorted(boundaries, x.checked(op), options);
 }
 

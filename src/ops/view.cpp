@@ -68,8 +68,7 @@ Tensor view(const Tensor& x, const Shape& shape) {
 
 Tensor permute(const Tensor& x, const Shape& dims) {
   const char* op = "permute";
-  require(dims.size() == x.checked(op).dim(), Wrong::shape, op, dims, " does not name every axis of shape ", x,
-          " once");
+  require(dims.size() == x.checked(op).dim(), Wrong::shape, op, dims, " does not name once every axis of shape ", x);
   Shape axes = dims;
   uint32_t named = 0;
   for (int64_t& axis : axes) {
