@@ -95,7 +95,6 @@ struct Place {
 
 // Which of the values that meet in one place are the last, and so stay.
 Tensor kept_values(const Place& at, const Shape& shape) {
-  const NoGrad off;
   const Options options{.dtype = i64, .device = at.index.device()};
   const Tensor position = spread_index(arange(0, at.index.size(at.axis), 1, options), at.index.shape(), at.axis);
   return at.there(scattered(Combine::set, zeros(shape, options), at.axis, at.index, position)) == position;
@@ -123,26 +122,17 @@ void multiply_back(const Place& at, const Tensor& x, const Tensor& src, const Te
 
 // Tied elements share the gradient.
 void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g, Gradients& d) {
-  Tensor x_wins, wins, share;
-  {
-    const NoGrad off;
-    x_wins = x == y;
-    wins = src == at.there(y);
-    share = at.combine(Combine::add, x_wins.to(i64), wins.to(i64)).clamp_min(1).to(g.dtype());
-  }
-  const Tensor shared = g / share;
+  const Tensor x_wins = x == y, wins = src == at.there(y);
+  const Tensor shared = g / at.combine(Combine::add, x_wins.to(i64), wins.to(i64)).clamp_min(1).to(g.dtype());
   if (d.needs(0)) d[0] = where(x_wins, shared, 0);
   if (d.needs(1)) d[1] = where(wins, at.there(shared), 0);
 }
 
 Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
-  Tensor y;
-  {
-    const NoGrad off;
-    const bool rounds = how == Combine::add || how == Combine::multiply;  // halves then do so in f32
-    const DType dtype = rounds ? traits(x.dtype()).compute : x.dtype();
-    y = scattered(how, dtype == x.dtype() ? x.clone() : x.to(dtype), axis, index, src).to(x.dtype());
-  }
+  const bool rounds = how == Combine::add || how == Combine::multiply;  // halves then do so in f32
+  const DType dtype = rounds ? traits(x.dtype()).compute : x.dtype();
+  const Tensor start = x.detach(), out = dtype == x.dtype() ? start.clone() : start.to(dtype);
+  const Tensor y = scattered(how, out, axis, index, src).to(x.dtype());
   if (!any_needs_grad(x, src)) return y;
   const auto rule = [o = op, along = axis, kept = save(index)](auto back) {
     return [=](const Tensor& g, Gradients& d) { back(Place{o, along, d.take(kept)}, g, d); };
@@ -160,8 +150,8 @@ Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
   const auto back = how == Combine::multiply ? multiply_back : extreme_back;
   return record(
       op, y, {x, src},
-      rule([=, a = save(x), b = save(src), out = save_output(y)](const Place& at, const Tensor& g, Gradients& d) {
-        back(at, d.take(a), d.take(b), d.take(out), g, d);
+      rule([=, a = save(x), b = save(src), c = save_output(y)](const Place& at, const Tensor& g, Gradients& d) {
+        back(at, d.take(a), d.take(b), d.take(c), g, d);
       }));
 }
 
