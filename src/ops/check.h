@@ -52,6 +52,9 @@ inline Shape spliced(const Shape& shape, int axis, int count, const Shape& other
   for (int i = axis + count; i < shape.size(); ++i) s.push_back(shape[i]);
   return s;
 }
-inline Shape joined(const Shape& a, const Shape& b) { return spliced(a, a.size(), 0, b); }
+inline Shape joined(Shape a, const Shape& b) {
+  for (int64_t n : b) a.push_back(n);
+  return a;
+}
 
 }  // namespace volta

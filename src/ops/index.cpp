@@ -155,7 +155,10 @@ Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
       }));
 }
 
-Shape one_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
+const Shape& one_axis(const Shape& shape) {
+  static const Shape one{1};
+  return shape.empty() ? one : shape;
+}
 
 // The index as i64, for an axis of x.
 Tensor index_for(const Tensor& x, int axis, const Tensor& index, const char* op) {
@@ -166,7 +169,7 @@ Tensor index_for(const Tensor& x, int axis, const Tensor& index, const char* op)
 }
 
 void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
-  const Shape a = one_axis(index.checked(op).shape()), b = one_axis(other.shape());
+  const Shape &a = one_axis(index.checked(op).shape()), &b = one_axis(other.shape());
   bool fits = a.size() == b.size();
   for (int i = 0; fits && i < a.size(); ++i) fits = i == except || a[i] <= b[i];
   require(fits || a.numel() == 0, Wrong::shape, op, "an index of shape ", a, " does not fit ", what, " of shape ", b);
