@@ -22,11 +22,12 @@ template <int N> struct Walk {
     ++rank;
   }
 
-  void finish() {
+  // Unsorted, elements are met in the order of the axes as they were added.
+  void finish(bool sorted = true) {
     std::reverse(size, size + rank);
     std::reverse(&stride[0][0], &stride[0][0] + rank * N);  // flips operands too: undone below
     for (int i = 0; i < rank; ++i) std::reverse(stride[i], stride[i] + N);
-    sort();
+    if (sorted) sort();
     merge();
     if (rank == 0) {
       rank = 1;
@@ -41,18 +42,19 @@ template <int N> struct Walk {
     return n;
   }
 
-  // Calls f(offsets) for rows [begin, end), with the byte offset of each operand at the row's start.
-  template <class F> void for_rows(int64_t begin, int64_t end, F&& f) const {
+  // Calls f(offsets) for rows [begin, end), with the byte offset of each operand at the row's start. A row is what the
+  // `inner` innermost axes hold.
+  template <class F> void for_rows(int64_t begin, int64_t end, F&& f, int inner = 1) const {
     int64_t at[Shape::max_rank] = {}, offset[N] = {};
     int64_t rest = begin;
-    for (int i = 1; i < rank; ++i) {
+    for (int i = inner; i < rank; ++i) {
       at[i] = rest % size[i];
       rest /= size[i];
       for (int k = 0; k < N; ++k) offset[k] += at[i] * stride[i][k];
     }
     for (int64_t row = begin; row < end; ++row) {
       f(static_cast<const int64_t*>(offset));
-      for (int i = 1; i < rank; ++i) {
+      for (int i = inner; i < rank; ++i) {
         for (int k = 0; k < N; ++k) offset[k] += stride[i][k];
         if (++at[i] < size[i]) break;
         for (int k = 0; k < N; ++k) offset[k] -= stride[i][k] * size[i];
@@ -62,7 +64,7 @@ template <int N> struct Walk {
   }
 
  private:
-  bool inner(int a, int b) const {  // whether axis a belongs inside axis b
+  bool closer(int a, int b) const {  // whether axis a belongs inside axis b
     for (int k = 0; k < N; ++k) {
       const int64_t x = std::abs(stride[a][k]), y = std::abs(stride[b][k]);
       if (x != y && x != 0 && y != 0) return x < y;
@@ -71,7 +73,7 @@ template <int N> struct Walk {
   }
   void sort() {  // insertion sort: stable, and the ranks are small
     for (int i = 1; i < rank; ++i)
-      for (int j = i; j > 0 && inner(j, j - 1); --j) {
+      for (int j = i; j > 0 && closer(j, j - 1); --j) {
         std::swap(size[j], size[j - 1]);
         std::swap_ranges(stride[j], stride[j] + N, stride[j - 1]);
       }

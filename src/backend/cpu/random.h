@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "backend/cpu/isa.h"
 #include "core/random_call.h"
 
 namespace volta::cpu {
@@ -18,24 +19,10 @@ struct RandomPiece {  // consecutive elements that begin with a whole block
 };
 
 template <class Formula> using Draw = void (*)(const Formula&, const RandomPiece&);
-
-struct RandomTable {
-  std::tuple<Draw<random::Uniform<float>>, Draw<random::Uniform<double>>, Draw<random::Normal<float>>,
-             Draw<random::Normal<double>>, Draw<random::Exponential<float>>, Draw<random::Exponential<double>>,
-             Draw<random::Bernoulli>, Draw<random::NarrowInteger>, Draw<random::WideInteger>>
-      draw;
-};
-
-namespace baseline {
-extern const RandomTable random_table;
-}
-#if defined(__x86_64__)
-namespace v3 {
-extern const RandomTable random_table;
-}
-namespace v4 {
-extern const RandomTable random_table;
-}
-#endif
+using Draws =
+    std::tuple<Draw<random::Uniform<float>>, Draw<random::Uniform<double>>, Draw<random::Normal<float>>,
+               Draw<random::Normal<double>>, Draw<random::Exponential<float>>, Draw<random::Exponential<double>>,
+               Draw<random::Bernoulli>, Draw<random::NarrowInteger>, Draw<random::WideInteger>>;
+template <Isa> const Draws& draws();
 
 }  // namespace volta::cpu

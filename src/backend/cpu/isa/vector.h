@@ -1,8 +1,11 @@
-// Vectors of the widest registers of an instruction set, as the row kernels use them.
+// Vectors of the widest registers of an instruction set, as the row kernels use them, and the types they compute in.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
+
+#include <volta/dtype.h>
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -66,6 +69,31 @@ template <class F, class T> [[gnu::always_inline]] inline T fold_row(int64_t n, 
   }
   for (; i < n; ++i) result = F::combine(result, F::map(x[i]));
   return result;
+}
+
+template <class T> constexpr T highest() {
+  using Limits = std::numeric_limits<T>;
+  return std::is_floating_point_v<T> ? Limits::infinity() : Limits::max();
+}
+template <class T> constexpr T lowest() {
+  return std::is_floating_point_v<T> ? -highest<T>() : std::numeric_limits<T>::lowest();
+}
+
+// f(TypeTag<T>) for the type T in which elements of a dtype are computed: as reals; as numbers, where integers add and
+// multiply as 64-bit numbers that wrap around, signed or not; and where only their order counts.
+template <class F> auto of_real(DType t, F f) { return t == f64 ? f(TypeTag<double>{}) : f(TypeTag<float>{}); }
+template <class F> auto of_number(DType t, F f) { return is_floating(t) ? of_real(t, f) : f(TypeTag<uint64_t>{}); }
+template <class F> auto of_ordered(DType t, F f) {
+  if (is_floating(t)) return of_real(t, f);
+  if (t == u64) return f(TypeTag<uint64_t>{});
+  return t == u32 || t == i64 ? f(TypeTag<int64_t>{}) : f(TypeTag<int32_t>{});
+}
+
+// The dtype as which a kernel sees elements of dtype t that it takes as T.
+template <class T> DType kernel_dtype(DType t) {
+  if constexpr (std::is_same_v<T, uint8_t>) return boolean;
+  else if constexpr (std::is_same_v<T, uint64_t>) return t == u64 ? u64 : i64;
+  else return dtype_of<T>();
 }
 
 }  // namespace
