@@ -41,8 +41,8 @@ class Folding {
   Tile tile(int64_t number) const;
   void task(const Tile& tile, int64_t piece, char* states) const;
   template <class F> void for_units(int64_t begin, int64_t end, F f) const;
-  void take(const char* x, int64_t n, int64_t begin, int64_t end, const FoldState& low, const FoldState* high) const;
-  void across_rows(const char* x, int64_t n, int64_t rows, int64_t first, const FoldState& s, char* buffer) const;
+  void take(const char* x, int64_t n, int64_t begin, int64_t end, FoldState low, const FoldState* high) const;
+  void across_rows(const char* x, int64_t n, int64_t rows, int64_t first, FoldState s, char* buffer) const;
   void finish(const Tile& tile, char* states) const;
 
   const char* staged(const char* row, int64_t stride, int64_t n, char* buffer) const {
@@ -159,8 +159,7 @@ template <class F> void Folding::for_units(int64_t begin, int64_t end, F f) cons
 }
 
 // `rows` rows of n columns each.
-void Folding::across_rows(const char* x, int64_t n, int64_t rows, int64_t first, const FoldState& s,
-                          char* buffer) const {
+void Folding::across_rows(const char* x, int64_t n, int64_t rows, int64_t first, FoldState s, char* buffer) const {
   const int64_t step = reduced_.stride[0][0] * wide_, beside = kept_.stride[0][in];
   const int64_t full = rows / wide_, rest = rows % wide_, together = direct_ ? full : 1;
   for (int64_t r = 0; r < full; r += together)
@@ -171,8 +170,7 @@ void Folding::across_rows(const char* x, int64_t n, int64_t rows, int64_t first,
 }
 
 // Units [begin, end) into n states, if there is a higher level by way of it.
-void Folding::take(const char* x, int64_t n, int64_t begin, int64_t end, const FoldState& low,
-                   const FoldState* high) const {
+void Folding::take(const char* x, int64_t n, int64_t begin, int64_t end, FoldState low, const FoldState* high) const {
   alignas(64) char buffer[staged_block * 8];
   const int64_t together = across_ ? 1 : sums_together;
   int64_t held = 0;

@@ -20,15 +20,14 @@ struct FoldKernel {
   int size[FoldState::max_parts];  // bytes of one element of each part
   bool rounds;                     // sums of floats, which are worth adding in levels
   bool indexed;                    // sees the elements in their order, and their index
-  void (*start)(int64_t n, const FoldState& s);
+  void (*start)(int64_t n, FoldState s);
   // Takes a row of n elements into the one state s; the first element has the index `first` along the reduced axes.
-  void (*along)(int64_t n, const void* row, const FoldState& s, int64_t first, double parameter);
+  void (*along)(int64_t n, const void* row, FoldState s, int64_t first, double parameter);
   // Takes `rows` rows of n elements, `stride` bytes apart, into n states; row r has the index first + r.
-  void (*across)(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t first,
-                 double parameter);
-  void (*merge)(int64_t n, const FoldState& into, const FoldState& later);
+  void (*across)(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s, int64_t first, double parameter);
+  void (*merge)(int64_t n, FoldState into, FoldState later);
   // `count` elements went into each state. For max and min with indices, those are part 1 of the state.
-  void (*finish)(int64_t n, void* out, const FoldState& s, int64_t count, double parameter);
+  void (*finish)(int64_t n, void* out, FoldState s, int64_t count, double parameter);
 };
 // For elements of this dtype, given as they are or converted to the kernel's input.
 template <Isa> FoldKernel fold_kernel(Fold fold, bool indices, DType dtype);

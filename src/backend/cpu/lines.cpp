@@ -21,12 +21,10 @@ class LineWork {
   void run();
 
  private:
-  void line(const int64_t* offset, int64_t column);
-  void piece(Lines& lines, char* const* start, int64_t first, char* buffer) const;
+  void line(Lines& lines, const int64_t* offset, int64_t column, char* buffer) const;
   void copy(const Lines& lines, int k, char* strided, bool load) const;
   // Between neighbours among the elements the kernel wants contiguous: those of a row, or of a tile's columns.
   int64_t inner_stride(int k) const { return across_ ? kept_.stride[0][k] : stride_[k]; }
-  bool direct(int k) const { return arg_[k]->dtype == kernel_.dtype[k] && inner_stride(k) == size_of(arg_[k]->dtype); }
   bool written(int k) const { return k == 0 || (scan_ && k == 2); }
 
   const LineKernel& kernel_;
@@ -34,8 +32,9 @@ class LineWork {
   const bool scan_, reverse_;
   const int64_t n_;
   Walk<operands> kept_;
-  int64_t stride_[operands] = {};  // along the axis
-  bool across_ = false, used_[operands] = {}, staged_ = false;
+  char* start_[operands] = {};
+  int64_t stride_[operands] = {};  // along the axis, in the direction of the scan
+  bool across_ = false, staged_[operands] = {};
   int64_t width_ = 1, block_ = 0;
 };
 
@@ -52,11 +51,15 @@ LineWork::LineWork(const LineKernel& kernel, const Arg& a, const Arg& b, const A
   kept_.finish();
   const int64_t beside = std::abs(kept_.stride[0][0]);
   across_ = kept_.size[0] >= 8 && beside != 0 && beside < std::abs(stride_[0]);
-  if (reverse)
-    for (int64_t& s : stride_) s = -s;
   for (int k = 0; k < operands; ++k) {
-    used_[k] = arg_[k]->data;
-    staged_ |= used_[k] && !direct(k);
+    start_[k] = static_cast<char*>(arg_[arg_[k]->data ? k : 0]->data);
+    if (!arg_[k]->data) continue;
+    if (reverse) {
+      start_[k] += (n_ - 1) * stride_[k];
+      stride_[k] = -stride_[k];
+    }
+    const DType dtype = arg_[k]->dtype;
+    staged_[k] = dtype != kernel.dtype[k] || inner_stride(k) != size_of(dtype);
   }
 }
 
@@ -71,39 +74,24 @@ void LineWork::copy(const Lines& lines, int k, char* strided, bool load) const {
   }
 }
 
-void LineWork::piece(Lines& lines, char* const* start, int64_t first, char* buffer) const {
-  char* strided[operands] = {};
-  for (int k = 0; k < operands; ++k) {
-    lines.data[k] = strided[k] = start[k] + first * stride_[k];
-    lines.stride[k] = stride_[k];
-    if (!used_[k] || direct(k)) continue;
-    lines.data[k] = buffer + k * block_ * width_ * 8;
-    lines.stride[k] = lines.width * size_of(kernel_.dtype[k]);
-    if (!written(k)) copy(lines, k, strided[k], true);
-  }
-  lines.begins = first == 0;
-  lines.first = reverse_ ? n_ - 1 - first : first;
-  (across_ ? kernel_.across : kernel_.along)(lines);
-  for (int k = 0; staged_ && k < operands; ++k)
-    if (used_[k] && written(k) && !direct(k)) copy(lines, k, strided[k], false);
-}
-
 // One row, or the tile of rows that begins with this column.
-void LineWork::line(const int64_t* offset, int64_t column) {
-  alignas(64) char state[2 * 8 * Lines::max_width];
-  Lines lines{};
-  lines.width = across_ ? std::min(width_, kept_.size[0] - column) : 1;
-  lines.step = reverse_ ? -1 : 1;
-  lines.state = state;
-  char* start[operands];
-  for (int k = 0; k < operands; ++k) {
-    const int64_t begin = offset[k] + column * kept_.stride[0][k] + (reverse_ ? (1 - n_) * stride_[k] : 0);
-    start[k] = static_cast<char*>(arg_[used_[k] ? k : 0]->data) + (used_[k] ? begin : 0);
-  }
-  char* buffer = staged_ ? static_cast<char*>(scratch(Scratch::tile, size_t(operands * block_ * width_ * 8))) : nullptr;
+void LineWork::line(Lines& lines, const int64_t* offset, int64_t column, char* buffer) const {
+  if (across_) lines.width = std::min(width_, kept_.size[0] - column);
   for (int64_t i = 0; i < n_; i += block_) {
+    char* strided[operands];
     lines.n = std::min(block_, n_ - i);
-    piece(lines, start, i, buffer);
+    lines.begins = i == 0;
+    lines.first = reverse_ ? n_ - 1 - i : i;
+    for (int k = 0; k < operands; ++k) {
+      lines.data[k] = strided[k] = start_[k] + offset[k] + column * kept_.stride[0][k] + i * stride_[k];
+      if (!staged_[k]) continue;
+      lines.data[k] = buffer + k * block_ * width_ * 8;
+      lines.stride[k] = lines.width * size_of(kernel_.dtype[k]);
+      if (!written(k)) copy(lines, k, strided[k], true);
+    }
+    (across_ ? kernel_.across : kernel_.along)(lines);
+    for (int k = 0; k < operands; ++k)
+      if (staged_[k] && written(k)) copy(lines, k, strided[k], false);
   }
 }
 
@@ -111,18 +99,26 @@ void LineWork::run() {
   if (arg_[0]->layout->numel() == 0) return;
   const int64_t columns = kept_.size[0];
   if (across_) width_ = std::min(columns, scan_ ? Lines::max_width : std::clamp<int64_t>(tile_elements / n_, 16, 256));
-  block_ = scan_ && staged_ ? std::min(n_, std::max<int64_t>(1, staged_elements / width_)) : n_;
-  const int64_t tiles_per_row = across_ ? divide_up(columns, width_) : 1;
-  const int64_t tiles = across_ ? kept_.rows() * tiles_per_row : kept_.rows() * columns;
-  parallel_ranges(tiles, std::max<int64_t>(1, grain / (n_ * width_)), [&](int64_t begin, int64_t end) {
-    if (!across_)
-      return kept_.for_rows(
-          begin, end, [&](const int64_t* offset) { line(offset, 0); }, 0);
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t row = t / tiles_per_row, column = t % tiles_per_row * width_;
-      kept_.for_rows(row, row + 1, [&](const int64_t* offset) { line(offset, column); });
-    }
-  });
+  const bool staged = staged_[0] || staged_[1] || staged_[2];
+  block_ = scan_ && staged ? std::min(n_, std::max<int64_t>(1, staged_elements / width_)) : n_;
+  const int64_t tiles_per_row = across_ ? divide_up(columns, width_) : columns;
+  parallel_ranges(
+      kept_.rows() * tiles_per_row, std::max<int64_t>(1, grain / (n_ * width_)), [&](int64_t begin, int64_t end) {
+        alignas(64) char state[2 * 8 * Lines::max_width];
+        Lines lines{};
+        lines.width = 1;
+        lines.step = reverse_ ? -1 : 1;
+        lines.state = state;
+        std::copy(stride_, stride_ + operands, lines.stride);
+        const size_t room = staged ? size_t(operands * block_ * width_ * 8) : 0;
+        auto* buffer = static_cast<char*>(scratch(Scratch::tile, room));
+        const auto row = [&](const int64_t* offset) { line(lines, offset, 0, buffer); };
+        if (!across_) return kept_.for_rows(begin, end, row, 0);
+        for (int64_t t = begin; t < end; ++t) {
+          const auto tile = [&](const int64_t* offset) { line(lines, offset, t % tiles_per_row * width_, buffer); };
+          kept_.for_rows(t / tiles_per_row, t / tiles_per_row + 1, tile);
+        }
+      });
 }
 
 }  // namespace

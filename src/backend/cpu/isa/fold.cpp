@@ -10,7 +10,7 @@
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
-template <class T> T* part(const FoldState& s, int i) { return reinterpret_cast<T*>(s.part[i]); }
+template <class T> T* part(FoldState s, int i) { return reinterpret_cast<T*>(s.part[i]); }
 
 // Reductions of one number. `identity`, `map` and `combine` hold for numbers and for vectors of them.
 struct Sum {
@@ -66,13 +66,13 @@ template <class A, class B = Nothing, class C = Nothing> struct State {
   [[no_unique_address]] B b{};
   [[no_unique_address]] C c{};
 
-  [[gnu::always_inline]] static State get(const FoldState& s, int64_t i) {
+  [[gnu::always_inline]] static State get(FoldState s, int64_t i) {
     State v{part<A>(s, 0)[i]};
     if constexpr (parts > 1) v.b = part<B>(s, 1)[i];
     if constexpr (parts > 2) v.c = part<C>(s, 2)[i];
     return v;
   }
-  [[gnu::always_inline]] void put(const FoldState& s, int64_t i) const {
+  [[gnu::always_inline]] void put(FoldState s, int64_t i) const {
     part<A>(s, 0)[i] = a;
     if constexpr (parts > 1) part<B>(s, 1)[i] = b;
     if constexpr (parts > 2) part<C>(s, 2)[i] = c;
@@ -83,31 +83,31 @@ template <class T> const T* row_at(const void* in, int64_t stride, int64_t r) {
   return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride);
 }
 
-// The loops of a reduction F, which says what state no element has, one element has and a row has, how two states merge
-// (the first is of earlier elements) and what comes out of one. It may bring a faster loop across rows.
+// The loops of a reduction F, which says what state no element leaves and a row leaves, which is next after another
+// element, how two merge (the first is of earlier elements) and what comes out. It may bring its own loop across rows.
 template <class F> struct Loops {
   using T = typename F::Input;
   using S = decltype(F::none());
 
-  static void start(int64_t n, const FoldState& s) {
+  static void start(int64_t n, FoldState s) {
     for (int64_t i = 0; i < n; ++i) F::none().put(s, i);
   }
-  static void along(int64_t n, const void* row, const FoldState& s, int64_t first, double parameter) {
+  static void along(int64_t n, const void* row, FoldState s, int64_t first, double parameter) {
     F::merge(S::get(s, 0), F::row(n, static_cast<const T*>(row), first, parameter)).put(s, 0);
   }
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t first,
+  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s, int64_t first,
                      double parameter) {
     if constexpr (requires { F::across; }) return F::across(n, rows, in, stride, s);
     else
       for (int64_t r = 0; r < rows; ++r) {
         const T* x = row_at<T>(in, stride, r);
-        for (int64_t i = 0; i < n; ++i) F::merge(S::get(s, i), F::one(x[i], first + r, parameter)).put(s, i);
+        for (int64_t i = 0; i < n; ++i) F::next(S::get(s, i), x[i], first + r, parameter).put(s, i);
       }
   }
-  static void merge(int64_t n, const FoldState& into, const FoldState& later) {
+  static void merge(int64_t n, FoldState into, FoldState later) {
     for (int64_t i = 0; i < n; ++i) F::merge(S::get(into, i), S::get(later, i)).put(into, i);
   }
-  static void finish(int64_t n, void* out, const FoldState& s, int64_t count, double parameter) {
+  static void finish(int64_t n, void* out, FoldState s, int64_t count, double parameter) {
     for (int64_t i = 0; i < n; ++i)
       static_cast<typename F::Result*>(out)[i] = F::finish(S::get(s, i), count, parameter);
   }
@@ -124,7 +124,7 @@ template <class F, class T> struct Number {
 };
 
 template <class F, class T> struct One : Number<F, T> {
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s) {
+  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s) {
     T* a = part<T>(s, 0);
     const auto at = [&](int64_t r) { return row_at<T>(in, stride, r); };
     int64_t r = 0;
@@ -149,7 +149,7 @@ struct Count {
   using Result = int64_t;
   static constexpr bool rounds = false, indexed = false;
   static State<int64_t> none() { return {0}; }
-  static State<int64_t> one(uint8_t x, int64_t, double) { return {x != 0}; }
+  static State<int64_t> next(State<int64_t> s, uint8_t x, int64_t, double) { return {s.a + (x != 0)}; }
   static State<int64_t> merge(State<int64_t> s, State<int64_t> later) { return {s.a + later.a}; }
   static int64_t finish(State<int64_t> s, int64_t, double) { return s.a; }
 
@@ -181,7 +181,7 @@ template <class T, class F> [[gnu::always_inline]] inline T sum_of(int64_t n, co
 
 // Sum of |x|^p.
 template <class T> struct Powers : Number<Sum, T> {
-  static State<T> one(T x, int64_t, double p) { return {scalar::pow(scalar::abs(x), T(p))}; }
+  static State<T> next(State<T> s, T x, int64_t, double p) { return {s.a + scalar::pow(scalar::abs(x), T(p))}; }
   static State<T> row(int64_t n, const T* x, int64_t, double p) {
     return {sum_of(n, x, [power = T(p)](T v) { return scalar::pow(scalar::abs(v), power); })};
   }
@@ -194,7 +194,7 @@ template <class F, class T, bool ValuesWanted> struct Best {
   using S = State<T, int64_t>;
   static constexpr bool rounds = false, indexed = true;
   static S none() { return {F::template identity<T>(), 0}; }
-  static S one(T x, int64_t index, double) { return {x, index}; }
+  static S next(S s, T x, int64_t index, double) { return merge(s, {x, index}); }
   static S merge(S s, S later) {
     const bool take = F::better(later.a, s.a);
     return {take ? later.a : s.a, take ? later.b : s.b};
@@ -239,7 +239,10 @@ template <class T> struct Variance {
   using S = State<T, T, T>;
   static constexpr bool rounds = true, indexed = false;
   static S none() { return {0, 0, 0}; }
-  static S one(T x, int64_t, double) { return {1, x, 0}; }
+  static S next(S s, T x, int64_t, double) {
+    const T count = s.a + T(1), delta = x - s.b, mean = s.b + delta / count;
+    return {count, mean, s.c + delta * (x - mean)};
+  }
   static S row(int64_t n, const T* x, int64_t, double) {
     const T mean = fold_row<Sum>(n, x) / T(n);
     return {T(n), mean, sum_of(n, x, [=](T v) { return (v - mean) * (v - mean); })};
@@ -274,7 +277,7 @@ template <class T> struct LogSumExp {
   static T finish(S s, int64_t, double) { return scalar::log(s.b) + shift(s.a); }
 
   // The largest of each column first: one exponential for each element, not two.
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s) {
+  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s) {
     constexpr int64_t block = 256;
     T top[block], sum[block];
     const FoldState columns{{reinterpret_cast<char*>(top), reinterpret_cast<char*>(sum), nullptr}};
