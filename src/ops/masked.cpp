@@ -3,7 +3,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
-#include "backend/cpu/positions.h"
+#include "backend/cpu/cpu.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"
 
