@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/random.h"
 #include "backend/cuda/cuda.h"
 #include "core/storage.h"
 

@@ -1,4 +1,4 @@
-// Moves, conversions and copies between layouts and dtypes, and evenly spaced numbers.
+// Moves, conversions and copies between layouts and dtypes, evenly spaced and random numbers.
 #include <bit>
 #include <cstring>
 
@@ -134,6 +134,18 @@ void copy(const Arg& out, const Arg& in) {
 void iota(const Arg& out, Scalar start, Scalar step) {
   if (is_floating(out.dtype)) count_up(out, start.as<double>(), step.as<double>(), f64);
   else count_up(out, start.as<uint64_t>(), step.as<uint64_t>(), i64);
+}
+
+void fill_random(const RandomCall& call) {
+  check(call);
+  random::with_formula(call, [&](const auto& formula) {
+    const auto& table = for_isa([]<Isa level>() { return &draws<level>; })();
+    const auto draw = std::get<Draw<std::decay_t<decltype(formula)>>>(table);
+    parallel_ranges(call.n, grain / 2, [&](int64_t begin, int64_t end) {
+      draw(formula, {call.seed, call.offset + uint64_t(begin / 4), call.dtype, end - begin,
+                     static_cast<std::byte*>(call.out) + begin * size_of(call.dtype)});
+    });
+  });
 }
 
 }  // namespace volta::cpu

@@ -1,6 +1,7 @@
 // The kernels of isa/ as the loops see them: function templates of the level, each specialised once per level.
 #pragma once
 #include <cstddef>
+#include <tuple>
 
 #include "backend/backend.h"
 #include "backend/cpu/cast.h"
@@ -65,5 +66,18 @@ struct MoveKernels {
   void (*tile)(int64_t rows, int64_t cols, std::byte* out, int64_t out_stride, const std::byte* in, int64_t in_stride);
 };
 template <Isa> const MoveKernels* move_kernels();  // four of them, indexed by log2 of the element size
+
+struct RandomPiece {  // consecutive elements that begin with a whole block
+  uint64_t seed, counter;
+  DType dtype;
+  int64_t n;
+  void* out;
+};
+template <class Formula> using Draw = void (*)(const Formula&, const RandomPiece&);
+using Draws =
+    std::tuple<Draw<random::Uniform<float>>, Draw<random::Uniform<double>>, Draw<random::Normal<float>>,
+               Draw<random::Normal<double>>, Draw<random::Exponential<float>>, Draw<random::Exponential<double>>,
+               Draw<random::Bernoulli>, Draw<random::NarrowInteger>, Draw<random::WideInteger>>;
+template <Isa> const Draws& draws();
 
 }  // namespace volta::cpu

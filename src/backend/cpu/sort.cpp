@@ -1,7 +1,5 @@
 // Sorting, selection and searching along an axis of any layout: least-significant-digit radix sort and selection on
 // integer keys in the elements' order, paired with their indices.
-#include "backend/cpu/sort.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>

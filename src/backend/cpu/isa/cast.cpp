@@ -165,29 +165,11 @@ template <class To, class From> void row(int64_t n, void* out_bytes, const void*
   }
 }
 
-template <class... T> struct Types {};
-using AllTypes = Types<float16, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                       uint64_t, bool>;
-
-struct Table {
-  CastRow rows[dtype_count][dtype_count];  // [to][from]
-};
-
-template <class To, class... From> constexpr void fill(CastRow (&rows)[dtype_count], Types<From...>) {
-  ((rows[size_t(dtype_of<From>())] = row<To, From>), ...);
-}
-
-template <class... To> constexpr Table make(Types<To...> all) {
-  Table table{};
-  (fill<To>(table.rows[size_t(dtype_of<To>())], all), ...);
-  return table;
-}
-
-constexpr Table table = make(AllTypes{});
-
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
 
 template <> volta::cpu::CastRow volta::cpu::cast_kernel<volta::cpu::Isa::VOLTA_ISA>(DType to, DType from) {
-  return VOLTA_ISA::table.rows[size_t(to)][size_t(from)];
+  return visit(to, [=]<class To>(TypeTag<To>) {
+    return visit(from, []<class From>(TypeTag<From>) -> CastRow { return VOLTA_ISA::row<To, From>; });
+  });
 }

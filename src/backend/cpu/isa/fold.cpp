@@ -310,43 +310,31 @@ template <class F> FoldKernel describe(DType t) {
           L::finish};
 }
 
-template <class F> FoldKernel number(DType t) {
-  return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<F, T>>(t); });
-}
-template <class F> FoldKernel real(DType t) {
-  return of_real(t, [=]<class T>(TypeTag<T>) { return describe<One<F, T>>(t); });
-}
-template <template <class> class F> FoldKernel real(DType t) {
-  return of_real(t, [=]<class T>(TypeTag<T>) { return describe<F<T>>(t); });
-}
 template <class F> FoldKernel extreme(DType t, bool indices) {
   return of_ordered(
       t, [=]<class T>(TypeTag<T>) { return indices ? describe<Best<F, T, true>>(t) : describe<One<F, T>>(t); });
 }
-template <class F> FoldKernel where(DType t) {
-  return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<F, T, false>>(t); });
-}
 
 FoldKernel find(Fold fold, bool indices, DType t) {
   switch (fold) {
-    case Fold::sum: return number<Sum>(t);
-    case Fold::mean: return real<Mean>(t);
-    case Fold::prod: return number<Prod>(t);
+    case Fold::sum: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<Sum, T>>(t); });
+    case Fold::mean: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<One<Mean, T>>(t); });
+    case Fold::prod: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<Prod, T>>(t); });
     case Fold::max: return extreme<Max>(t, indices);
     case Fold::min: return extreme<Min>(t, indices);
     case Fold::any: return describe<One<Any, uint8_t>>(t);
     case Fold::all: return describe<One<All, uint8_t>>(t);
     case Fold::count_nonzero: return describe<Count>(t);
-    case Fold::nansum: return is_floating(t) ? real<NanSum>(t) : number<Sum>(t);
-    case Fold::argmax: return where<Max>(t);
-    case Fold::argmin: return where<Min>(t);
-    case Fold::sum_squares: return real<SumSquares>(t);
-    case Fold::sum_abs: return real<SumAbs>(t);
-    case Fold::sum_powers: return real<Powers>(t);
-    case Fold::var: return real<Variance>(t);
+    case Fold::nansum: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<NanSum, T>>(t); });
+    case Fold::argmax: return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<Max, T, false>>(t); });
+    case Fold::argmin: return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<Min, T, false>>(t); });
+    case Fold::sum_squares: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<One<SumSquares, T>>(t); });
+    case Fold::sum_abs: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<One<SumAbs, T>>(t); });
+    case Fold::sum_powers: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<Powers<T>>(t); });
+    case Fold::var: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<Variance<T>>(t); });
     case Fold::logsumexp: break;
   }
-  return real<LogSumExp>(t);
+  return of_real(t, [=]<class T>(TypeTag<T>) { return describe<LogSumExp<T>>(t); });
 }
 
 }  // namespace

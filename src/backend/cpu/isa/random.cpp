@@ -1,10 +1,8 @@
 // The loops that draw random numbers: whole groups of blocks at a time, then a conversion to the output's dtype.
-#include "backend/cpu/random.h"
+#include "backend/cpu/kernels.h"
 
 #include <type_traits>
 #include <utility>
-
-#include "backend/cpu/kernels.h"
 
 #if defined(__ARM_NEON)
 #include <arm_neon.h>
