@@ -9,7 +9,8 @@
 
 namespace volta::cpu {
 
-// What a reduction carries: up to three numbers per result, each in its own array (a sum; a value and its index; …).
+// What a reduction or a scan carries: up to three numbers for each result or row, each in its own array (a sum; a value
+// and its index; …).
 struct FoldState {
   static constexpr int max_parts = 3;
   char* part[max_parts];
@@ -42,7 +43,7 @@ struct Lines {
   int64_t stride[3];
   int64_t first, step;  // scans: the index of the first position, and the way to the next
   bool begins;          // scans: nothing came before
-  char* state;          // scans: 16 bytes for each row
+  FoldState state;      // scans: of each row
 };
 
 struct LineKernel {

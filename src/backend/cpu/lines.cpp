@@ -104,11 +104,11 @@ void LineWork::run() {
   const int64_t tiles_per_row = across_ ? divide_up(columns, width_) : columns;
   parallel_ranges(
       kept_.rows() * tiles_per_row, std::max<int64_t>(1, grain / (n_ * width_)), [&](int64_t begin, int64_t end) {
-        alignas(64) char state[2 * 8 * Lines::max_width];
+        alignas(64) char states[2][8 * Lines::max_width];
         Lines lines{};
         lines.width = 1;
         lines.step = reverse_ ? -1 : 1;
-        lines.state = state;
+        lines.state = {{states[0], states[1], nullptr}};
         std::copy(stride_, stride_ + operands, lines.stride);
         const size_t room = staged ? size_t(operands * block_ * width_ * 8) : 0;
         auto* buffer = static_cast<char*>(scratch(Scratch::tile, room));

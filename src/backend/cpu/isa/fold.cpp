@@ -1,6 +1,4 @@
 // The reductions: what each carries, takes in, merges and ends with; the loops follow from that.
-#include "backend/cpu/kernels.h"
-
 #include <type_traits>
 
 #include <volta/scalar.h>
@@ -9,8 +7,6 @@
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
-
-template <class T> T* part(FoldState s, int i) { return reinterpret_cast<T*>(s.part[i]); }
 
 // Reductions of one number. `identity`, `map` and `combine` hold for numbers and for vectors of them.
 struct Sum {
@@ -56,32 +52,6 @@ struct All : Sum {
   template <class V> static V combine(V a, V b) { return V(a & b); }
   template <class T> static T finish(T s, int64_t) { return s != 0; }
 };
-
-// The state of one result: as many numbers as a reduction has parts.
-struct Nothing {};
-template <class A, class B = Nothing, class C = Nothing> struct State {
-  static constexpr int parts = std::is_empty_v<B> ? 1 : std::is_empty_v<C> ? 2 : 3;
-  static constexpr int size[] = {sizeof(A), sizeof(B), sizeof(C)};
-  A a;
-  [[no_unique_address]] B b{};
-  [[no_unique_address]] C c{};
-
-  [[gnu::always_inline]] static State get(FoldState s, int64_t i) {
-    State v{part<A>(s, 0)[i]};
-    if constexpr (parts > 1) v.b = part<B>(s, 1)[i];
-    if constexpr (parts > 2) v.c = part<C>(s, 2)[i];
-    return v;
-  }
-  [[gnu::always_inline]] void put(FoldState s, int64_t i) const {
-    part<A>(s, 0)[i] = a;
-    if constexpr (parts > 1) part<B>(s, 1)[i] = b;
-    if constexpr (parts > 2) part<C>(s, 2)[i] = c;
-  }
-};
-
-template <class T> const T* row_at(const void* in, int64_t stride, int64_t r) {
-  return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride);
-}
 
 // The loops of a reduction F, which says what state no element leaves and a row leaves, which is next after another
 // element, how two merge (the first is of earlier elements) and what comes out. It may bring its own loop across rows.

@@ -1,6 +1,4 @@
 // The running reductions of rows. Sums and products of floats are carried in double and round once per element.
-#include "backend/cpu/kernels.h"
-
 #include <limits>
 #include <type_traits>
 
@@ -23,23 +21,23 @@ Quad<float> scan_lanes(Quad<float> v) {
 }
 Quad<double> scan_lanes(Quad<double> v) { return v + __builtin_shufflevector(v, Quad<double>{}, 2, 0); }
 
-// Scans: what they carry from one element to the next, and what comes out at an element. Some take a stretch of a row
-// faster than one by one, and say how far they came.
+// Scans: the state before the first element, the state after another, and what comes out then. Some take a stretch of a
+// row faster than one by one, and say how far they came.
 template <class T> struct Sum {
   using Number = T;
-  using First = Carry<T>;
-  using Second = T;
-  static void start(First& sum, Second&) { sum = 0; }
-  static T next(T x, int64_t, First& sum, Second&) { return T(sum += x); }
+  using S = State<Carry<T>>;
+  static S none() { return {0}; }
+  static S next(S sum, T x, int64_t) { return {sum.a + x}; }
+  static T result(S sum) { return T(sum.a); }
   // Four registers at a time are scanned on their own; only the carry waits for what came before.
-  static int64_t stretch(int64_t n, T* y, const T* x, First& sum, Second&) {
+  static int64_t stretch(int64_t n, T* y, const T* x, S& sum) {
     int64_t i = 0;
     if constexpr (std::is_floating_point_v<T>) {
       constexpr int width = int(16 / sizeof(T)), ways = 4;
       for (; i + ways * width <= n; i += ways * width) {
         Quad<T> v[ways];
         T before = 0;
-        const T base = T(sum);
+        const T base = T(sum.a);
 #pragma GCC unroll 4
         for (int k = 0; k < ways; ++k) {
           __builtin_memcpy(&v[k], x + i + k * width, 16);
@@ -51,7 +49,7 @@ template <class T> struct Sum {
           const Quad<T> total = v[k] + base;
           __builtin_memcpy(y + i + k * width, &total, 16);
         }
-        sum += before;
+        sum.a += before;
       }
     }
     return i;
@@ -60,107 +58,99 @@ template <class T> struct Sum {
 
 template <class T> struct Prod {
   using Number = T;
-  using First = Carry<T>;
-  using Second = T;
-  static void start(First& product, Second&) { product = 1; }
-  static T next(T x, int64_t, First& product, Second&) { return T(product *= x); }
+  using S = State<Carry<T>>;
+  static S none() { return {1}; }
+  static S next(S product, T x, int64_t) { return {product.a * x}; }
+  static T result(S product) { return T(product.a); }
 };
 
 // The best so far and where it last stood; a NaN is better than any number.
 template <class T, bool Largest> struct Best {
   using Number = T;
-  using First = T;
-  using Second = int64_t;
-  static void start(First& best, Second& where) {
-    best = Largest ? lowest<T>() : highest<T>();
-    where = 0;
+  using S = State<T, int64_t>;
+  static S none() { return {Largest ? lowest<T>() : highest<T>(), 0}; }
+  static S next(S best, T x, int64_t index) {
+    const bool take = (Largest ? x >= best.a : x <= best.a) | (x != x);
+    return {take ? x : best.a, take ? index : best.b};
   }
-  static T next(T x, int64_t index, First& best, Second& where) {
-    const bool take = (Largest ? x >= best : x <= best) | (x != x);
-    best = take ? x : best;
-    where = take ? index : where;
-    return best;
-  }
+  static T result(S best) { return best.a; }
 };
 
 // The largest so far, m, and the sum of exp(x - m); where m is not finite, of exp(x).
 template <class T> struct LogSumExp {
   using Number = T;
-  using First = T;
-  using Second = T;
-  static void start(First& top, Second& sum) { top = lowest<T>(), sum = 0; }
-  static T next(T x, int64_t, First& top, Second& sum) {
-    const T m = scalar::max(top, x), shift = scalar::select(scalar::isfinite(m), m, T(0));
-    sum = sum * scalar::select(top == m, T(1), scalar::exp(top - m)) + scalar::exp(x - shift);
-    top = m;
-    return scalar::log(sum) + shift;
+  using S = State<T, T>;
+  static T shift(T top) { return scalar::select(scalar::isfinite(top), top, T(0)); }
+  static S none() { return {lowest<T>(), 0}; }
+  static S next(S s, T x, int64_t) {
+    const T m = scalar::max(s.a, x);
+    return {m, s.b * scalar::select(s.a == m, T(1), scalar::exp(s.a - m)) + scalar::exp(x - shift(m))};
   }
+  static T result(S s) { return scalar::log(s.b) + shift(s.a); }
   // Where the largest of a block is not far above what came before, one shift serves the whole block and nothing
   // underflows: the exponentials and logarithms are then taken by vectors, and only the sum is sequential.
-  static bool take_block(int64_t n, T* y, const T* x, T& top, T& sum) {
+  static bool take_block(int64_t n, T* y, const T* x, S& s) {
     constexpr T reach = 30;
-    T m = top;
+    T m = s.a;
     for (int64_t i = 0; i < n; ++i) m = scalar::max(m, x[i]);
-    const T level = scalar::max(x[0], top + scalar::log(sum));
+    const T level = scalar::max(x[0], s.a + scalar::log(s.b));
     if (!(level >= m - reach) || !scalar::isfinite(m)) return false;
-    Carry<T> running = sum > T(0) ? Carry<T>(sum * scalar::exp(top - m)) : Carry<T>(0);
+    Carry<T> running = s.b > T(0) ? Carry<T>(s.b * scalar::exp(s.a - m)) : Carry<T>(0);
     for (int64_t i = 0; i < n; ++i) y[i] = scalar::exp(x[i] - m);
     for (int64_t i = 0; i < n; ++i) y[i] = T(running += y[i]);
-    top = m;
-    sum = y[n - 1];
+    s = {m, y[n - 1]};
     for (int64_t i = 0; i < n; ++i) y[i] = scalar::log(y[i]) + m;
     return true;
   }
-  static int64_t stretch(int64_t n, T* y, const T* x, First& top, Second& sum) {
+  static int64_t stretch(int64_t n, T* y, const T* x, S& s) {
     constexpr int64_t block = 256;
     for (int64_t i = 0; i < n; i += block) {
       const int64_t m = n - i < block ? n - i : block;
-      if (take_block(m, y + i, x + i, top, sum)) continue;
-      for (int64_t k = i; k < i + m; ++k) y[k] = next(x[k], 0, top, sum);
+      if (take_block(m, y + i, x + i, s)) continue;
+      for (int64_t k = i; k < i + m; ++k) y[k] = result(s = next(s, x[k], 0));
     }
     return n;
   }
 };
 
-template <class S> constexpr bool indexed = std::is_same_v<typename S::Second, int64_t>;
+template <class F> constexpr bool indexed = std::is_same_v<decltype(F::S::b), int64_t>;
 
-template <class S> void along(const Lines& lines) {
-  using T = typename S::Number;
+template <class F> void along(const Lines& lines) {
+  using T = typename F::Number;
   auto* y = reinterpret_cast<T*>(lines.data[0]);
   const auto* x = reinterpret_cast<const T*>(lines.data[1]);
-  auto* where = reinterpret_cast<int64_t*>(lines.data[2]);
-  auto& first = *reinterpret_cast<typename S::First*>(lines.state);
-  auto& second = *reinterpret_cast<typename S::Second*>(lines.state + 8);
-  auto a = first;
-  auto b = second;
-  if (lines.begins) S::start(a, b);
+  auto s = lines.begins ? F::none() : F::S::get(lines.state, 0);
   int64_t i = 0;
-  if constexpr (requires { S::stretch; }) i = S::stretch(lines.n, y, x, a, b);
+  if constexpr (requires { F::stretch; }) i = F::stretch(lines.n, y, x, s);
   for (; i < lines.n; ++i) {
-    y[i] = S::next(x[i], lines.first + i * lines.step, a, b);
-    if constexpr (indexed<S>) where[i] = b;
+    s = F::next(s, x[i], lines.first + i * lines.step);
+    y[i] = F::result(s);
+    if constexpr (indexed<F>) reinterpret_cast<int64_t*>(lines.data[2])[i] = s.b;
   }
-  first = a;
-  second = b;
+  s.put(lines.state, 0);
 }
 
-template <class S> void across(const Lines& lines) {
-  using T = typename S::Number;
-  auto* __restrict a = reinterpret_cast<typename S::First*>(lines.state);
-  auto* __restrict b = reinterpret_cast<typename S::Second*>(lines.state + 8 * lines.width);
-  for (int64_t i = 0; lines.begins && i < lines.width; ++i) S::start(a[i], b[i]);
+template <class F> void across(const Lines& lines) {
+  using T = typename F::Number;
+  const FoldState state = lines.state;
+  for (int64_t i = 0; lines.begins && i < lines.width; ++i) F::none().put(state, i);
   for (int64_t r = 0; r < lines.n; ++r) {
     auto* __restrict y = reinterpret_cast<T*>(lines.data[0] + r * lines.stride[0]);
     const auto* x = reinterpret_cast<const T*>(lines.data[1] + r * lines.stride[1]);
     const int64_t index = lines.first + r * lines.step, width = lines.width;
-    for (int64_t i = 0; i < width; ++i) y[i] = S::next(x[i], index, a[i], b[i]);
-    if constexpr (indexed<S>) __builtin_memcpy(lines.data[2] + r * lines.stride[2], b, size_t(width) * sizeof(int64_t));
+    for (int64_t i = 0; i < width; ++i) {
+      const auto s = F::next(F::S::get(state, i), x[i], index);
+      s.put(state, i);
+      y[i] = F::result(s);
+    }
+    if constexpr (indexed<F>)
+      __builtin_memcpy(lines.data[2] + r * lines.stride[2], state.part[1], size_t(width) * sizeof(int64_t));
   }
 }
 
-template <class S> LineKernel describe(DType t) {
-  const DType seen = kernel_dtype<typename S::Number>(t);
-  return {{seen, seen, i64}, along<S>, across<S>};
+template <class F> LineKernel describe(DType t) {
+  const DType seen = kernel_dtype<typename F::Number>(t);
+  return {{seen, seen, i64}, along<F>, across<F>};
 }
 
 LineKernel find(Scan scan, DType t) {
