@@ -24,16 +24,13 @@ template <int N> struct Walk {
 
   // Unsorted, elements are met in the order of the axes as they were added.
   void finish(bool sorted = true) {
-    std::reverse(size, size + rank);
-    std::reverse(&stride[0][0], &stride[0][0] + rank * N);  // flips operands too: undone below
-    for (int i = 0; i < rank; ++i) std::reverse(stride[i], stride[i] + N);
-    if (sorted) sort();
-    merge();
-    if (rank == 0) {
-      rank = 1;
-      size[0] = 1;
-      std::fill(stride[0], stride[0] + N, 0);
-    }
+    for (int i = 0; i < rank / 2; ++i) swap_axes(i, rank - 1 - i);
+    for (int i = 1; sorted && i < rank; ++i)  // insertion sort: stable, and the ranks are small
+      for (int j = i; j > 0 && closer(j, j - 1); --j) swap_axes(j, j - 1);
+    if (rank > 0) return merge();
+    rank = 1;
+    size[0] = 1;
+    std::fill(stride[0], stride[0] + N, 0);
   }
 
   int64_t rows() const {
@@ -71,27 +68,19 @@ template <int N> struct Walk {
     }
     return false;
   }
-  void sort() {  // insertion sort: stable, and the ranks are small
-    for (int i = 1; i < rank; ++i)
-      for (int j = i; j > 0 && closer(j, j - 1); --j) {
-        std::swap(size[j], size[j - 1]);
-        std::swap_ranges(stride[j], stride[j] + N, stride[j - 1]);
-      }
+  void swap_axes(int a, int b) {
+    std::swap(size[a], size[b]);
+    std::swap_ranges(stride[a], stride[a] + N, stride[b]);
   }
   void merge() {
     int last = 0;
     for (int i = 1; i < rank; ++i) {
       bool even = true;
       for (int k = 0; k < N; ++k) even = even && stride[i][k] == stride[last][k] * size[last];
-      if (even) {
-        size[last] *= size[i];
-      } else {
-        ++last;
-        size[last] = size[i];
-        std::copy(stride[i], stride[i] + N, stride[last]);
-      }
+      if (even) size[last] *= size[i];
+      else swap_axes(++last, i);
     }
-    if (rank > 0) rank = last + 1;
+    rank = last + 1;
   }
 };
 
