@@ -22,10 +22,11 @@ template <int N> struct Walk {
     ++rank;
   }
 
-  void finish() {
+  // Unsorted, elements are met in the order of the axes as they were added.
+  void finish(bool sorted = true) {
     for (int i = 0; i < rank / 2; ++i) swap_axes(i, rank - 1 - i);
-    for (int i = 1; i < rank; ++i)  // insertion sort: stable, and the ranks are small
-      for (int j = i; j > 0 && inner(j, j - 1); --j) swap_axes(j, j - 1);
+    for (int i = 1; sorted && i < rank; ++i)  // insertion sort: stable, and the ranks are small
+      for (int j = i; j > 0 && closer(j, j - 1); --j) swap_axes(j, j - 1);
     if (rank > 0) return merge();
     rank = 1;
     size[0] = 1;
@@ -38,18 +39,19 @@ template <int N> struct Walk {
     return n;
   }
 
-  // Calls f(offsets) for rows [begin, end), with the byte offset of each operand at the row's start.
-  template <class F> void for_rows(int64_t begin, int64_t end, F&& f) const {
+  // Calls f(offsets) for rows [begin, end), with the byte offset of each operand at the row's start. A row is what the
+  // `inner` innermost axes hold.
+  template <class F> void for_rows(int64_t begin, int64_t end, F&& f, int inner = 1) const {
     int64_t at[Shape::max_rank] = {}, offset[N] = {};
     int64_t rest = begin;
-    for (int i = 1; i < rank; ++i) {
+    for (int i = inner; i < rank; ++i) {
       at[i] = rest % size[i];
       rest /= size[i];
       for (int k = 0; k < N; ++k) offset[k] += at[i] * stride[i][k];
     }
     for (int64_t row = begin; row < end; ++row) {
       f(static_cast<const int64_t*>(offset));
-      for (int i = 1; i < rank; ++i) {
+      for (int i = inner; i < rank; ++i) {
         for (int k = 0; k < N; ++k) offset[k] += stride[i][k];
         if (++at[i] < size[i]) break;
         for (int k = 0; k < N; ++k) offset[k] -= stride[i][k] * size[i];
@@ -59,7 +61,7 @@ template <int N> struct Walk {
   }
 
  private:
-  bool inner(int a, int b) const {  // whether axis a belongs inside axis b
+  bool closer(int a, int b) const {  // whether axis a belongs inside axis b
     for (int k = 0; k < N; ++k) {
       const int64_t x = std::abs(stride[a][k]), y = std::abs(stride[b][k]);
       if (x != y && x != 0 && y != 0) return x < y;
