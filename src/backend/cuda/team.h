@@ -1,11 +1,8 @@
 // Teams: the threads of a block that work on one row together, and how they merge what each has found.
 #pragma once
-#include <cstdint>
-#include <cstring>
+#include "backend/cuda/context.h"
 
 namespace volta::cuda {
-
-inline constexpr int team_threads = 256;
 
 // A block of x by y threads. Along rows, the threads of equal y are a team, so that neighbouring threads read
 // neighbouring elements of a row; across rows, the threads of equal x are, and neighbouring threads read
@@ -30,31 +27,30 @@ template <class T> __device__ inline T shuffle_down(const T& x, int by, int widt
 }
 
 // All threads of the block call this; the member of rank 0 of each team gets the merged state. Teams are powers of two.
-template <class State, class Merge> __device__ State team_merge(const Team& team, State s, Merge merge) {
-  alignas(16) __shared__ unsigned char room[team_threads * sizeof(State)];
+template <class F> __device__ typename F::State team_merge(const Team& team, typename F::State s) {
+  using State = typename F::State;
+  alignas(16) __shared__ unsigned char room[threads * sizeof(State)];
   State* shared = reinterpret_cast<State*>(room);
-  const int size = team.size(), rank = team.rank();
+  const int size = team.size(), rank = team.rank(), within = team.across ? 1 : ::min(size, 32);  // a warp
   const int me = int(threadIdx.y * blockDim.x + threadIdx.x), step = team.across ? int(blockDim.x) : 1;
-  const int smallest = team.across ? 1 : 32;
-  if (size > smallest) {
+  if (size > within) {
     __syncthreads();  // an earlier merge may still be read
     shared[me] = s;
-    for (int half = size / 2; half >= smallest; half /= 2) {
+    for (int half = size / 2; half >= within; half /= 2) {
       __syncthreads();
-      if (rank < half) shared[me] = s = merge(s, shared[me + half * step]);
+      if (rank < half) shared[me] = s = F::merge(s, shared[me + half * step]);
     }
     __syncthreads();
   }
-  if (!team.across)
-    for (int half = (size < 32 ? size : 32) / 2; half > 0; half /= 2)
-      s = merge(s, shuffle_down(s, half, size < 32 ? size : 32));
+  for (int half = within / 2; half > 0; half /= 2) s = F::merge(s, shuffle_down(s, half, within));
   return s;
 }
 
 // The same, with the result for every member.
-template <class State, class Merge> __device__ State team_merge_all(const Team& team, State s, Merge merge) {
-  alignas(16) __shared__ unsigned char result[team_threads * sizeof(State)];
-  s = team_merge(team, s, merge);
+template <class F> __device__ typename F::State team_merge_all(const Team& team, typename F::State s) {
+  using State = typename F::State;
+  alignas(16) __shared__ unsigned char result[threads * sizeof(State)];
+  s = team_merge<F>(team, s);
   State* shared = reinterpret_cast<State*>(result);
   __syncthreads();
   if (team.rank() == 0) shared[team.row()] = s;
