@@ -191,41 +191,32 @@ Ptr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
   return owner;
 }
 
-int Context::next_slot() {
+// Small amounts go through pinned slots, so that uploads need not wait; whatever comes down is waited for.
+void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, const char* op) {
+  const OnDevice current(device);
+  const auto size = size_t(bytes);
+  const bool up = kind == cudaMemcpyHostToDevice;
+  transfers_.fetch_add(1, std::memory_order_relaxed);
+  if (bytes > slot_bytes) {
+    check(cudaMemcpyAsync(to, from, size, kind, stream), op);
+    return up ? check(cudaStreamSynchronize(stream), op) : synchronize(op);
+  }
+  const std::lock_guard lock(staging_mutex_);
   slot_ = (slot_ + 1) % slot_count;
-  check(cudaEventSynchronize(slot_free_[slot_]), "upload");
-  return slot_;
+  check(cudaEventSynchronize(slot_free_[slot_]), op);
+  char* slot = staging_ + slot_ * slot_bytes;
+  if (up) std::memcpy(slot, from, size);
+  check(cudaMemcpyAsync(up ? to : slot, up ? slot : from, size, kind, stream), op);
+  if (up) return check(cudaEventRecord(slot_free_[slot_], stream), op);
+  synchronize(op);
+  std::memcpy(to, slot, size);
 }
 
 void Context::upload(void* to, const void* from, int64_t bytes) {
-  const char* op = "upload";
-  const OnDevice current(device);
-  transfers_.fetch_add(1, std::memory_order_relaxed);
-  if (bytes > slot_bytes) {
-    check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyHostToDevice, stream), op);
-    return check(cudaStreamSynchronize(stream), op);
-  }
-  const std::lock_guard lock(staging_mutex_);
-  const int i = next_slot();
-  char* slot = staging_ + i * slot_bytes;
-  std::memcpy(slot, from, size_t(bytes));
-  check(cudaMemcpyAsync(to, slot, size_t(bytes), cudaMemcpyHostToDevice, stream), op);
-  check(cudaEventRecord(slot_free_[i], stream), op);
+  transfer(to, from, bytes, cudaMemcpyHostToDevice, "upload");
 }
-
 void Context::download(void* to, const void* from, int64_t bytes) {
-  const char* op = "download";
-  const OnDevice current(device);
-  transfers_.fetch_add(1, std::memory_order_relaxed);
-  if (bytes > slot_bytes) {
-    check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToHost, stream), op);
-    return synchronize(op);
-  }
-  const std::lock_guard lock(staging_mutex_);
-  char* slot = staging_ + next_slot() * slot_bytes;
-  check(cudaMemcpyAsync(slot, from, size_t(bytes), cudaMemcpyDeviceToHost, stream), op);
-  synchronize(op);
-  std::memcpy(to, slot, size_t(bytes));
+  transfer(to, from, bytes, cudaMemcpyDeviceToHost, "download");
 }
 
 void Context::synchronize(const char* op) {

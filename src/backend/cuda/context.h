@@ -105,7 +105,7 @@ class Context final : public Backend {
  private:
   static constexpr int slot_count = 16;
   static constexpr int64_t slot_bytes = 64 << 10;
-  int next_slot();
+  void transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, const char* op);
 
   std::mutex staging_mutex_;
   char* staging_ = nullptr;  // pinned: copies from it need not wait
@@ -137,5 +137,11 @@ template <class... P> void launch(const Context& context, const char* op, void (
 inline constexpr int threads = 256;  // of a block
 
 inline unsigned blocks_for(int64_t n, int64_t each) { return unsigned((n + each - 1) / each); }
+
+// A product of any dtypes and strides, bias and activation included; not fast.
+void plain_product(Context& c, const MatmulCall& call);
+
+// out = activation(product + bias [+ out]), where `product` has the shape of out and may be of a wider dtype.
+void finish_product(Context& c, const MatmulCall& call, const Arg& product, bool accumulate);
 
 }  // namespace volta::cuda

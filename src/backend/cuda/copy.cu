@@ -41,21 +41,17 @@ template <class To> struct Convert {
   }
 };
 
-// Contiguous conversion between f32 and the halves: packs of 8 elements.
-template <class To, class From>
-__global__ __launch_bounds__(threads) void convert_packs(int64_t n, To* out, const From* in) {
-  constexpr int V = 8;
-  const int64_t i = (int64_t(blockIdx.x) * threads + threadIdx.x) * V;
-  if (i + V <= n) {
-    const Pack<From, V> source = *reinterpret_cast<const Pack<From, V>*>(in + i);
-    Pack<To, V> target;
+// Eight contiguous elements.
+template <class To, class From> struct ConvertPack {
+  using Source = Pack<From, 8>;
+  __device__ Source load(char* const* p) const { return *reinterpret_cast<const Source*>(p[1]); }
+  __device__ void store(char* const* p, const Source& x) const {
+    Pack<To, 8> y;
 #pragma unroll
-    for (int j = 0; j < V; ++j) target.v[j] = convert<To>(source.v[j]);
-    *reinterpret_cast<Pack<To, V>*>(out + i) = target;
-  } else {
-    for (int64_t j = i; j < n; ++j) out[j] = convert<To>(in[j]);
+    for (int j = 0; j < 8; ++j) y.v[j] = convert<To>(x.v[j]);
+    *reinterpret_cast<Pack<To, 8>*>(p[0]) = y;
   }
-}
+};
 
 // Two axes swap places: `out` is contiguous along x, `in` along y.
 struct TransposeArgs {
@@ -112,12 +108,16 @@ bool copy_transposed(Context& c, const Walk<2>& walk, const Arg& out, const Arg&
   return true;
 }
 
-bool convert_contiguous(Context& c, int64_t n, const Arg& out, const Arg& in) {
-  if ((reinterpret_cast<uintptr_t>(out.data) | reinterpret_cast<uintptr_t>(in.data)) % 16 != 0) return false;
+// Tries to convert between f32 and the halves by packs.
+bool convert_packs(Context& c, Walk<2> walk, const Arg& out, const Arg& in) {
+  const int64_t n = walk.size[0], strides[] = {8 * size_of(out.dtype), 8 * size_of(in.dtype)};
+  const auto addresses = reinterpret_cast<uintptr_t>(out.data) | reinterpret_cast<uintptr_t>(in.data);
+  if (addresses % 16 != 0 || n % 8 != 0) return false;
+  walk.size[0] = n / 8;
+  std::copy(strides, strides + 2, walk.stride[0]);
   const auto between = [&]<class To, class From>(TypeTag<To>, TypeTag<From>) {
     if (out.dtype != dtype_of<To>() || in.dtype != dtype_of<From>()) return false;
-    launch(c, "copy", &convert_packs<To, From>, blocks_for(n, threads * 8), threads, n, static_cast<To*>(out.data),
-           static_cast<const From*>(in.data));
+    each<2>(c, "copy", walk, {out.data, in.data}, ConvertPack<To, From>{});
     return true;
   };
   const TypeTag<float> single;
@@ -151,7 +151,7 @@ void Context::copy(const Arg& out, const Arg& in) {
   const int64_t size = size_of(out.dtype), from = size_of(in.dtype), n = walk.size[0];
   const bool contiguous = walk.rank == 1 && (n == 1 || (walk.stride[0][0] == size && walk.stride[0][1] == from));
   if (out.dtype != in.dtype) {
-    if (contiguous && convert_contiguous(*this, n, out, in)) return;
+    if (contiguous && convert_packs(*this, walk, out, in)) return;
     return visit(out.dtype, [&]<class To>(TypeTag<To>) {
       each<2>(*this, "copy", walk, data, Convert<To>{in.dtype, int(from)});
     });

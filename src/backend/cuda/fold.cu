@@ -5,7 +5,6 @@
 
 #include "backend/cuda/element.h"
 #include "backend/cuda/formulas.h"
-#include "backend/cuda/team.h"
 
 namespace volta::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // Matrix products on the GPU by cuBLASLt. It thinks in columns: a row-major C = A B is its C^T = B^T A^T, so the
 // operands change places. Plans (descriptors and the library's choice of algorithm) are kept per form of product.
-#include "backend/cuda/matmul.h"
+#include "backend/cuda/context.h"
 
 #include <cublasLt.h>
 #include <dlfcn.h>

@@ -1,6 +1,5 @@
 // Matrix products of integers and of strides the library does not take, and the epilogues it does not have.
 #include "backend/cuda/element.h"
-#include "backend/cuda/matmul.h"
 #include "ops/point_activation.h"
 #include "ops/point_math.h"
 

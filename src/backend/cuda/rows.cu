@@ -2,7 +2,6 @@
 // row is short enough, and reads twice where it is not.
 #include "backend/cuda/element.h"
 #include "backend/cuda/formulas.h"
-#include "backend/cuda/team.h"
 
 namespace volta::cuda {
 namespace {

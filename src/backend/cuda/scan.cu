@@ -4,7 +4,6 @@
 
 #include "backend/cuda/element.h"
 #include "backend/cuda/formulas.h"
-#include "backend/cuda/team.h"
 
 namespace volta::cuda {
 namespace {
