@@ -9,7 +9,6 @@
 
 #include "autograd/record.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/positions.h"
 #include "ops/point.h"
 #include "ops/pointwise.h"
 
