@@ -4,6 +4,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "autograd/record.h"
 #include "ops/check.h"
 
 namespace volta {
