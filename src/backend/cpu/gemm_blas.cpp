@@ -1,16 +1,12 @@
 // f32 and f64 products through cblas, when the build has one.
-#include "backend/cpu/gemm_blas.h"
-
 #ifdef VOLTA_HAVE_CBLAS
 #include <cblas.h>
 
-#include <algorithm>
 #include <limits>
-#endif
+
+#include "backend/cpu/gemm_plan.h"
 
 namespace volta::cpu {
-
-#ifdef VOLTA_HAVE_CBLAS
 namespace {
 
 constexpr int64_t blas_limit = std::numeric_limits<int>::max();
@@ -54,8 +50,6 @@ bool blas_gemm(const Gemm& g) {
   }
   return true;
 }
-#else
-bool blas_gemm(const Gemm&) { return false; }
-#endif
 
 }  // namespace volta::cpu
+#endif

@@ -1,116 +1,243 @@
 // The GEMM of one instruction set: what runs on one thread, as a table of functions.
-#include "backend/cpu/gemm_table.h"
-#include "backend/cpu/isa/gemm_core.h"
-#include "backend/cpu/isa/gemm_integer.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/isa/gemm_pack.h"
-#include "backend/cpu/isa/gemm_thin.h"
+#include "backend/cpu/scratch.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
-template <class S> void part(const GemmPart& g) {
-  using T = Compute<S>;
-  const Finish<T> finish = {static_cast<const T*>(g.row_bias), static_cast<const T*>(g.column_bias), g.relu};
-  core<T>(g.m, g.n, g.k, MatrixOperand<S>(g.a), MatrixOperand<S>(g.b), static_cast<T*>(g.c), g.c_step, g.add,
-          g.finish ? &finish : nullptr);
+// `total` cut into `parts` of nearly equal size.
+[[gnu::always_inline]] inline Range cut(int64_t total, int64_t parts, int64_t index) {
+  const int64_t begin = total * index / parts;
+  return {begin, total * (index + 1) / parts - begin};
 }
 
-// Where core() will look for the panel of rows or columns [i, i + tile) of this block.
-template <class S> void pack_panel(const GemmPack& g, int64_t i, int64_t n, int64_t tile, Range depth) {
-  using T = Compute<S>;
-  const GemmOperand& o = g.operand;
-  T* to = static_cast<T*>(const_cast<void*>(o.packed)) + depth.begin * o.extent + (o.origin + i) * depth.size;
-  const S* from = static_cast<const S*>(o.data) + i * o.step + depth.begin * o.depth_step;
-  pack(PackCall<S>{to, tile, n, depth.size, from, o.step, o.depth_step});
+// Operands are read in place when few rows or columns use them or they stay in the first cache as they are. Where A has
+// to be contiguous along the tile, it mostly is not.
+constexpr int64_t direct_columns = by_lane ? 48 : 256, direct_rows = 32, direct_bytes = 32 << 10;
+
+template <class T> T* buffer(Scratch purpose, int64_t count) {
+  return static_cast<T*>(scratch(purpose, size_t(count) * sizeof(T)));
 }
 
-template <class S> void pack_a(const GemmPack& g) {
-  using T = Compute<S>;
-  const Range depth = cut(g.k, blocks_along_k<T>(g.k), g.block);
-  const int64_t tiles = ceil_div(g.count, Tile<T>::sizes.rows);
-  for (int64_t r = tiles * g.slice / g.slices; r < tiles * (g.slice + 1) / g.slices; ++r) {
-    const Range strip = cut(g.count, tiles, r);
-    pack_panel<S>(g, strip.begin, strip.size, strip.size, depth);
+// C[m x n] (+)= A B. A and B are operands with panel(); C's rows are contiguous. Blocks along n, k and m; tiles of nearly
+// equal size; panels packed at first use.
+template <class T, class A, class B> class Multiplication {
+ public:
+  Multiplication(const A& a, const B& b, T* c, int64_t c_step) : a_(a), b_(b), c_(c), c_step_(c_step) {}
+
+  void run(int64_t m, int64_t n, int64_t k, bool add) {
+    const int64_t k_blocks = larger(1, ceil_div(k, s.block_k)), m_blocks = ceil_div(m, s.block_m);
+    keep_b_ = m_blocks > 1;
+    const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div(smaller(m, s.block_m) * depth, 16) * 16;
+    const int64_t b_room = (keep_b_ ? smaller(n, s.block_n) + lanes<T> : s.vectors * lanes<T>)*depth;
+    a_buffer_ = buffer<T>(Scratch::panels, a_room + b_room);
+    b_buffer_ = a_buffer_ + a_room;
+    for (int64_t j = 0; j < n; j += s.block_n) {
+      for (int64_t kb = 0; kb < k_blocks; ++kb) {
+        depth_ = cut(k, k_blocks, kb);
+        for (int64_t mb = 0; mb < m_blocks; ++mb)
+          block(cut(m, m_blocks, mb), {j, smaller(s.block_n, n - j)}, mb == 0, add || kb > 0);
+      }
+    }
+  }
+
+ private:
+  static constexpr TileSizes s = sizes<T>;
+
+  // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
+  void block(Range rows, Range columns, bool first, bool add) {
+    const int64_t vectors = ceil_div(columns.size, lanes<T>), tiles = ceil_div(vectors, s.vectors);
+    const int64_t strips = ceil_div(rows.size, s.rows(ceil_div(vectors, tiles)));
+    for (int64_t t = 0; t < tiles; ++t) {
+      const Range tile = cut(vectors, tiles, t);
+      const int64_t begin = tile.begin * lanes<T>, width = tile.size * lanes<T>, j = columns.begin + begin;
+      const int64_t n = smaller(width, columns.size - begin);
+      if (first) {
+        T* room = b_buffer_ + (keep_b_ ? begin * depth_.size : 0);
+        b_views_[t] = b_.panel(room, j, n, width, depth_.begin, depth_.size);
+      }
+      for (int64_t r = 0; r < strips; ++r) {
+        const Range strip = cut(rows.size, strips, r);
+        const int64_t i = rows.begin + strip.begin;
+        if (t == 0) {
+          T* room = a_buffer_ + strip.begin * depth_.size;
+          a_views_[r] = a_.panel(room, i, strip.size, strip.size, depth_.begin, depth_.size);
+        }
+        kernel_table<T>.kernels[strip.size - 1][tile.size - 1](
+            {depth_.size, a_views_[r], b_views_[t], c_ + i * c_step_ + j, c_step_, n, add});
+      }
+    }
+  }
+
+  const A& a_;
+  const B& b_;
+  T* c_;
+  int64_t c_step_;
+  T *a_buffer_ = nullptr, *b_buffer_ = nullptr;
+  bool keep_b_ = false;
+  Range depth_ = {};
+  View<T> a_views_[s.block_m / s.rows(s.vectors) + 1], b_views_[s.block_n / lanes<T> + 1];
+};
+
+// y += the products of x[p .. p + depth) with as many rows of B, which are contiguous.
+template <int depth, class S, class T> void add_rows(const T* x, const S* b, int64_t b_step, T* y, int64_t n) {
+  int64_t j = 0;
+  for (; j + lanes<T> <= n; j += lanes<T>) {
+    Vector<T> sum = load(y + j);
+#pragma GCC unroll 8
+    for (int i = 0; i < depth; ++i) sum += load_some<lanes<T>>(b + i * b_step + j) * x[i];
+    store<T>(y + j, sum);
+  }
+  for (; j < n; ++j) {
+    for (int i = 0; i < depth; ++i) y[j] += x[i] * widen(b[i * b_step + j]);
   }
 }
 
-template <class S> void pack_b(const GemmPack& g) {
-  using T = Compute<S>;
-  const Range depth = cut(g.k, blocks_along_k<T>(g.k), g.block);
-  const int64_t tiles = column_tiles<T>(g.count);
-  for (int64_t t = tiles * g.slice / g.slices; t < tiles * (g.slice + 1) / g.slices; ++t) {
-    const ColumnTile tile = column_tile<T>(g.count, t);
-    pack_panel<S>(g, tile.begin, tile.size, tile.padded, depth);
+// y[0 .. columns) = x times columns of B that are contiguous along k.
+template <int columns, class S, class T> void dots(const T* x, const S* b, int64_t b_step, int64_t k, T* y, bool add) {
+  constexpr int chains = 8 / columns, stride = chains * lanes<T>;
+  Vector<T> sums[columns][chains] = {};
+  int64_t p = 0;
+  for (; p + stride <= k; p += stride) {
+#pragma GCC unroll 8
+    for (int h = 0; h < chains; ++h) {
+      const Vector<T> values = load(x + p + h * lanes<T>);
+#pragma GCC unroll 4
+      for (int i = 0; i < columns; ++i) sums[i][h] += values * load_some<lanes<T>>(b + i * b_step + p + h * lanes<T>);
+    }
+  }
+  for (int i = 0; i < columns; ++i) {
+    for (int h = 1; h < chains; ++h) sums[i][0] += sums[i][h];
+    T sum = 0;
+    for (int l = 0; l < lanes<T>; ++l) sum += sums[i][0][l];
+    for (int64_t q = p; q < k; ++q) sum += x[q] * widen(b[i * b_step + q]);
+    y[i] = add ? y[i] + sum : sum;
   }
 }
 
-template <class S> void load(void* to, const void* from, int64_t stride, int64_t n) {
-  Compute<S>* values = static_cast<Compute<S>*>(to);
-  const S* stored = static_cast<const S*>(from);
-  for (int64_t i = 0; i < n; ++i) values[i] = widen(stored[i * stride]);
+template <class S> void load_strided(void* to, const void* from, int64_t stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) static_cast<Compute<S>*>(to)[i] = widen(static_cast<const S*>(from)[i * stride]);
 }
 
-template <class T, class S> void add_stored(T* row, const S* c, int64_t stride, int64_t n) {
-  if (stride == 1) {
-    for (int64_t j = 0; j < n; ++j) row[j] += widen(c[j]);
-  } else {
+// C[m x n] (+)= A B for a few rows: B is streamed once, at the speed of memory; for the rows after the first, what is
+// needed of it is in the first cache.
+template <class S, class A, class B, class T = Compute<S>>
+void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c, int64_t c_step, bool add) {
+  const T* x = reinterpret_cast<const T*>(a.data);
+  int64_t x_step = a.step;
+  if (a.depth_step != 1 || sizeof(S) != sizeof(T)) {
+    T* rows = buffer<T>(Scratch::shared, m * k);
+    for (int64_t i = 0; i < m; ++i) load_strided<S>(rows + i * k, a.data + i * a.step, a.depth_step, k);
+    x = rows;
+    x_step = k;
+  }
+  if (b.depth_step == 1) {
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+      for (int64_t i = 0; i < m; ++i) dots<4>(x + i * x_step, b.data + j * b.step, b.step, k, c + i * c_step + j, add);
+    }
+    for (; j < n; ++j) {
+      for (int64_t i = 0; i < m; ++i) dots<1>(x + i * x_step, b.data + j * b.step, b.step, k, c + i * c_step + j, add);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < m && !add; ++i) {
+    for (int64_t j = 0; j < n; ++j) c[i * c_step + j] = 0;
+  }
+  int64_t p = 0;
+  for (; p + 8 <= k; p += 8) {
+    for (int64_t i = 0; i < m; ++i)
+      add_rows<8>(x + i * x_step + p, b.data + p * b.depth_step, b.depth_step, c + i * c_step, n);
+  }
+  for (; p < k; ++p) {
+    for (int64_t i = 0; i < m; ++i)
+      add_rows<1>(x + i * x_step + p, b.data + p * b.depth_step, b.depth_step, c + i * c_step, n);
+  }
+}
+
+template <class S, class T> void finish_row(const Product& p, T* row, int64_t i, Range columns, S* c, bool add) {
+  const int64_t n = columns.size, stride = p.c_column_stride;
+  if (add) {
     for (int64_t j = 0; j < n; ++j) row[j] += widen(c[j * stride]);
   }
+  if (p.row_bias) {
+    for (int64_t j = 0; j < n; ++j) row[j] += static_cast<const T*>(p.row_bias)[i];
+  }
+  if (p.column_bias) {
+    const T* bias = static_cast<const T*>(p.column_bias) + columns.begin;
+    for (int64_t j = 0; j < n; ++j) row[j] += bias[j];
+  }
+  if (p.relu) {
+    for (int64_t j = 0; j < n; ++j) row[j] = negative<S>(row[j]) ? T(0) : row[j];
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.row_f32) p.row_f32(row, n);
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (p.row_f64) p.row_f64(row, n);
+  }
+  if (static_cast<void*>(row) == c) return;
+  if (stride == 1) {
+    for (int64_t j = 0; j < n; ++j) narrow(c[j], row[j]);
+  } else {
+    for (int64_t j = 0; j < n; ++j) narrow(c[j * stride], row[j]);
+  }
 }
 
-template <class T> void add_bias_and_relu(T* row, T row_bias, const T* column_bias, bool relu, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) row[j] += row_bias;
-  if (column_bias) {
-    for (int64_t j = 0; j < n; ++j) row[j] += column_bias[j];
-  }
-  if (relu) {
-    for (int64_t j = 0; j < n; ++j) row[j] = row[j] < T(0) ? T(0) : row[j];
+// Sums of a rectangle go to C: plus C if `add`, plus bias, relu, the row activation, one rounding.
+template <class S, class T> void finish_sums(const Product& p, const Rectangle& r, T* sums, int64_t step, bool add) {
+  for (int64_t i = 0; i < r.rows.size; ++i) {
+    const int64_t row = r.rows.begin + i;
+    S* c = static_cast<S*>(p.c) + row * p.c_row_stride + r.columns.begin * p.c_column_stride;
+    finish_row<S>(p, sums + i * step, row, r.columns, c, add);
   }
 }
 
-template <class S> void finish(const GemmFinish& g) {
+template <class S> void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
   using T = Compute<S>;
-  for (int64_t i = 0; i < g.m; ++i) {
-    T* row = static_cast<T*>(g.sums) + i * g.sums_step;
-    S* c = static_cast<S*>(g.c) + i * g.c_row_stride;
-    for (int64_t s = 1; s < g.segments; ++s) {
-      for (int64_t j = 0; j < g.n; ++j) row[j] += row[s * g.segment_step + j];
-    }
-    if (g.add) add_stored(row, c, g.c_column_stride, g.n);
-    const T row_bias = g.row_bias ? static_cast<const T*>(g.row_bias)[i] : T(0);
-    add_bias_and_relu(row, row_bias, static_cast<const T*>(g.column_bias), g.relu, g.n);
-    if constexpr (sizeof(T) == 4) {
-      if (g.row_f32) g.row_f32(row, g.n);
-    } else {
-      if (g.row_f64) g.row_f64(row, g.n);
-    }
-    if (g.c_column_stride == 1) {
-      store_row(c, row, g.n);
-    } else {
-      for (int64_t j = 0; j < g.n; ++j) narrow(c[j * g.c_column_stride], row[j]);
-    }
+  const int64_t m = r.rows.size, n = r.columns.size, k = depth.size;
+  const bool in_c = !partial && p.c_column_stride == 1 && size_of(p.c_dtype) == sizeof(T), add = in_c && p.accumulate;
+  const int64_t step = in_c ? p.c_row_stride : partial ? p.shape.n : n;
+  T* sums = in_c || partial ? static_cast<T*>(in_c ? p.c : partial) + r.rows.begin * step + r.columns.begin
+                            : buffer<T>(Scratch::tile, m * n);
+  const S* a_data = static_cast<const S*>(p.a.data) + r.rows.begin * p.a.row_stride;
+  const S* b_data = static_cast<const S*>(p.b.data) + r.columns.begin * p.b.column_stride;
+  const MatrixOperand<S, !by_lane> a = {a_data + depth.begin * p.a.column_stride, p.a.row_stride, p.a.column_stride,
+                                        n <= direct_columns};
+  const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
+                                     m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
+  if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);
+  else Multiplication(a, b, sums, step).run(m, n, k, add);
+  if (partial || (in_c && !p.row_bias && !p.column_bias && !p.relu && !p.row_f32 && !p.row_f64)) return;
+  if (p.c_dtype == p.dtype) return finish_sums<S>(p, r, sums, step, p.accumulate && !in_c);
+  if constexpr (std::is_same_v<T, float>) finish_sums<float>(p, r, sums, step, p.accumulate && !in_c);
+}
+
+template <class S> void finish(const Product& p, Range rows, void* partials, int64_t count) {
+  using T = Compute<S>;
+  const int64_t n = p.shape.n, size = p.shape.m * n;
+  T* sums = static_cast<T*>(partials) + rows.begin * n;
+  for (int64_t s = 1; s < count; ++s) {
+    for (int64_t i = 0; i < rows.size * n; ++i) sums[i] += sums[s * size + i];
   }
+  finish_sums<S>(p, {rows, {0, n}}, sums, n, p.accumulate);
 }
 
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
-  constexpr TileSizes s = Tile<T>::sizes;
-  return {{s.rows, s.vectors * lanes<T>, lanes<T>, s.block_k, s.block_m, s.block_n},
+  constexpr TileSizes s = sizes<T>;
+  return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 1, 4},
+          sizeof(T),
           part<S>,
-          pack_a<S>,
-          pack_b<S>,
-          thin<S>,
-          load<S>,
-          finish<S>};
+          finish<S>,
+          load_strided<S>};
 }
 
 }  // namespace
 
-const GemmTable gemm_table = {
-    {kernels<float16>(), kernels<bfloat16>(), kernels<float>(), kernels<double>()},
-    {nullptr, nullptr, nullptr, nullptr, integer_part<int8_t>, integer_part<int16_t>, integer_part<int32_t>,
-     integer_part<int64_t>, integer_part<uint8_t>, integer_part<uint16_t>, integer_part<uint32_t>,
-     integer_part<uint64_t>, integer_part<bool>},
-};
+const GemmTable gemm_table = {kernels<float16>(), kernels<bfloat16>(), kernels<float>(),    kernels<double>(),
+                              kernels<uint8_t>(), kernels<uint16_t>(), kernels<uint32_t>(), kernels<uint64_t>(),
+                              kernels<uint8_t>(), kernels<uint16_t>(), kernels<uint32_t>(), kernels<uint64_t>(),
+                              kernels<Boolean>()};
 
 }  // namespace volta::cpu::VOLTA_ISA
