@@ -37,7 +37,8 @@ template <class T, class A, class B> class Multiplication {
       for (int64_t kb = 0; kb < k_blocks; ++kb) {
         depth_ = cut(k, k_blocks, kb);
         for (int64_t mb = 0; mb < m_blocks; ++mb)
-          block(cut(m, m_blocks, mb), {j, smaller(s.block_n, n - j)}, mb == 0, add || kb > 0);
+          block({mb * s.block_m, smaller(s.block_m, m - mb * s.block_m)}, {j, smaller(s.block_n, n - j)}, mb == 0,
+                add || kb > 0);
       }
     }
   }
@@ -48,25 +49,27 @@ template <class T, class A, class B> class Multiplication {
   // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
   void block(Range rows, Range columns, bool first, bool add) {
     const int64_t vectors = ceil_div(columns.size, lanes<T>), tiles = ceil_div(vectors, s.vectors);
-    const int64_t strips = ceil_div(rows.size, s.rows(ceil_div(vectors, tiles)));
-    for (int64_t t = 0; t < tiles; ++t) {
-      const Range tile = cut(vectors, tiles, t);
-      const int64_t begin = tile.begin * lanes<T>, width = tile.size * lanes<T>, j = columns.begin + begin;
-      const int64_t n = smaller(width, columns.size - begin);
-      if (first) {
-        T* room = b_buffer_ + (keep_b_ ? begin * depth_.size : 0);
-        b_views_[t] = b_.panel(room, j, n, width, depth_.begin, depth_.size);
-      }
-      for (int64_t r = 0; r < strips; ++r) {
-        const Range strip = cut(rows.size, strips, r);
-        const int64_t i = rows.begin + strip.begin;
-        if (t == 0) {
-          T* room = a_buffer_ + strip.begin * depth_.size;
-          a_views_[r] = a_.panel(room, i, strip.size, strip.size, depth_.begin, depth_.size);
-        }
-        kernel_table<T>.kernels[strip.size - 1][tile.size - 1](
-            {depth_.size, a_views_[r], b_views_[t], c_ + i * c_step_ + j, c_step_, n, add});
-      }
+    const int64_t narrow = vectors / tiles, wider = vectors % tiles;  // tiles of narrow + 1 vectors come first
+    strips_ = ceil_div(rows.size, s.rows(narrow + (wider > 0)));
+    for (int64_t t = 0, at = 0, width; t < tiles; ++t, at += width) {
+      width = (narrow + (t < wider)) * lanes<T>;
+      const Range tile = {columns.begin + at, smaller(width, columns.size - at)};
+      T* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0);
+      if (first) b_views_[t] = b_.panel(room, tile.begin, tile.size, width, depth_.begin, depth_.size);
+      column_of_tiles(rows, tile, width / lanes<T>, b_views_[t], t == 0, add);
+    }
+  }
+
+  // One panel of B against all panels of A of a block, which the first such call packs.
+  void column_of_tiles(Range rows, Range columns, int64_t vectors, const View<T>& b, bool first, bool add) {
+    const int64_t low = rows.size / strips_, higher = rows.size % strips_;  // strips of low + 1 rows come first
+    for (int64_t r = 0, at = 0, height; r < strips_; ++r, at += height) {
+      height = low + (r < higher);
+      const int64_t i = rows.begin + at;
+      T* room = a_buffer_ + at * depth_.size;
+      if (first) a_views_[r] = a_.panel(room, i, height, height, depth_.begin, depth_.size);
+      kernel_table<T>.kernels[height - 1][vectors - 1](
+          {depth_.size, a_views_[r], b, c_ + i * c_step_ + columns.begin, c_step_, columns.size, add});
     }
   }
 
@@ -76,6 +79,7 @@ template <class T, class A, class B> class Multiplication {
   int64_t c_step_;
   T *a_buffer_ = nullptr, *b_buffer_ = nullptr;
   bool keep_b_ = false;
+  int64_t strips_ = 0;
   Range depth_ = {};
   View<T> a_views_[s.block_m / s.rows(s.vectors) + 1], b_views_[s.block_n / lanes<T> + 1];
 };

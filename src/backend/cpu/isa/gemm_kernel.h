@@ -31,7 +31,8 @@ template <class T> constexpr TileSizes sizes = {8, 2, 256, 128, 1024};
 // tile; wider ones broadcast them from memory, wherever they are.
 constexpr bool by_lane = register_bytes == 16;
 template <class T> constexpr int quad = 16 / int(sizeof(T));
-template <class T> using Quad [[gnu::vector_size(16)]] = T;
+// Read through pointers, at any address: memcpy would bring the lanes by way of general registers.
+template <class T> using Quad [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = T;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -51,6 +52,13 @@ template <class T> struct TileCall {
   bool add;
 };
 
+template <class T> [[gnu::noinline]] void store_ragged(const TileCall<T>& t, const T* sums, int rows, int width) {
+  for (int i = 0; i < rows; ++i, sums += width) {
+    T* c = t.c + i * t.c_step;
+    for (int64_t j = 0; j < t.n; ++j) c[j] = t.add ? c[j] + sums[j] : sums[j];
+  }
+}
+
 template <class T, int rows, int vectors>
 [[gnu::always_inline]] inline void multiply_add(const T* __restrict a, int64_t a_step, const T* __restrict b,
                                                 Vector<T> (&sums)[rows][vectors]) {
@@ -60,8 +68,7 @@ template <class T, int rows, int vectors>
   for (int j = 0; j < vectors; ++j) row[j] = load(b + j * lanes<T>);
 #pragma GCC unroll 32
   for (int i = 0; i < in_quads; i += quad<T>) {
-    Quad<T> values;
-    __builtin_memcpy(&values, a + i, sizeof values);
+    const Quad<T> values = *reinterpret_cast<const Quad<T>*>(a + i);
 #pragma GCC unroll 32
     for (int l = 0; l < quad<T>; ++l) {
 #pragma GCC unroll 32
@@ -110,11 +117,9 @@ template <class T, int rows, int vectors> [[gnu::noinline]] void tile_kernel(con
     }
     return;
   }
-  T spilled[rows][vectors * width];
+  T spilled[rows * vectors * width];
   __builtin_memcpy(spilled, sums, sizeof spilled);
-  for (int i = 0; i < rows; ++i, c += c_step) {
-    for (int64_t j = 0; j < t.n; ++j) c[j] = t.add ? c[j] + spilled[i][j] : spilled[i][j];
-  }
+  store_ragged(t, spilled, rows, vectors * width);
 }
 
 // All tiles that fit the registers: ragged problems are cut into tiles of nearly equal size.

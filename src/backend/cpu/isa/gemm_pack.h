@@ -132,7 +132,7 @@ template <class S> void pack_rows(PackCall<S> c) {
   for (int64_t p = 0; p < c.k; ++p) {
     const S* from = c.from + p * c.depth_step;
     T* to = c.to + p * c.tile;
-    __builtin_prefetch(from + c.n + 128 / sizeof(S));
+    __builtin_prefetch(from + 8 * c.depth_step);
     int64_t i = 0;
     for (; i + lanes<T> <= c.n; i += lanes<T>) store<T>(to + i, load_some<lanes<T>>(from + i));
     for (; i < c.n; ++i) to[i] = widen(from[i]);
@@ -150,6 +150,7 @@ template <class S> void pack(PackCall<S> c) {
     const S* from = c.from + i * c.step;
     int64_t p = 0;
     for (; height == q && c.depth_step == 1 && p + q <= c.k; p += q) {
+      __builtin_prefetch(from + (q + p / q % q) * c.step + p);  // of the next squares, one row after the other
       Quad<T> square[q];
 #pragma GCC unroll 4
       for (int l = 0; l < q; ++l) square[l] = load_some<q>(from + l * c.step + p);
