@@ -44,17 +44,16 @@ struct Batch {
 
 // The product as B^T A^T = C^T.
 Product transposed(Product p) {
-  std::swap(p.shape.m, p.shape.n);
-  const Matrix a = p.a;
-  p.a = {p.b.data, p.b.column_stride, p.b.row_stride};
-  p.b = {a.data, a.column_stride, a.row_stride};
+  std::swap(p.m, p.n);
+  std::swap(p.a, p.b);
+  for (Matrix* x : {&p.a, &p.b}) std::swap(x->row_stride, x->column_stride);
   std::swap(p.c_row_stride, p.c_column_stride);
-  std::swap(p.row_bias, p.column_bias);
+  p.bias_by_row = !p.bias_by_row;
   return p;
 }
 
 Product matrix_of(Product p, const Batch& batch, int64_t index) {
-  const int64_t size = size_of(p.dtype), c_size = size_of(p.c_dtype);
+  const int64_t size = size_of(p.dtype), c_size = size_of(*p.c_dtype);
   for (size_t i = 0; i < batch.rank; index /= batch.axes[i++].size) {
     const BatchAxis& axis = batch.axes[i];
     const int64_t at = index % axis.size;
@@ -66,7 +65,7 @@ Product matrix_of(Product p, const Batch& batch, int64_t index) {
 }
 
 // Few rows, and B contiguous in one direction.
-bool is_thin(const Product& p) { return p.shape.m <= thin_rows && (p.b.column_stride == 1 || p.b.row_stride == 1); }
+bool is_thin(const Product& p) { return p.m <= thin_rows && (p.b.column_stride == 1 || p.b.row_stride == 1); }
 
 // Each matrix is cut into the parts of a grid, and k into segments, which are summed apart and then added up in order.
 struct Plan {
@@ -76,13 +75,12 @@ struct Plan {
 
 // By shape alone: the order of summation may depend on these cuts.
 Plan plan_thin(const Product& p, int64_t batch) {
-  const Shape3& s = p.shape;
   if (batch >= 16) return {};
-  const int64_t wanted = std::clamp<int64_t>(int64_t(double(s.n) * double(s.k) / (1 << 14)), 1, 32);
-  const int64_t least = p.b.row_stride == 1 ? 4 : std::min<int64_t>(s.n, 2048);
-  const int64_t chunks = ceil_div(s.n, std::max(least, ceil_div(s.n, wanted)));
+  const int64_t wanted = std::clamp<int64_t>(int64_t(double(p.n) * double(p.k) / (1 << 14)), 1, 32);
+  const int64_t least = p.b.row_stride == 1 ? 4 : std::min<int64_t>(p.n, 2048);
+  const int64_t chunks = ceil_div(p.n, std::max(least, ceil_div(p.n, wanted)));
   if (chunks > 4) return {{1, chunks}};
-  const int64_t segments = std::min(std::min(wanted, most_segments) / chunks, s.k / segment_depth);
+  const int64_t segments = std::min(std::min(wanted, most_segments) / chunks, p.k / segment_depth);
   return {{1, chunks}, std::max<int64_t>(1, segments)};
 }
 
@@ -95,12 +93,13 @@ int64_t plan_segments(const Shape3& s, int64_t batch) {
 
 Plan plan_of(const Product& p, int64_t batch) {
   if (p.thin) return plan_thin(p, batch);
-  if (const int64_t segments = plan_segments(p.shape, batch); segments > 1) return {{}, segments};
-  const double threads = get_num_threads(), work = p.shape.work() * double(batch);
-  if (work < serial_work || double(batch) >= 2 * threads) return {};
-  const double wanted = threads * std::clamp(std::floor(work / threads / ample_work), 1.0, 4.0);
-  const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(p.shape.work() / (serial_work / 2)));
-  return {plan_grid(p.shape, kernels_of(p.dtype).tile, int64_t(parts))};
+  const Shape3 s = p.shape();
+  if (const int64_t segments = plan_segments(s, batch); segments > 1) return {{}, segments};
+  const double threads = get_num_threads(), work = s.work() * double(batch);
+  if (work < serial_work || double(batch) >= 4 * threads) return {};
+  const double wanted = threads * std::clamp(std::floor(work / threads / ample_work), batch > 1 ? 4.0 : 1.0, 4.0);
+  const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(s.work() / (serial_work / 2)));
+  return {plan_grid(s, kernels_of(p.dtype).tile, int64_t(parts))};
 }
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
@@ -117,7 +116,7 @@ void run(Product p, Batch& batch) {
     for (size_t i = 0; i < batch.rank; ++i) std::swap(batch.axes[i].a, batch.axes[i].b);
   }
   const GemmKernels& kernels = kernels_of(p.dtype);
-  const Shape3& s = p.shape;
+  const Shape3 s = p.shape();
   const Plan plan = plan_of(p, batch.count);
   const int64_t cells = plan.grid.parts() * plan.segments, parts = batch.count * cells;
   const int64_t partial_bytes = s.m * s.n * kernels.sum_bytes * plan.segments;
@@ -138,8 +137,9 @@ void run(Product p, Batch& batch) {
   const int64_t slices = std::min<int64_t>(s.m, 16);
   run_parts(batch.count * slices, double(partial_bytes) < serial_work, [&](int64_t i) {
     const int64_t matrix = i / slices;
-    kernels_of(p.c_dtype).finish(matrix_of(p, batch, matrix), cut(s.m, 1, slices, i % slices),
-                                 partials + matrix * partial_bytes, plan.segments);
+    kernels_of(*p.c_dtype)
+        .finish(matrix_of(p, batch, matrix), cut(s.m, 1, slices, i % slices), partials + matrix * partial_bytes,
+                plan.segments);
   });
 }
 
@@ -158,47 +158,30 @@ void check(const Gemm& g) {
   if (!given) refuse(Error::Kind::internal, "the activation's row function is missing");
 }
 
-// Bias values contiguous and in the compute type.
-const void* prepared_bias(const Gemm& g, DType c_dtype) {
-  const Epilogue& e = g.epilogue;
-  const GemmKernels& kernels = kernels_of(c_dtype);
-  if (!e.bias || (e.bias_stride == 1 && kernels.sum_bytes == size_of(c_dtype))) return e.bias;
-  void* values = scratch(Scratch::other, size_t(g.n * kernels.sum_bytes));
-  kernels.load(values, e.bias, e.bias_stride, g.n);
-  return values;
-}
-
 Product product_of(const Gemm& g) {
+  Product p{g};
   const DType c_dtype = g.c_dtype.value_or(g.dtype);
-  const Epilogue& e = g.epilogue;
-  const bool by_row = e.activation > Activation::relu;
-  return {.shape = {g.m, g.n, g.k},
-          .a = g.a,
-          .b = g.b,
-          .c = g.c,
-          .c_row_stride = g.c_row_stride,
-          .c_column_stride = g.c_column_stride,
-          .accumulate = g.accumulate,
-          .relu = e.activation == Activation::relu && traits(c_dtype).kind >= Kind::signed_int,
-          .row_bias = nullptr,
-          .column_bias = prepared_bias(g, c_dtype),
-          .row_f32 = by_row && c_dtype != f64 ? e.row_f32 : nullptr,
-          .row_f64 = by_row && c_dtype == f64 ? e.row_f64 : nullptr,
-          .dtype = g.dtype,
-          .c_dtype = c_dtype,
-          .thin = false};
+  const GemmKernels& kernels = kernels_of(c_dtype);
+  Epilogue& e = p.epilogue;
+  p.c_dtype = c_dtype;
+  if (e.activation == Activation::relu && traits(c_dtype).kind < Kind::signed_int) e.activation = Activation::none;
+  if (e.bias && (e.bias_stride != 1 || kernels.sum_bytes != size_of(c_dtype))) {
+    void* values = scratch(Scratch::other, size_t(g.n * kernels.sum_bytes));
+    kernels.load(values, e.bias, e.bias_stride, g.n);
+    e.bias = values;
+  }
+  return p;
 }
 
 // A batch axis along which B stays and A and C continue row after row is just more rows; likewise for columns.
 bool folded(Product& p, const BatchAxis& axis) {
-  if (axis.b == 0 && axis.a == p.shape.m * p.a.row_stride && axis.c == p.shape.m * p.c_row_stride) {
-    p.shape.m *= axis.size;
+  if (axis.b == 0 && axis.a == p.m * p.a.row_stride && axis.c == p.m * p.c_row_stride) {
+    p.m *= axis.size;
     return true;
   }
-  const bool columns =
-      axis.a == 0 && axis.b == p.shape.n * p.b.column_stride && axis.c == p.shape.n * p.c_column_stride;
-  if (!columns || p.column_bias) return false;
-  p.shape.n *= axis.size;
+  const bool columns = axis.a == 0 && axis.b == p.n * p.b.column_stride && axis.c == p.n * p.c_column_stride;
+  if (!columns || p.epilogue.bias) return false;
+  p.n *= axis.size;
   return true;
 }
 

@@ -39,18 +39,12 @@ struct Grid {
 // The cheapest grid of at most `parts` parts. An element of C has the same bits whatever part it falls into.
 Grid plan_grid(const Shape3& s, const GemmTile& tile, int64_t parts);
 
-// One matrix product. Biases are contiguous and in the compute type; C's rows are contiguous if anything is.
-struct Product {
-  Shape3 shape;
-  Matrix a, b;
-  void* c;
-  int64_t c_row_stride, c_column_stride;
-  bool accumulate, relu;
-  const void *row_bias, *column_bias;
-  RowActivation<float> row_f32;  // null: none
-  RowActivation<double> row_f64;
-  DType dtype, c_dtype;
-  bool thin;  // at most thin_rows rows: stream B, of which one stride is 1
+// One matrix product, normalised: c_dtype given, the bias contiguous and in the compute type, relu only for signed types,
+// C's rows contiguous if anything is.
+struct Product : Gemm {
+  bool bias_by_row = false;
+  bool thin = false;  // at most thin_rows rows: stream B, of which one stride is 1
+  Shape3 shape() const { return {m, n, k}; }
 };
 inline constexpr int64_t thin_rows = 4;
 

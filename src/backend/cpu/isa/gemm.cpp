@@ -137,71 +137,65 @@ void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c
     x_step = k;
   }
   if (b.depth_step == 1) {
+    const auto columns = [&]<int count>(int64_t j) {
+      for (int64_t i = 0; i < m; ++i)
+        dots<count>(x + i * x_step, b.data + j * b.step, b.step, k, c + i * c_step + j, add);
+    };
     int64_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-      for (int64_t i = 0; i < m; ++i) dots<4>(x + i * x_step, b.data + j * b.step, b.step, k, c + i * c_step + j, add);
-    }
-    for (; j < n; ++j) {
-      for (int64_t i = 0; i < m; ++i) dots<1>(x + i * x_step, b.data + j * b.step, b.step, k, c + i * c_step + j, add);
-    }
+    for (; j + 4 <= n; j += 4) columns.template operator()<4>(j);
+    for (; j < n; ++j) columns.template operator()<1>(j);
     return;
   }
+  const auto rows = [&]<int count>(int64_t p) {
+    for (int64_t i = 0; i < m; ++i)
+      add_rows<count>(x + i * x_step + p, b.data + p * b.depth_step, b.depth_step, c + i * c_step, n);
+  };
   for (int64_t i = 0; i < m && !add; ++i) {
     for (int64_t j = 0; j < n; ++j) c[i * c_step + j] = 0;
   }
   int64_t p = 0;
-  for (; p + 8 <= k; p += 8) {
-    for (int64_t i = 0; i < m; ++i)
-      add_rows<8>(x + i * x_step + p, b.data + p * b.depth_step, b.depth_step, c + i * c_step, n);
-  }
-  for (; p < k; ++p) {
-    for (int64_t i = 0; i < m; ++i)
-      add_rows<1>(x + i * x_step + p, b.data + p * b.depth_step, b.depth_step, c + i * c_step, n);
-  }
+  for (; p + 8 <= k; p += 8) rows.template operator()<8>(p);
+  for (; p < k; ++p) rows.template operator()<1>(p);
 }
 
-template <class S, class T> void finish_row(const Product& p, T* row, int64_t i, Range columns, S* c, bool add) {
-  const int64_t n = columns.size, stride = p.c_column_stride;
-  if (add) {
-    for (int64_t j = 0; j < n; ++j) row[j] += widen(c[j * stride]);
-  }
-  if (p.row_bias) {
-    for (int64_t j = 0; j < n; ++j) row[j] += static_cast<const T*>(p.row_bias)[i];
-  }
-  if (p.column_bias) {
-    const T* bias = static_cast<const T*>(p.column_bias) + columns.begin;
-    for (int64_t j = 0; j < n; ++j) row[j] += bias[j];
-  }
-  if (p.relu) {
-    for (int64_t j = 0; j < n; ++j) row[j] = negative<S>(row[j]) ? T(0) : row[j];
-  }
-  if constexpr (std::is_same_v<T, float>) {
-    if (p.row_f32) p.row_f32(row, n);
-  } else if constexpr (std::is_same_v<T, double>) {
-    if (p.row_f64) p.row_f64(row, n);
-  }
-  if (static_cast<void*>(row) == c) return;
-  if (stride == 1) {
-    for (int64_t j = 0; j < n; ++j) narrow(c[j], row[j]);
-  } else {
-    for (int64_t j = 0; j < n; ++j) narrow(c[j * stride], row[j]);
+// Calls f(row, j) for all sums.
+template <class T, class F>
+[[gnu::always_inline]] inline void each_sum(const Rectangle& r, T* sums, int64_t step, F f) {
+  for (int64_t i = 0; i < r.rows.size; ++i) {
+    for (int64_t j = 0; j < r.columns.size; ++j) f(sums[i * step + j], i, j);
   }
 }
 
 // Sums of a rectangle go to C: plus C if `add`, plus bias, relu, the row activation, one rounding.
 template <class S, class T> void finish_sums(const Product& p, const Rectangle& r, T* sums, int64_t step, bool add) {
-  for (int64_t i = 0; i < r.rows.size; ++i) {
-    const int64_t row = r.rows.begin + i;
-    S* c = static_cast<S*>(p.c) + row * p.c_row_stride + r.columns.begin * p.c_column_stride;
-    finish_row<S>(p, sums + i * step, row, r.columns, c, add);
+  const Epilogue& e = p.epilogue;
+  const int64_t row_stride = p.c_row_stride, column_stride = p.c_column_stride;
+  S* c = static_cast<S*>(p.c) + r.rows.begin * row_stride + r.columns.begin * column_stride;
+  if (add)
+    each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { x += widen(c[i * row_stride + j * column_stride]); });
+  const T* bias = static_cast<const T*>(e.bias);
+  if (bias && p.bias_by_row)
+    each_sum(r, sums, step, [b = bias + r.rows.begin](T& x, int64_t i, int64_t) { x += b[i]; });
+  else if (bias) each_sum(r, sums, step, [b = bias + r.columns.begin](T& x, int64_t, int64_t j) { x += b[j]; });
+  if (e.activation == Activation::relu)
+    each_sum(r, sums, step, [](T& x, int64_t, int64_t) { x = negative<S>(x) ? T(0) : x; });
+  if (e.activation > Activation::relu) {
+    for (int64_t i = 0; i < r.rows.size; ++i) {
+      if constexpr (std::is_same_v<T, float>) e.row_f32(sums + i * step, r.columns.size);
+      else if constexpr (std::is_same_v<T, double>) e.row_f64(sums + i * step, r.columns.size);
+    }
   }
+  if (static_cast<void*>(c) == sums) return;
+  if (column_stride == 1)
+    each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { narrow(c[i * row_stride + j], x); });
+  else each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { narrow(c[i * row_stride + j * column_stride], x); });
 }
 
 template <class S> void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
   using T = Compute<S>;
   const int64_t m = r.rows.size, n = r.columns.size, k = depth.size;
-  const bool in_c = !partial && p.c_column_stride == 1 && size_of(p.c_dtype) == sizeof(T), add = in_c && p.accumulate;
-  const int64_t step = in_c ? p.c_row_stride : partial ? p.shape.n : n;
+  const bool in_c = !partial && p.c_column_stride == 1 && size_of(*p.c_dtype) == sizeof(T), add = in_c && p.accumulate;
+  const int64_t step = in_c ? p.c_row_stride : partial ? p.n : n;
   T* sums = in_c || partial ? static_cast<T*>(in_c ? p.c : partial) + r.rows.begin * step + r.columns.begin
                             : buffer<T>(Scratch::tile, m * n);
   const S* a_data = static_cast<const S*>(p.a.data) + r.rows.begin * p.a.row_stride;
@@ -212,14 +206,14 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
   if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);
   else Multiplication(a, b, sums, step).run(m, n, k, add);
-  if (partial || (in_c && !p.row_bias && !p.column_bias && !p.relu && !p.row_f32 && !p.row_f64)) return;
+  if (partial || (in_c && !p.epilogue.bias && p.epilogue.activation == Activation::none)) return;
   if (p.c_dtype == p.dtype) return finish_sums<S>(p, r, sums, step, p.accumulate && !in_c);
   if constexpr (std::is_same_v<T, float>) finish_sums<float>(p, r, sums, step, p.accumulate && !in_c);
 }
 
 template <class S> void finish(const Product& p, Range rows, void* partials, int64_t count) {
   using T = Compute<S>;
-  const int64_t n = p.shape.n, size = p.shape.m * n;
+  const int64_t n = p.n, size = p.m * n;
   T* sums = static_cast<T*>(partials) + rows.begin * n;
   for (int64_t s = 1; s < count; ++s) {
     for (int64_t i = 0; i < rows.size * n; ++i) sums[i] += sums[s * size + i];
