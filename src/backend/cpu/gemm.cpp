@@ -160,16 +160,9 @@ void check(const Gemm& g) {
 
 Product product_of(const Gemm& g) {
   Product p{g};
-  const DType c_dtype = g.c_dtype.value_or(g.dtype);
-  const GemmKernels& kernels = kernels_of(c_dtype);
-  Epilogue& e = p.epilogue;
-  p.c_dtype = c_dtype;
-  if (e.activation == Activation::relu && traits(c_dtype).kind < Kind::signed_int) e.activation = Activation::none;
-  if (e.bias && (e.bias_stride != 1 || kernels.sum_bytes != size_of(c_dtype))) {
-    void* values = scratch(Scratch::other, size_t(g.n * kernels.sum_bytes));
-    kernels.load(values, e.bias, e.bias_stride, g.n);
-    e.bias = values;
-  }
+  p.c_dtype = g.c_dtype.value_or(g.dtype);
+  const bool never_negative = traits(*p.c_dtype).kind < Kind::signed_int;
+  if (never_negative && g.epilogue.activation == Activation::relu) p.epilogue.activation = Activation::none;
   return p;
 }
 

@@ -39,8 +39,7 @@ struct Grid {
 // The cheapest grid of at most `parts` parts. An element of C has the same bits whatever part it falls into.
 Grid plan_grid(const Shape3& s, const GemmTile& tile, int64_t parts);
 
-// One matrix product, normalised: c_dtype given, the bias contiguous and in the compute type, relu only for signed types,
-// C's rows contiguous if anything is.
+// One matrix product, normalised: c_dtype given, relu only for signed types, C's rows contiguous if anything is.
 struct Product : Gemm {
   bool bias_by_row = false;
   bool thin = false;  // at most thin_rows rows: stream B, of which one stride is 1
@@ -55,7 +54,6 @@ struct GemmKernels {
   void (*part)(const Product& p, const Rectangle& r, Range depth, void* partial);
   // Adds up `count` partial sums of all of C, in order, for some of its rows; finishes and stores them.
   void (*finish)(const Product& p, Range rows, void* partials, int64_t count);
-  void (*load)(void* to, const void* from, int64_t stride, int64_t n);  // widens to the compute type
 };
 
 // By DType. Integers are multiplied as unsigned numbers of 32 or 64 bits, booleans as floats: a sum of ones never

@@ -120,10 +120,6 @@ template <int columns, class S, class T> void dots(const T* x, const S* b, int64
   }
 }
 
-template <class S> void load_strided(void* to, const void* from, int64_t stride, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) static_cast<Compute<S>*>(to)[i] = widen(static_cast<const S*>(from)[i * stride]);
-}
-
 // C[m x n] (+)= A B for a few rows: B is streamed once, at the speed of memory; for the rows after the first, what is
 // needed of it is in the first cache.
 template <class S, class A, class B, class T = Compute<S>>
@@ -132,7 +128,9 @@ void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c
   int64_t x_step = a.step;
   if (a.depth_step != 1 || sizeof(S) != sizeof(T)) {
     T* rows = buffer<T>(Scratch::shared, m * k);
-    for (int64_t i = 0; i < m; ++i) load_strided<S>(rows + i * k, a.data + i * a.step, a.depth_step, k);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t p = 0; p < k; ++p) rows[i * k + p] = widen(a.data[i * a.step + p * a.depth_step]);
+    }
     x = rows;
     x_step = k;
   }
@@ -158,7 +156,7 @@ void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c
   for (; p < k; ++p) rows.template operator()<1>(p);
 }
 
-// Calls f(row, j) for all sums.
+// Calls f(sum, i, j) for all sums of a rectangle.
 template <class T, class F>
 [[gnu::always_inline]] inline void each_sum(const Rectangle& r, T* sums, int64_t step, F f) {
   for (int64_t i = 0; i < r.rows.size; ++i) {
@@ -173,17 +171,17 @@ template <class S, class T> void finish_sums(const Product& p, const Rectangle& 
   S* c = static_cast<S*>(p.c) + r.rows.begin * row_stride + r.columns.begin * column_stride;
   if (add)
     each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { x += widen(c[i * row_stride + j * column_stride]); });
-  const T* bias = static_cast<const T*>(e.bias);
-  if (bias && p.bias_by_row)
-    each_sum(r, sums, step, [b = bias + r.rows.begin](T& x, int64_t i, int64_t) { x += b[i]; });
-  else if (bias) each_sum(r, sums, step, [b = bias + r.columns.begin](T& x, int64_t, int64_t j) { x += b[j]; });
+  if (const S* bias = static_cast<const S*>(e.bias)) {
+    const int64_t by_row = p.bias_by_row ? e.bias_stride : 0, by_column = p.bias_by_row ? 0 : e.bias_stride;
+    bias += r.rows.begin * by_row + r.columns.begin * by_column;
+    if (by_column == 1) each_sum(r, sums, step, [=](T& x, int64_t, int64_t j) { x += widen(bias[j]); });
+    else each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { x += widen(bias[i * by_row + j * by_column]); });
+  }
   if (e.activation == Activation::relu)
     each_sum(r, sums, step, [](T& x, int64_t, int64_t) { x = negative<S>(x) ? T(0) : x; });
-  if (e.activation > Activation::relu) {
-    for (int64_t i = 0; i < r.rows.size; ++i) {
-      if constexpr (std::is_same_v<T, float>) e.row_f32(sums + i * step, r.columns.size);
-      else if constexpr (std::is_same_v<T, double>) e.row_f64(sums + i * step, r.columns.size);
-    }
+  for (int64_t i = 0; i < r.rows.size && e.activation > Activation::relu; ++i) {
+    if constexpr (std::is_same_v<T, float>) e.row_f32(sums + i * step, r.columns.size);
+    else if constexpr (std::is_same_v<T, double>) e.row_f64(sums + i * step, r.columns.size);
   }
   if (static_cast<void*>(c) == sums) return;
   if (column_stride == 1)
@@ -224,11 +222,7 @@ template <class S> void finish(const Product& p, Range rows, void* partials, int
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
   constexpr TileSizes s = sizes<T>;
-  return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 1, 4},
-          sizeof(T),
-          part<S>,
-          finish<S>,
-          load_strided<S>};
+  return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 1, 4}, sizeof(T), part<S>, finish<S>};
 }
 
 }  // namespace

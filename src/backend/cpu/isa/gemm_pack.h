@@ -26,33 +26,14 @@ template <class S> using Compute = typename ComputeOf<S>::Type;
 template <class S> [[gnu::always_inline]] inline Compute<S> widen(S x) {
   if constexpr (std::is_same_v<S, Boolean>) return float(x.byte != 0);
   else if constexpr (std::is_same_v<S, bfloat16>) return __builtin_bit_cast(float, uint32_t(x.bits) << 16);
-#if defined(__aarch64__)
-  else if constexpr (std::is_same_v<S, float16>) return float(__builtin_bit_cast(__fp16, x.bits));
-#elif defined(__F16C__)
-  else if constexpr (std::is_same_v<S, float16>) return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(x.bits)));
-#else
   else if constexpr (std::is_same_v<S, float16>) return float16::widen(x.bits);
-#endif
   else return x;
 }
 
 template <class S> [[gnu::always_inline]] inline void narrow(S& to, Compute<S> x) {
-  if constexpr (std::is_same_v<S, Boolean>) {
-    to.byte = x != 0;
-  } else if constexpr (std::is_same_v<S, bfloat16>) {
-    const uint32_t u = __builtin_bit_cast(uint32_t, x), rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
-    to.bits = uint16_t((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16 | 0x40u) : rounded);
-  } else if constexpr (std::is_same_v<S, float16>) {
-#if defined(__aarch64__)
-    to.bits = __builtin_bit_cast(uint16_t, __fp16(x));
-#elif defined(__F16C__)
-    to.bits = uint16_t(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(x), _MM_FROUND_TO_NEAREST_INT)));
-#else
-    to.bits = float16::round(x);
-#endif
-  } else {
-    to = S(x);
-  }
+  if constexpr (std::is_same_v<S, Boolean>) to.byte = x != 0;
+  else if constexpr (std::is_same_v<S, bfloat16> || std::is_same_v<S, float16>) to.bits = S::round(x);
+  else to = S(x);
 }
 
 // Whether a sum is negative as a value of the stored type. Integers are taken as signed.
@@ -81,11 +62,10 @@ template <int n, class S> [[gnu::always_inline]] inline Some<Compute<S>, n> load
     return Some<T, n>(vcvt_f32_f16(halves));
   }
 #elif defined(__F16C__)
-  else if constexpr (std::is_same_v<S, float16> && n <= 8) {
-    __m128i halves = _mm_setzero_si128();
-    __builtin_memcpy(&halves, from, n * sizeof(S));
-    if constexpr (n == 8) return _mm256_cvtph_ps(halves);
-    else return _mm_cvtph_ps(halves);
+  else if constexpr (std::is_same_v<S, float16> && n == 8) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  } else if constexpr (std::is_same_v<S, float16> && n == 4) {
+    return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
   }
 #endif
 #if defined(__AVX512F__)
