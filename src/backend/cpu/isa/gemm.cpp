@@ -12,9 +12,9 @@ namespace {
   return {begin, total * (index + 1) / parts - begin};
 }
 
-// Operands are read in place when few rows or columns use them or they stay in the first cache as they are. Where A has
-// to be contiguous along the tile, it mostly is not.
-constexpr int64_t direct_columns = by_lane ? 48 : 256, direct_rows = 32, direct_bytes = 32 << 10;
+// Operands are read in place when few rows or columns use them or they stay in the first cache as they are. Rows of A a
+// page apart would all compete for the same few lines of it.
+constexpr int64_t direct_columns = by_lane ? 48 : 256, direct_rows = 32, direct_bytes = 16 << 10, page = 4096;
 
 template <class T> T* buffer(Scratch purpose, int64_t count) {
   return static_cast<T*>(scratch(purpose, size_t(count) * sizeof(T)));
@@ -199,7 +199,7 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
   const S* a_data = static_cast<const S*>(p.a.data) + r.rows.begin * p.a.row_stride;
   const S* b_data = static_cast<const S*>(p.b.data) + r.columns.begin * p.b.column_stride;
   const MatrixOperand<S, !by_lane> a = {a_data + depth.begin * p.a.column_stride, p.a.row_stride, p.a.column_stride,
-                                        n <= direct_columns};
+                                        n <= direct_columns && p.a.row_stride * int64_t(sizeof(T)) % page != 0};
   const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
   if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);

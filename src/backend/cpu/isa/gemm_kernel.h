@@ -17,15 +17,17 @@ struct TileSizes {
 };
 
 #if defined(__AVX512F__)
-template <class T> constexpr TileSizes sizes = {24, 3, 224, 384, 1536};
+template <class T> constexpr TileSizes floating_sizes = {24, 3, 224, 384, 1056};
 #elif defined(__AVX2__)
-template <class T> constexpr TileSizes sizes = {12, 2, 256, 144, 1024};
+template <class T> constexpr TileSizes floating_sizes = {12, 2, 256, 144, 1024};
 #elif defined(__aarch64__)
-template <class T> constexpr TileSizes sizes = {24, 3, 512, 128, 1032};
-template <> constexpr TileSizes sizes<double> = {24, 4, 256, 120, 1032};
+template <class T> constexpr TileSizes floating_sizes = {24, 3, 512, 128, 1032};
+template <> constexpr TileSizes floating_sizes<double> = {24, 4, 256, 120, 1032};
 #else
-template <class T> constexpr TileSizes sizes = {8, 2, 256, 128, 1024};
+template <class T> constexpr TileSizes floating_sizes = {8, 2, 256, 128, 1024};
 #endif
+template <class T> constexpr TileSizes sizes =
+    std::is_integral_v<T> ? TileSizes{8, 2, 256, 128, 1024} : floating_sizes<T>;
 
 // With the short vectors of NEON and SSE one load brings several values of A, which must then be contiguous along the
 // tile; wider ones broadcast them from memory, wherever they are.
