@@ -86,15 +86,17 @@ template <class T, class A, class B> class Multiplication {
 
 // y += the products of x[p .. p + depth) with as many rows of B, which are contiguous.
 template <int depth, class S, class T> void add_rows(const T* x, const S* b, int64_t b_step, T* y, int64_t n) {
+  T values[depth];  // a copy, which stores to y cannot alias
+  __builtin_memcpy(values, x, sizeof values);
   int64_t j = 0;
   for (; j + lanes<T> <= n; j += lanes<T>) {
     Vector<T> sum = load(y + j);
 #pragma GCC unroll 8
-    for (int i = 0; i < depth; ++i) sum += load_some<lanes<T>>(b + i * b_step + j) * x[i];
+    for (int i = 0; i < depth; ++i) sum += load_some<lanes<T>>(b + i * b_step + j) * values[i];
     store<T>(y + j, sum);
   }
   for (; j < n; ++j) {
-    for (int i = 0; i < depth; ++i) y[j] += x[i] * widen(b[i * b_step + j]);
+    for (int i = 0; i < depth; ++i) y[j] += values[i] * widen(b[i * b_step + j]);
   }
 }
 
