@@ -4,6 +4,7 @@
 #include <volta/create.h>
 
 #include "autograd/record.h"
+#include "ops/create.h"
 #include "ops/point.h"
 
 namespace volta {
@@ -25,8 +26,6 @@ DType domain_dtype(const PointOp& op, DType common) {
   const auto refuse = [&](const char* rule) {
     throw Error(Error::Kind::dtype, op.name, std::string(rule) + ", got " + std::string(name(common)));
   };
-  if (op.index == index_of<point::Nextafter>(PointOps{}) && is_half(common))
-    refuse("computes in f32, where a half's next number is another");
   if (op.domain == Domain::floating && !is_floating(common)) return default_dtype();
   if (op.domain == Domain::numeric && common == boolean) refuse("is not defined for booleans");
   if (op.domain == Domain::integral && is_floating(common)) refuse("needs integers or booleans");
@@ -48,7 +47,11 @@ Inferred infer(const PointOp& op, std::span<const Operand> x) {
       if (t.layout.shape != r.shape) r.shape = broadcast_shapes(r.shape, t.layout.shape, op.name);
     }
   }
-  r.common = domain_dtype(op, result_type(x.subspan(size_t(op.masks)), op.name));
+  const auto values = x.subspan(size_t(op.masks));
+  r.common = domain_dtype(op, result_type(values, op.name));
+  if (is_integral(r.common))
+    for (const Operand& o : values)
+      if (!o.tensor) require_held(o.scalar, r.common, op.name);
   r.result = op.truth ? boolean : r.common;
   return r;
 }
@@ -182,8 +185,14 @@ const Tensor* reusable(std::span<const Operand> x, const Inferred& r) {
   return nullptr;
 }
 
+// The number next to a half is a half, but kernels compute in f32: those for halves are ops of their own.
+const PointOp& kernel_op(const PointOp& op, DType common) {
+  if (!is_half(common) || op.index != index_of<point::Nextafter>(PointOps{})) return op;
+  return point_op(common == f16 ? index_of<point::NextF16>(PointOps{}) : index_of<point::NextBf16>(PointOps{}));
+}
+
 void run(const PointOp& op, std::span<const Operand> x, DType common, const Tensor& out) {
-  MapCall call{&op, 0, traits(common).compute, arg(out), {}, int(x.size())};
+  MapCall call{&kernel_op(op, common), 0, traits(common).compute, arg(out), {}, int(x.size())};
   for (size_t i = 0; i < x.size(); ++i) {
     // Field by field: copying a whole Arg just written stalls on its half-written words.
     Arg& a = call.in[i];
