@@ -29,7 +29,9 @@ char* allocate_slab(int64_t bytes) {
   return nullptr;
 }
 
-struct DeviceStorage : Storage, Pooled {};
+struct DeviceStorage : Storage, Pooled {
+  Block* block = nullptr;
+};
 
 Context& context(int device) {
   static std::array<std::atomic<Context*>, 256> all;
@@ -180,11 +182,12 @@ Ptr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
   auto* storage = new DeviceStorage;
   auto owner = Ptr<Storage>::adopt(storage);
   storage->destroy = [](Storage* s) noexcept {
-    if (auto* block = static_cast<Block*>(s->context)) block->owner->give(block);
-    delete static_cast<DeviceStorage*>(s);
+    auto* dead = static_cast<DeviceStorage*>(s);
+    if (dead->block) dead->block->owner->give(dead->block);
+    delete dead;
   };
   Block* block = memory.take(bytes, op);
-  storage->context = block;
+  storage->block = block;
   storage->device = Device(DeviceType::cuda, device);
   storage->data = block->data;
   storage->bytes = bytes;
