@@ -24,7 +24,7 @@ template <int N> struct Walk {
 
   // Unsorted, elements are met in the order of the axes as they were added.
   void finish(bool sorted = true) {
-    for (int i = 0; i < rank / 2; ++i) swap_axes(i, rank - 1 - i);
+    for (int i = 0, j = rank - 1; i < j; ++i, --j) swap_axes(i, j);
     for (int i = 1; sorted && i < rank; ++i)  // insertion sort: stable, and the ranks are small
       for (int j = i; j > 0 && closer(j, j - 1); --j) swap_axes(j, j - 1);
     if (rank > 0) return merge();

@@ -94,8 +94,7 @@ bool copy_transposed(Context& c, const Walk<2>& walk, const Arg& out, const Arg&
   int y = 1;
   while (y < walk.rank && walk.stride[y][1] != size) ++y;
   if (y == walk.rank || walk.size[y] < 8) return false;
-  Walk<2> rest = walk;
-  rest.rank = 0;
+  Walk<2> rest;
   for (int i = walk.rank - 1; i > 0; --i)
     if (i != y) rest.add_axis(walk.size[i], walk.stride[i]);
   rest.finish();
