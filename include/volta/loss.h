@@ -150,25 +150,25 @@ template <auto Function, class Options> struct Loss3 {
   Tensor operator()(const Tensor& a, const Tensor& b, const Tensor& c) const { return Function(a, b, c, options); }
 };
 
-struct MSELoss : Loss<mse_loss, LossOptions> {};
-struct L1Loss : Loss<l1_loss, LossOptions> {};
-struct SmoothL1Loss : Loss<smooth_l1_loss, SmoothL1LossOptions> {};
-struct HuberLoss : Loss<huber_loss, HuberLossOptions> {};
-struct CrossEntropyLoss : Loss<cross_entropy, CrossEntropyOptions> {};
-struct NLLLoss : Loss<nll_loss, NLLLossOptions> {};
-struct MultiMarginLoss : Loss<multi_margin_loss, MultiMarginLossOptions> {};
-struct BCELoss : Loss<binary_cross_entropy, WeightedLossOptions> {};
-struct BCEWithLogitsLoss : Loss<binary_cross_entropy_with_logits, BCEWithLogitsOptions> {};
-struct SigmoidFocalLoss : Loss<sigmoid_focal_loss, FocalLossOptions> {};
-struct KLDivLoss : Loss<kl_div, KLDivOptions> {};
-struct GaussianKLLoss : Loss<gaussian_kl, LossOptions> {};
-struct PoissonNLLLoss : Loss<poisson_nll_loss, PoissonNLLOptions> {};
-struct HingeEmbeddingLoss : Loss<hinge_embedding_loss, HingeEmbeddingOptions> {};
-struct SoftMarginLoss : Loss<soft_margin_loss, LossOptions> {};
-struct GaussianNLLLoss : Loss3<gaussian_nll_loss, GaussianNLLOptions> {};
-struct MarginRankingLoss : Loss3<margin_ranking_loss, MarginOptions> {};
-struct CosineEmbeddingLoss : Loss3<cosine_embedding_loss, MarginOptions> {};
-struct TripletMarginLoss : Loss3<triplet_margin_loss, TripletMarginOptions> {};
+using MSELoss = Loss<mse_loss, LossOptions>;
+using L1Loss = Loss<l1_loss, LossOptions>;
+using SmoothL1Loss = Loss<smooth_l1_loss, SmoothL1LossOptions>;
+using HuberLoss = Loss<huber_loss, HuberLossOptions>;
+using CrossEntropyLoss = Loss<cross_entropy, CrossEntropyOptions>;
+using NLLLoss = Loss<nll_loss, NLLLossOptions>;
+using MultiMarginLoss = Loss<multi_margin_loss, MultiMarginLossOptions>;
+using BCELoss = Loss<binary_cross_entropy, WeightedLossOptions>;
+using BCEWithLogitsLoss = Loss<binary_cross_entropy_with_logits, BCEWithLogitsOptions>;
+using SigmoidFocalLoss = Loss<sigmoid_focal_loss, FocalLossOptions>;
+using KLDivLoss = Loss<kl_div, KLDivOptions>;
+using GaussianKLLoss = Loss<gaussian_kl, LossOptions>;
+using PoissonNLLLoss = Loss<poisson_nll_loss, PoissonNLLOptions>;
+using HingeEmbeddingLoss = Loss<hinge_embedding_loss, HingeEmbeddingOptions>;
+using SoftMarginLoss = Loss<soft_margin_loss, LossOptions>;
+using GaussianNLLLoss = Loss3<gaussian_nll_loss, GaussianNLLOptions>;
+using MarginRankingLoss = Loss3<margin_ranking_loss, MarginOptions>;
+using CosineEmbeddingLoss = Loss3<cosine_embedding_loss, MarginOptions>;
+using TripletMarginLoss = Loss3<triplet_margin_loss, TripletMarginOptions>;
 struct CTCLoss {
   CTCLossOptions options = {};
   Tensor operator()(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
