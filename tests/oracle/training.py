@@ -216,6 +216,7 @@ OPTIMIZERS = [
 
 
 def optimizers(writer, dtype):
+    torch.set_default_dtype(NAMES[dtype])  # the dtype of the numbers in their state
     for name, make, args in OPTIMIZERS:
         shapes = [(3, 5), (6, 4)] if name == "Muon" else [(3, 5), (7,)]
         start = [normal(dtype, *s) for s in shapes]
@@ -231,6 +232,7 @@ def optimizers(writer, dtype):
         values = [torch.stack([a[k] for a in after]) for k in range(len(shapes))]
         given = [Fixed(x) for x in start + gradients]
         writer.case(name, dtype, str(len(writer.lines)), args, given, values, None, None, None, None)
+    torch.set_default_dtype(torch.float32)
 
 
 def lbfgs(writer):
