@@ -24,10 +24,17 @@ const std::map<std::string, Call>& calls() {
       {"mse_loss", [](auto& x, auto& a) { return mse_loss(x[0], x[1], {reduce_of(a)}); }},
       {"l1_loss", [](auto& x, auto& a) { return l1_loss(x[0], x[1], {reduce_of(a)}); }},
       {"smooth_l1_loss",
-       [](auto& x, auto& a) { return smooth_l1_loss(x[0], x[1], {reduce_of(a), a.number("beta", 1)}); }},
-      {"huber_loss", [](auto& x, auto& a) { return huber_loss(x[0], x[1], {reduce_of(a), a.number("delta", 1)}); }},
+       [](auto& x, auto& a) {
+         return smooth_l1_loss(x[0], x[1], {reduce_of(a), a.number("beta", 1)});
+       }},
+      {"huber_loss",
+       [](auto& x, auto& a) {
+         return huber_loss(x[0], x[1], {reduce_of(a), a.number("delta", 1)});
+       }},
       {"binary_cross_entropy",
-       [](auto& x, auto& a) { return binary_cross_entropy(x[0], x[1], {at(x, 2), reduce_of(a)}); }},
+       [](auto& x, auto& a) {
+         return binary_cross_entropy(x[0], x[1], {at(x, 2), reduce_of(a)});
+       }},
       {"binary_cross_entropy_with_logits",
        [](auto& x, auto& a) {
          return binary_cross_entropy_with_logits(x[0], x[1], {at(x, 2), reduce_of(a), at(x, 3)});
@@ -53,11 +60,17 @@ const std::map<std::string, Call>& calls() {
                                  {.log_input = log_input, .full = a.flag("full"), .reduction = reduce_of(a)});
        }},
       {"hinge_embedding_loss",
-       [](auto& x, auto& a) { return hinge_embedding_loss(x[0], x[1], {a.number("margin", 1), reduce_of(a)}); }},
+       [](auto& x, auto& a) {
+         return hinge_embedding_loss(x[0], x[1], {a.number("margin", 1), reduce_of(a)});
+       }},
       {"margin_ranking_loss",
-       [](auto& x, auto& a) { return margin_ranking_loss(x[0], x[1], x[2], {a.number("margin", 0), reduce_of(a)}); }},
+       [](auto& x, auto& a) {
+         return margin_ranking_loss(x[0], x[1], x[2], {a.number("margin", 0), reduce_of(a)});
+       }},
       {"cosine_embedding_loss",
-       [](auto& x, auto& a) { return cosine_embedding_loss(x[0], x[1], x[2], {a.number("margin", 0), reduce_of(a)}); }},
+       [](auto& x, auto& a) {
+         return cosine_embedding_loss(x[0], x[1], x[2], {a.number("margin", 0), reduce_of(a)});
+       }},
       {"soft_margin_loss", [](auto& x, auto& a) { return soft_margin_loss(x[0], x[1], {reduce_of(a)}); }},
       {"triplet_margin_loss",
        [](auto& x, auto& a) {
@@ -69,8 +82,8 @@ const std::map<std::string, Call>& calls() {
        }},
       {"cross_entropy",
        [](auto& x, auto& a) {
-         return cross_entropy(
-             x[0], x[1], {at(x, 2), reduce_of(a), a.whole("ignore_index", -100), a.number("label_smoothing", 0)});
+         return cross_entropy(x[0], x[1],
+                              {at(x, 2), reduce_of(a), a.whole("ignore_index", -100), a.number("label_smoothing", 0)});
        }},
       {"nll_loss",
        [](auto& x, auto& a) {
@@ -78,8 +91,7 @@ const std::map<std::string, Call>& calls() {
        }},
       {"multi_margin_loss",
        [](auto& x, auto& a) {
-         return multi_margin_loss(x[0], x[1],
-                                  {int(a.whole("p", 1)), a.number("margin", 1), at(x, 2), reduce_of(a)});
+         return multi_margin_loss(x[0], x[1], {int(a.whole("p", 1)), a.number("margin", 1), at(x, 2), reduce_of(a)});
        }},
       {"ctc_loss",
        [](auto& x, auto& a) {
@@ -206,8 +218,8 @@ TEST(LossExtremes, StayFinite) {
 
     Tensor z = tensor({1e30, -1e30, 200.0, -200.0}).to(t).requires_grad_();
     const Tensor answers = tensor({1, 0, 1, 0});
-    for (const Tensor& l : {binary_cross_entropy_with_logits(z, answers),
-                            sigmoid_focal_loss(z, answers, {.reduction = Reduce::mean})}) {
+    for (const Tensor& l :
+         {binary_cross_entropy_with_logits(z, answers), sigmoid_focal_loss(z, answers, {.reduction = Reduce::mean})}) {
       EXPECT_LT(l.item<double>(), 1e-80);
       EXPECT_TRUE(isfinite(grad(l, z)).all().item<bool>());
     }
@@ -241,38 +253,74 @@ std::string error_of(const std::function<Tensor()>& f) {
 
 TEST(ErrorsLoss, SayWhatIsWrong) {
   const Tensor x = zeros({2, 3});
-  EXPECT_EQ(error_of([&] { return cross_entropy(x, tensor({0, 3})); }),
+  EXPECT_EQ(error_of([&] {
+              return cross_entropy(x, tensor({0, 3}));
+            }),
             "cross_entropy: label 3 (number 1) is not one of the 3 classes");
-  EXPECT_EQ(error_of([&] { return nll_loss(x, tensor({-1, 0})); }),
+  EXPECT_EQ(error_of([&] {
+              return nll_loss(x, tensor({-1, 0}));
+            }),
             "nll_loss: label -1 (number 0) is not one of the 3 classes");
-  EXPECT_EQ(error_of([&] { return multi_margin_loss(x, tensor({0, -1})); }),
+  EXPECT_EQ(error_of([&] {
+              return multi_margin_loss(x, tensor({0, -1}));
+            }),
             "multi_margin_loss: label -1 (number 1) is not one of the 3 classes");
-  EXPECT_EQ(error_of([&] { return cross_entropy(x, tensor({0, 1, 2})); }),
+  EXPECT_EQ(error_of([&] {
+              return cross_entropy(x, tensor({0, 1, 2}));
+            }),
             "cross_entropy: scores [2, 3] need labels [2], not [3]");
-  EXPECT_EQ(error_of([&] { return cross_entropy(x, tensor({0, 1}), {.weight = ones({2})}); }),
+  EXPECT_EQ(error_of([&] {
+              return cross_entropy(x, tensor({0, 1}), {.weight = ones({2})});
+            }),
             "cross_entropy: weight [2] does not fit 3 classes");
-  EXPECT_EQ(error_of([&] { return mse_loss(x, zeros({2, 1})); }),
+  EXPECT_EQ(error_of([&] {
+              return mse_loss(x, zeros({2, 1}));
+            }),
             "mse_loss: input [2, 3] and target [2, 1] differ in shape");
-  EXPECT_EQ(error_of([&] { return ctc_loss(zeros({4, 1, 3}), tensor({{5}}), {4}, {1}); }),
+  EXPECT_EQ(error_of([&] {
+              return ctc_loss(zeros({4, 1, 3}), tensor({{5}}), {4}, {1});
+            }),
             "ctc_loss: label 5 is not one of the 3 classes");
   for (const std::function<Tensor()>& f : std::initializer_list<std::function<Tensor()>>{
-           [&] { return cross_entropy(x, tensor({true, false})); },
-           [&] { return cross_entropy(zeros({2, 0}), tensor({-100, -100})); },
-           [&] { return cross_entropy(zeros({2, 3}, {.dtype = i64}), tensor({0, 1})); },
-           [&] { return cross_entropy(x, tensor({0, 1}), {.label_smoothing = 1.5}); },
-           [&] { return cross_entropy(x, zeros({3, 3})); },
+           [&] {
+             return cross_entropy(x, tensor({true, false}));
+           },
+           [&] {
+             return cross_entropy(zeros({2, 0}), tensor({-100, -100}));
+           },
+           [&] {
+             return cross_entropy(zeros({2, 3}, {.dtype = i64}), tensor({0, 1}));
+           },
+           [&] {
+             return cross_entropy(x, tensor({0, 1}), {.label_smoothing = 1.5});
+           },
+           [&] {
+             return cross_entropy(x, zeros({3, 3}));
+           },
            [&] { return cross_entropy(Tensor(), tensor({0})); },
            [&] { return binary_cross_entropy(tensor({1.5}), tensor({1.0})); },
            [&] { return binary_cross_entropy_with_logits(tensor({1}), tensor({1})); },
            [&] { return smooth_l1_loss(x, x, {.beta = -1}); },
            [&] { return huber_loss(x, x, {.delta = 0}); },
            [&] { return gaussian_nll_loss(x, x, x - 1); },
-           [&] { return cosine_embedding_loss(x, x, zeros({3, 2})); },
-           [&] { return multi_margin_loss(x, tensor({0, 1}), {.p = 3}); },
-           [&] { return ctc_loss(zeros({4, 1, 3}), tensor({{1}}), {5}, {1}); },
-           [&] { return ctc_loss(zeros({4, 1, 3}), tensor({{1}}), {4}, {1, 1}); },
-           [&] { return ctc_loss(zeros({4, 1, 3}), tensor({1, 2}), {4}, {1}); },
-           [&] { return ctc_loss(zeros({4, 1, 3}), tensor({{1}}), {4}, {1}, {.blank = 3}); },
+           [&] {
+             return cosine_embedding_loss(x, x, zeros({3, 2}));
+           },
+           [&] {
+             return multi_margin_loss(x, tensor({0, 1}), {.p = 3});
+           },
+           [&] {
+             return ctc_loss(zeros({4, 1, 3}), tensor({{1}}), {5}, {1});
+           },
+           [&] {
+             return ctc_loss(zeros({4, 1, 3}), tensor({{1}}), {4}, {1, 1});
+           },
+           [&] {
+             return ctc_loss(zeros({4, 1, 3}), tensor({1, 2}), {4}, {1});
+           },
+           [&] {
+             return ctc_loss(zeros({4, 1, 3}), tensor({{1}}), {4}, {1}, {.blank = 3});
+           },
        })
     EXPECT_THROW(f(), Error);
 }

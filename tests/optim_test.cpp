@@ -41,15 +41,18 @@ template <class O> O common(const Args& a) {
 }
 
 template <class O> Make making() {
-  return [](optim::Params p, const Args& a) { return std::make_unique<O>(std::move(p), common<typename O::Options>(a)); };
+  return
+      [](optim::Params p, const Args& a) { return std::make_unique<O>(std::move(p), common<typename O::Options>(a)); };
 }
 
 const std::map<std::string, Make>& makers() {
   static const std::map<std::string, Make> table = {
-      {"SGD", making<optim::SGD>()},         {"Adam", making<optim::Adam>()},       {"AdamW", making<optim::AdamW>()},
-      {"Adamax", making<optim::Adamax>()},   {"NAdam", making<optim::NAdam>()},     {"RAdam", making<optim::RAdam>()},
-      {"RMSprop", making<optim::RMSprop>()}, {"Adagrad", making<optim::Adagrad>()}, {"Adadelta", making<optim::Adadelta>()},
-      {"Lion", making<optim::Lion>()},       {"LAMB", making<optim::LAMB>()},       {"Muon", making<optim::Muon>()},
+      {"SGD", making<optim::SGD>()},           {"Adam", making<optim::Adam>()},
+      {"AdamW", making<optim::AdamW>()},       {"Adamax", making<optim::Adamax>()},
+      {"NAdam", making<optim::NAdam>()},       {"RAdam", making<optim::RAdam>()},
+      {"RMSprop", making<optim::RMSprop>()},   {"Adagrad", making<optim::Adagrad>()},
+      {"Adadelta", making<optim::Adadelta>()}, {"Lion", making<optim::Lion>()},
+      {"LAMB", making<optim::LAMB>()},         {"Muon", making<optim::Muon>()},
   };
   return table;
 }
@@ -101,8 +104,9 @@ TEST_P(OptimOracle, HundredStepsEqualPyTorch) {
 }
 
 double rate_for(const std::string& name) {
-  static const std::map<std::string, double> rates = {
-      {"SGD", 0.1}, {"Adagrad", 0.5}, {"Adadelta", 10}, {"Lion", 0.03}, {"LAMB", 0.02}, {"RMSprop", 0.01}, {"Muon", 0.02}, {"RAdam", 0.1}};
+  static const std::map<std::string, double> rates = {{"SGD", 0.1},   {"Adagrad", 0.5}, {"Adadelta", 10},
+                                                      {"Lion", 0.03}, {"LAMB", 0.02},   {"RMSprop", 0.01},
+                                                      {"Muon", 0.02}, {"RAdam", 0.1}};
   const auto found = rates.find(name);
   return found == rates.end() ? 0.05 : found->second;
 }
@@ -153,7 +157,8 @@ TEST_P(OptimOracle, TakesHalves) {
   const Tensor start = randn({4, 6}), slope = randn({4, 6});
   for (DType t : {f16, bf16}) {
     Tensor half = start.to(t).clone().requires_grad_(), full = half.detach().to(f32).requires_grad_();
-    const Made a = makers().at(GetParam())({half}, Args("lr=0.05")), b = makers().at(GetParam())({full}, Args("lr=0.05"));
+    const Made a = makers().at(GetParam())({half}, Args("lr=0.05")),
+               b = makers().at(GetParam())({full}, Args("lr=0.05"));
     for (int i = 0; i < 5; ++i) {
       half.set_grad(slope.to(t));
       full.set_grad(half.grad()->to(f32));
@@ -164,8 +169,7 @@ TEST_P(OptimOracle, TakesHalves) {
     EXPECT_LT(most, t == f16 ? 0.01 : 0.08) << name(t);
     EXPECT_EQ(half.dtype(), t);
     const optim::StateDict saved = a->state_dict();
-    for (const auto& [key, value] : saved.state.at(0))
-      EXPECT_TRUE(value.dim() == 0 || value.dtype() == f32) << key;
+    for (const auto& [key, value] : saved.state.at(0)) EXPECT_TRUE(value.dim() == 0 || value.dtype() == f32) << key;
   }
 }
 
@@ -281,7 +285,8 @@ TEST(OptimState, HasPyTorchsFormAndIsCheckedBeforeLoading) {
 
 TEST(OptimMuon, UpdatesVectorsAndMarkedGroupsByAdamW) {
   const Tensor start = randn({4, 3}), g = randn({4, 3});
-  Tensor matrix = start.clone().requires_grad_(), table = start.clone().requires_grad_(), vector = ones({4}).requires_grad_();
+  Tensor matrix = start.clone().requires_grad_(), table = start.clone().requires_grad_(),
+         vector = ones({4}).requires_grad_();
   Tensor same = start.clone().requires_grad_(), filters = randn({4, 2, 3, 3}).requires_grad_();
   optim::Muon muon({{.params = {matrix, vector, filters}}, {.params = {table}, .adamw = true}},
                    {.lr = 0.02, .weight_decay = 0.1, .adamw_lr = 1e-3});
@@ -351,7 +356,9 @@ TEST(ErrorsOptim, SayWhatIsWrong) {
   EXPECT_EQ(error_of([&] { SGD({w}, {.lr = std::numeric_limits<double>::quiet_NaN()}); }),
             "SGD: lr must be a finite number of at least 0, not nan");
   EXPECT_EQ(error_of([&] { SGD({w, w}, {.lr = 1}); }), "SGD: parameter 1 of group 0 appears twice");
-  EXPECT_EQ(error_of([&] { SGD({{.params = {w}}, {.params = {w}}}, {.lr = 1}); }),
+  EXPECT_EQ(error_of([&] {
+              SGD({{.params = {w}}, {.params = {w}}}, {.lr = 1});
+            }),
             "SGD: parameter 0 of group 1 appears twice");
   EXPECT_EQ(error_of([&] { SGD({w * 2}, {.lr = 1}); }),
             "SGD: parameter 0 of group 0 is a computed tensor; only leaves can be optimized");

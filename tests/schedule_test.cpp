@@ -8,9 +8,9 @@
 namespace volta::test {
 namespace {
 
+using optim::Optimizer;
 using oracle::Args;
 using oracle::Case;
-using optim::Optimizer;
 using Tensors = std::vector<Tensor>;
 using Schedule = std::unique_ptr<optim::Scheduler>;
 using Make = std::function<Schedule(Optimizer&, const Args&)>;

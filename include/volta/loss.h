@@ -50,7 +50,8 @@ struct NLLLossOptions {
   Reduce reduction = Reduce::mean;
   int64_t ignore_index = -100;
 };
-Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions& = {});  // nll_loss(log_softmax(x, 1), t)
+Tensor nll_loss(const Tensor& input, const Tensor& target,
+                const NLLLossOptions& = {});  // nll_loss(log_softmax(x, 1), t)
 
 struct MultiMarginLossOptions {
   int p = 1;  // or 2

@@ -1,11 +1,13 @@
 // Losses of class labels. Cross-entropy is fused: its gradient, (softmax - one hot) g, is made in one pass.
 #include <algorithm>
+#include <memory>
 
 #include "autograd/record.h"
+#include "backend/cpu/isa.h"
+#include "backend/cpu/rows.h"
 #include "core/parallel.h"
 #include "nn/loss.h"
 #include "volta/create.h"
-#include "volta/scalar.h"
 
 namespace volta {
 namespace {
@@ -87,78 +89,64 @@ Tensor pick_label(const Tensor& x, const Labels& labels) {
   return gather(x, labels.axis, labels.index.unsqueeze(labels.axis)).squeeze(labels.axis);
 }
 
-// Sums and maxima in as many lanes as keep the processor's vectors busy.
-template <class T> inline constexpr int lanes = 64 / sizeof(T);
-
-// A NaN may be passed over here: it shows in the sum.
-template <class T> T largest(const T* x, int64_t n) {
-  T most[lanes<T>];
-  for (T& m : most) m = x[0];
-  int64_t i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>)
-    for (int k = 0; k < lanes<T>; ++k) most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
-  for (; i < n; ++i) most[0] = std::max(most[0], x[i]);
-  for (int k = 1; k < lanes<T>; ++k) most[0] = std::max(most[0], most[k]);
-  return most[0];
+// The vectorised softmax and log-softmax of one row.
+template <class T> cpu::RowAlong row_kernel(RowOp op) {
+  const cpu::RowTable* table = &cpu::baseline::row_table;
+#if defined(VOLTA_HAVE_ISA_V3)
+  if (cpu::isa() >= cpu::Isa::v3) table = &cpu::v3::row_table;
+#endif
+#if defined(VOLTA_HAVE_ISA_V4)
+  if (cpu::isa() == cpu::Isa::v4) table = &cpu::v4::row_table;
+#endif
+  return table->kernel[int(op)][std::is_same_v<T, double>].along;
 }
 
-template <class T> T sum_of_exp(const T* x, int64_t n, T shift) {
-  T sums[lanes<T>] = {};
-  int64_t i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>)
-    for (int k = 0; k < lanes<T>; ++k) sums[k] += scalar::exp(x[i + k] - shift);
-  for (; i < n; ++i) sums[0] += scalar::exp(x[i] - shift);
-  for (int k = 1; k < lanes<T>; ++k) sums[0] += sums[k];
-  return sums[0];
-}
-
+// f(first, last) on blocks of rows.
 template <class F> void for_rows(int64_t rows, int64_t columns, F f) {
-  const int64_t block = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, columns));
-  parallel((rows + block - 1) / block, [&](int64_t part) {
-    for (int64_t r = part * block; r < std::min(rows, (part + 1) * block); ++r) f(r);
-  });
+  const int64_t block = std::max<int64_t>(1, 8192 / columns);
+  parallel((rows + block - 1) / block, [&](int64_t i) { f(i * block, std::min(rows, (i + 1) * block)); });
 }
 
 bool is_plain(const Tensor& x) {
   return x.device().is_cpu() && x.dim() == 2 && x.is_contiguous() && !is_half(x.dtype());
 }
 
-// Of each row: the loss, the largest score, and one over the sum of the exponentials below it.
-template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, const Tensor& out, const Tensor& scale) {
-  const int64_t rows = x.size(0), columns = x.size(1);
-  const T* scores = x.data<T>();
-  const int64_t* label = index.data<int64_t>();
-  T *losses = out.data<T>(), *aside = scale.data<T>();
-  for_rows(rows, columns, [=](int64_t r) {
-    const T* row = scores + r * columns;
-    const T most = largest(row, columns), total = sum_of_exp(row, columns, most);
-    losses[r] = scalar::log(total) - (row[label[r]] - most);
-    aside[2 * r] = most;
-    aside[2 * r + 1] = 1 / total;
-  });
-}
-
-template <class T> void gradient_row(const T* __restrict row, T* __restrict out, int64_t n, T most, T factor) {
-  for (int64_t i = 0; i < n; ++i) out[i] = scalar::exp(row[i] - most) * factor;
-}
-
-template <class T>
-void gradient_of_rows(const Tensor& x, const Tensor& index, const Tensor& scale, const Tensor& g, const Tensor& out) {
+template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, const Tensor& out) {
   const int64_t columns = x.size(1);
-  const T *scores = x.data<T>(), *aside = scale.data<T>(), *upstream = g.data<T>();
-  const int64_t* label = index.data<int64_t>();
-  T* result = out.data<T>();
-  for_rows(x.size(0), columns, [=](int64_t r) {
-    gradient_row(scores + r * columns, result + r * columns, columns, aside[2 * r], aside[2 * r + 1] * upstream[r]);
-    result[r * columns + label[r]] -= upstream[r];
+  const cpu::RowAlong log_softmax_row = row_kernel<T>(RowOp::log_softmax);
+  for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
+    const auto logs = std::make_unique_for_overwrite<T[]>(size_t(columns));
+    for (int64_t r = first; r < last; ++r) {
+      log_softmax_row(columns, logs.get(), x.data<T>() + r * columns, nullptr);
+      out.data<T>()[r] = -logs[size_t(index.data<int64_t>()[r])];
+    }
   });
 }
 
-Tensor cross_entropy_back(const Tensor& g, const Tensor& x, const Labels& labels, const Tensor& scale) {
-  if (scale.defined() && !grad_enabled()) {
+template <class T> void scale_row(int64_t n, T* row, T factor) {
+  for (int64_t i = 0; i < n; ++i) row[i] *= factor;
+}
+
+// (softmax - one hot) g, row by row while it is in the cache.
+template <class T> void gradient_of_rows(const Tensor& x, const Tensor& index, const Tensor& g, const Tensor& out) {
+  const int64_t columns = x.size(1);
+  const cpu::RowAlong softmax_row = row_kernel<T>(RowOp::softmax);
+  for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) {
+      T* row = out.data<T>() + r * columns;
+      const T upstream = g.data<T>()[r];
+      softmax_row(columns, row, x.data<T>() + r * columns, nullptr);
+      row[index.data<int64_t>()[r]] -= 1;
+      scale_row(columns, row, upstream);
+    }
+  });
+}
+
+Tensor cross_entropy_back(const Tensor& g, const Tensor& x, const Labels& labels) {
+  if (is_plain(x) && !grad_enabled()) {
     const Tensor d = empty_like(x), upstream = g.contiguous();
-    if (x.dtype() == f32) gradient_of_rows<float>(x, labels.index, scale, upstream, d);
-    else gradient_of_rows<double>(x, labels.index, scale, upstream, d);
+    if (x.dtype() == f32) gradient_of_rows<float>(x, labels.index, upstream, d);
+    else gradient_of_rows<double>(x, labels.index, upstream, d);
     return d;
   }
   const Tensor upstream = g.unsqueeze(labels.axis);
@@ -167,21 +155,20 @@ Tensor cross_entropy_back(const Tensor& g, const Tensor& x, const Labels& labels
 
 // -log(softmax(x))[label] of each label, unweighted.
 Tensor label_losses(const Tensor& x, Labels labels) {
-  Tensor losses, scale;
+  Tensor losses;
   {
     const NoGrad off;
+    labels.index = labels.index.contiguous();
     if (is_plain(x)) {
-      labels.index = labels.index.contiguous();
       losses = empty({x.size(0)}, {.dtype = x.dtype()});
-      scale = empty({x.size(0), 2}, {.dtype = x.dtype()});
-      if (x.dtype() == f32) losses_of_rows<float>(x, labels.index, losses, scale);
-      else losses_of_rows<double>(x, labels.index, losses, scale);
+      if (x.dtype() == f32) losses_of_rows<float>(x, labels.index, losses);
+      else losses_of_rows<double>(x, labels.index, losses);
     } else {
       losses = -pick_label(log_softmax(x, labels.axis), labels);
     }
   }
-  return record("cross_entropy", losses, {x}, [x = save(x), labels, scale](const Tensor& g, Gradients& d) {
-    d[0] = cross_entropy_back(g, d.take(x), labels, scale);
+  return record("cross_entropy", losses, {x}, [x = save(x), labels](const Tensor& g, Gradients& d) {
+    d[0] = cross_entropy_back(g, d.take(x), labels);
   });
 }
 

@@ -20,10 +20,12 @@ struct Problem {
 
 void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t most, const char* what) {
   if (int64_t(lengths.size()) != batch)
-    refuse(Error::Kind::shape, std::to_string(lengths.size()) + " " + what + " for a batch of " + std::to_string(batch));
+    refuse(Error::Kind::shape,
+           std::to_string(lengths.size()) + " " + what + " for a batch of " + std::to_string(batch));
   for (int64_t n : lengths)
     if (n < 0 || n > most)
-      refuse(Error::Kind::argument, std::string(what) + " of " + std::to_string(n) + ", not 0 to " + std::to_string(most));
+      refuse(Error::Kind::argument,
+             std::string(what) + " of " + std::to_string(n) + ", not 0 to " + std::to_string(most));
 }
 
 Problem prepare(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,

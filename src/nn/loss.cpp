@@ -144,8 +144,7 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
   return reduced(clamp_min(target * (input2 - input1) + o.margin, 0), o.reduction);
 }
 
-Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
-                             const MarginOptions& o) {
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
   const char* op = "cosine_embedding_loss";
   require_same_shape(input1, input2, op);
   if (input1.dim() < 1 || input1.dim() > 2 || target.checked(op).dim() != input1.dim() - 1)

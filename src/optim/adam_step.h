@@ -5,7 +5,7 @@
 namespace volta::optim {
 
 struct AdamStep {
-  size_t slot;           // of the state: the mean is there, the mean of squares behind it, their maximum behind that
+  size_t slot;  // of the state: the mean is there, the mean of squares behind it, their maximum behind that
   double lr;
   double into_gradient;  // weight decay as part of the gradient
   double shrink;         // factor of the weights

@@ -75,8 +75,7 @@ Tensor LBFGS::next_direction(const Tensor& gradient) {
     d = d - shares[i] * changes_[i];
   }
   d = d * scale_;
-  for (size_t i = 0; i < steps_.size(); ++i)
-    d = d + (shares[i] - product(changes_[i], d) * inverse[i]) * steps_[i];
+  for (size_t i = 0; i < steps_.size(); ++i) d = d + (shares[i] - product(changes_[i], d) * inverse[i]) * steps_[i];
   return d;
 }
 

@@ -53,16 +53,15 @@ void Muon::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
   const Tensor step = options_.nesterov ? lerp(gradient, buffer, group.momentum) : buffer;
   const Tensor matrix = step.reshape({p.size(0), -1});
   const double rows = double(matrix.size(0)), columns = double(matrix.size(1));
-  const double size = options_.match_rms_adamw ? 0.2 * std::sqrt(std::max(rows, columns))
-                                               : std::sqrt(std::max(1., rows / columns));
+  const double size =
+      options_.match_rms_adamw ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1., rows / columns));
   one_pass(p, orthogonalized(matrix, options_).reshape(p.shape()).to(p.dtype()),
            std::array{1 - group.lr * group.weight_decay, group.lr * size},
            [](const auto& c, auto& x, const auto& d) { x = c[0] * x - c[1] * d; });
 }
 
 LAMB::LAMB(Params params, const Options& o)
-    : Optimizer("LAMB", std::move(params),
-                {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
+    : Optimizer("LAMB", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
                 {"step", "exp_avg", "exp_avg_sq"}, o.maximize) {}
 
 void LAMB::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {

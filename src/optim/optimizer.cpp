@@ -192,8 +192,8 @@ void Optimizer::restore(State& state, const Tensor& param, const std::map<std::s
     const auto found = saved.find(slot_names_[i]);
     if (found == saved.end()) continue;
     if (state.slots.size() <= i) state.slots.resize(i + 1);
-    const DType dtype = found->second.dim() == 0 && param.dim() > 0 ? found->second.dtype()
-                                                                    : traits(param.dtype()).compute;
+    const DType dtype =
+        found->second.dim() == 0 && param.dim() > 0 ? found->second.dtype() : traits(param.dtype()).compute;
     state.slots[i] = found->second.detach().to(param.device()).to(dtype).contiguous().clone();
   }
 }

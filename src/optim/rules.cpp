@@ -13,7 +13,7 @@ namespace {
 
 // In the formulas these names mean one number; on tensors argument-dependent lookup finds the op.
 using scalar::abs;
-template <scalar::Real T> T maximum(T a, T b) { return scalar::max(a, b); }
+template <scalar::Real T> T maximum(T a, T b) { return (a > b) | (a != a) ? a : b; }
 using scalar::sign;
 using scalar::sqrt;
 
@@ -70,8 +70,10 @@ void Adam::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
 
 void adam_step(const Tensor& p, const Tensor& g, State& state, const AdamStep& s) {
   const auto [b1, b2] = s.betas;
-  const std::array constants{s.into_gradient, s.shrink, 1 - b1, b2, 1 - b2, std::sqrt(correction(b2, state.step)),
-                             s.eps, s.lr / correction(b1, state.step)};
+  const std::array constants{s.into_gradient, s.shrink,
+                             1 - b1,          b2,
+                             1 - b2,          std::sqrt(correction(b2, state.step)),
+                             s.eps,           s.lr / correction(b1, state.step)};
   state.at(s.slot + s.amsgrad + 1, p);  // the last slot first: making one may move the others
   const auto slot = [&](size_t i) -> Tensor& { return state.at(s.slot + i, p); };
   if (s.amsgrad) {
@@ -169,9 +171,8 @@ void RAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
   // The variance of the adaptive rate is finite, and then rectified, once the average is long enough.
   const double longest = 2 / (1 - b2) - 1, length = longest - 2 * double(state.step) * (1 - c2) / c2;
   const bool adaptive = length > 5;
-  const double rectifier = adaptive ? std::sqrt((length - 4) * (length - 2) * longest /
-                                                ((longest - 4) * (longest - 2) * length))
-                                    : 1;
+  const double rectifier =
+      adaptive ? std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) : 1;
   const bool decoupled = options_.decoupled_weight_decay;
   state.at(1, p);
   one_pass(
@@ -200,8 +201,8 @@ RMSprop::RMSprop(Params params, const Options& o)
 }
 
 void RMSprop::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
-  const std::array constants{group.lr, group.weight_decay, options_.alpha, 1 - options_.alpha, group.eps,
-                             group.momentum};
+  const std::array constants{group.lr,           group.weight_decay, options_.alpha,
+                             1 - options_.alpha, group.eps,          group.momentum};
   if (options_.centered) {
     state.at(2, p);
     one_pass(
@@ -291,8 +292,9 @@ Lion::Lion(Params params, const Options& o)
 
 void Lion::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   one_pass(
-      p, g, std::array{group.lr, 1 - group.lr * group.weight_decay, group.betas.first, 1 - group.betas.first,
-                       group.betas.second, 1 - group.betas.second},
+      p, g,
+      std::array{group.lr, 1 - group.lr * group.weight_decay, group.betas.first, 1 - group.betas.first,
+                 group.betas.second, 1 - group.betas.second},
       [](const auto& c, auto& x, const auto& grad, auto& m) {
         const auto& [lr, keep, b1, a1, b2, a2] = c;
         x = keep * x - lr * sign(b1 * m + a1 * grad);

@@ -26,10 +26,10 @@ namespace optim {
 // A running average of weights, the same tensors in the same order as those it watches.
 class Average {
  public:
-  void update();                                         // ema.update(): after every step
+  void update();  // ema.update(): after every step
   const std::vector<Tensor>& averages() const { return averages_; }
   int64_t updates() const { return updates_; }
-  void copy_to(const std::vector<Tensor>& params) const;  // ema.copy_to(parameters(other))
+  void copy_to(const std::vector<Tensor>& params) const;            // ema.copy_to(parameters(other))
   void load(const std::vector<Tensor>& averages, int64_t updates);  // ema.load(saved.averages(), saved.updates())
 
   // While it lives the model has the averaged weights: { auto averaged = ema.swap(); evaluate(model); }

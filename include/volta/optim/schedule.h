@@ -23,7 +23,7 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   virtual double rate(double base, int64_t step, size_t group) const = 0;
-  void step();                           // opt.step(); scheduler.step();
+  void step();  // opt.step(); scheduler.step();
   int64_t last_epoch() const { return step_; }
   std::vector<double> get_last_lr() const;  // scheduler.get_last_lr()[0]: the rates in use, by group
   SchedulerState state_dict() const;        // other.load_state_dict(scheduler.state_dict())
@@ -48,7 +48,8 @@ class Scheduler {
 // A list of schedulers of different types holds these.
 class AnyScheduler {
  public:
-  template <std::derived_from<Scheduler> S> AnyScheduler(S scheduler) : inner_(std::make_shared<S>(std::move(scheduler))) {}
+  template <std::derived_from<Scheduler> S> AnyScheduler(S scheduler)
+      : inner_(std::make_shared<S>(std::move(scheduler))) {}
   double rate(double base, int64_t step, size_t group) const { return inner_->rate(base, step, group); }
 
  private:
