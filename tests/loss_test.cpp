@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "oracle/training.h"
+#include "samples.h"
 
 namespace volta::test {
 namespace {
@@ -103,11 +104,11 @@ const std::map<std::string, Call>& calls() {
 }
 
 // Within 16 epsilons of the largest element; gradients, which subtract more, within 32.
-std::string difference(const Case& c, const Call& call, bool transposed) {
+std::string difference(const Case& c, const Call& call, bool transposed, Device device) {
   Tensors x, leaves, answers;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     const auto& input = std::get<oracle::Input>(c.operands[i]);
-    Tensor t = oracle::operand(c, i);
+    Tensor t = oracle::operand(c, i).to(device);
     if (transposed && t.dim() > 1) t = t.transpose(0, -1).contiguous().transpose(0, -1);
     if (input.grad != oracle::nothing) {
       leaves.push_back(t.requires_grad_());
@@ -121,7 +122,7 @@ std::string difference(const Case& c, const Call& call, bool transposed) {
   const int64_t best = out.exact != oracle::nothing ? out.exact : out.data.at;
   const std::string wrong = oracle::difference(y, oracle::stored({out.data.dtype, out.data.shape, best}), 16);
   if (!wrong.empty()) return wrong;
-  const Tensor cotangent = oracle::stored({out.data.dtype, out.data.shape, out.cotangent});
+  const Tensor cotangent = oracle::stored({out.data.dtype, out.data.shape, out.cotangent}).to(device);
   const Tensors found = grad(Tensors{y}, leaves, {.grad_outputs = {cotangent}, .create_graph = transposed});
   for (size_t i = 0; i < found.size(); ++i) {
     const std::string g = oracle::difference(found[i], answers[i], 32);
@@ -134,8 +135,10 @@ class LossOracle : public testing::TestWithParam<std::string> {};
 
 TEST_P(LossOracle, EqualsPyTorch) {
   for (const Case& c : oracle::training().cases.at(GetParam()))
-    for (bool transposed : {false, true})  // the fused and the general way
-      EXPECT_EQ(difference(c, calls().at(GetParam()), transposed), "") << c.op << " " << c.dtype << " " << c.label;
+    for (const Device& device : devices())
+      for (bool transposed : {false, true})  // the fused and the general way
+        EXPECT_EQ(difference(c, calls().at(GetParam()), transposed, device), "")
+            << c.dtype << " " << c.label << " " << device.str();
 }
 
 std::vector<std::string> names() {
@@ -323,6 +326,13 @@ TEST(ErrorsLoss, SayWhatIsWrong) {
            },
        })
     EXPECT_THROW(f(), Error);
+}
+
+TEST(ErrorsLoss, NonFiniteOnRequest) {
+  const Tensor good = tensor({1.f, 2.f}), bad = tensor({1.f, NAN, INFINITY});
+  EXPECT_TRUE(equal(check_finite(good), good));
+  EXPECT_EQ(error_of([&] { return check_finite(bad); }), "check_finite: 2 of 3 losses are NaN or infinite");
+  EXPECT_EQ(error_of([&] { return check_finite(bad.sum()); }), "check_finite: the loss is nan");
 }
 
 TEST(LossLayers, HoldTheirOptions) {

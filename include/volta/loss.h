@@ -139,6 +139,9 @@ struct CTCLossOptions {
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                 const std::vector<int64_t>& target_lengths, const CTCLossOptions& = {});
 
+// The loss itself, or an Error that says it is NaN or infinite: check_finite(mse_loss(model(x), y)).backward()
+const Tensor& check_finite(const Tensor& loss);
+
 namespace nn {
 
 // The losses as layers: nn::CrossEntropyLoss criterion{{.label_smoothing = 0.1}}; criterion(logits, labels).

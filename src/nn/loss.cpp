@@ -168,4 +168,14 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   return reduced(clamp_min(near - far + o.margin, 0), o.reduction);
 }
 
+const Tensor& check_finite(const Tensor& loss) {
+  const NoGrad off;
+  const int64_t bad = loss.checked("check_finite").numel() - count_nonzero(isfinite(loss)).item<int64_t>();
+  if (bad == 0) return loss;
+  const std::string what =
+      loss.numel() == 1 ? "the loss is " + std::to_string(loss.item<double>())
+                        : std::to_string(bad) + " of " + std::to_string(loss.numel()) + " losses are NaN or infinite";
+  throw Error(Error::Kind::argument, "check_finite", what);
+}
+
 }  // namespace volta
