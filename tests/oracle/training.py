@@ -72,12 +72,13 @@ def losses(writer, dtype):
         case("huber_loss", F.huber_loss, [a, b], delta=delta)
     case("binary_cross_entropy", F.binary_cross_entropy, [p, Fixed(q)])
     weight = Fixed(uniform(dtype, 5, seed=4))
-    case("binary_cross_entropy", lambda x, y, w, **k: F.binary_cross_entropy(x, y, w, **k), [p, truths, weight])
+    case("binary_cross_entropy", F.binary_cross_entropy, [p, truths, weight])
     bce = F.binary_cross_entropy_with_logits
     case("binary_cross_entropy_with_logits", bce, [a, q])
     case("binary_cross_entropy_with_logits", bce, [far, truths])
-    case("binary_cross_entropy_with_logits", lambda x, y, w, **k: bce(x, y, w, **k), [a, truths, weight])
-    case("binary_cross_entropy_with_logits", lambda x, y, w, v, **k: bce(x, y, w, pos_weight=v, **k), [a, truths, weight, weight])
+    case("binary_cross_entropy_with_logits", bce, [a, truths, weight])
+    positive = lambda x, y, w, v, **k: bce(x, y, w, pos_weight=v, **k)  # noqa: E731
+    case("binary_cross_entropy_with_logits", positive, [a, truths, weight, weight])
     for alpha, gamma in ((0.25, 2.0), (-1.0, 1.5)):
         case("sigmoid_focal_loss", focal, [a, truths], alpha=alpha, gamma=gamma)
     log_p, log_q = torch.log_softmax(a, 1), torch.log_softmax(b, 1)
@@ -101,7 +102,8 @@ def losses(writer, dtype):
     case("soft_margin_loss", F.soft_margin_loss, [far / 100, y])
     for swap in (False, True):
         for order in (2.0, 1.0):
-            case("triplet_margin_loss", F.triplet_margin_loss, [a, b, normal(dtype, 4, 5, seed=2)], swap=swap, p=order, margin=2.0)
+            c = normal(dtype, 4, 5, seed=2)
+            case("triplet_margin_loss", F.triplet_margin_loss, [a, b, c], swap=swap, p=order, margin=2.0)
     class_losses(case, dtype)
     sequence_losses(case, dtype)
 
@@ -113,21 +115,22 @@ def class_losses(case, dtype):
         x, t = normal(dtype, *shape, scale=3), labels(7, *places)
         some = Fixed(torch.where(t.tensor % 3 == 0, 2, t.tensor))
         case("cross_entropy", F.cross_entropy, [x, t])
-        case("cross_entropy", lambda x, t, w, **k: F.cross_entropy(x, t, w, **k), [x, t, weight])
+        case("cross_entropy", F.cross_entropy, [x, t, weight])
         if places:
             case("cross_entropy", F.cross_entropy, [x, some], ignore_index=2)
-            case("cross_entropy", lambda x, t, w, **k: F.cross_entropy(x, t, w, **k), [x, some, weight], ignore_index=2, label_smoothing=0.2)
-            case("nll_loss", lambda x, t, w, **k: F.nll_loss(x, t, w, **k), [x, some, weight], ignore_index=2)
+            case("cross_entropy", F.cross_entropy, [x, some, weight], label_smoothing=0.2, ignore_index=2)
+            case("nll_loss", F.nll_loss, [x, some, weight], ignore_index=2)
         case("cross_entropy", F.cross_entropy, [x, t], label_smoothing=0.1)
         case("nll_loss", F.nll_loss, [x, t])
         goal = torch.softmax(normal(dtype, *shape, seed=9), 1 if places else 0)
         case("cross_entropy", F.cross_entropy, [x, goal])
-        case("cross_entropy", lambda x, t, w, **k: F.cross_entropy(x, t, w, **k), [x, goal, weight], label_smoothing=0.1)
+        case("cross_entropy", F.cross_entropy, [x, goal, weight], label_smoothing=0.1)
     case("cross_entropy", F.cross_entropy, [large, labels(7, 3)])
     x, t = normal(dtype, 6, 7), labels(7, 6)
     for order, margin in ((1, 1.0), (2, 0.5)):
         case("multi_margin_loss", F.multi_margin_loss, [x, t], p=order, margin=margin)
-    case("multi_margin_loss", lambda x, t, w, **k: F.multi_margin_loss(x, t, weight=w, **k), [x, t, weight], p=1, margin=1.0)
+    weighted = lambda x, t, w, **k: F.multi_margin_loss(x, t, weight=w, **k)  # noqa: E731
+    case("multi_margin_loss", weighted, [x, t, weight], p=1, margin=1.0)
 
 
 def sequence_losses(case, dtype):
@@ -155,7 +158,8 @@ class Lion(optim.Optimizer):
             b1, b2 = group["betas"]
             for p in group["params"]:
                 m = self.state[p].setdefault("m", torch.zeros_like(p))
-                p.mul_(1 - group["lr"] * group["weight_decay"]).sub_(group["lr"] * torch.sign(b1 * m + (1 - b1) * p.grad))
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                p.sub_(group["lr"] * torch.sign(b1 * m + (1 - b1) * p.grad))
                 m.mul_(b2).add_((1 - b2) * p.grad)
 
 
@@ -173,7 +177,8 @@ class LAMB(optim.Optimizer):
                 m, v = s.setdefault("m", torch.zeros_like(p)), s.setdefault("v", torch.zeros_like(p))
                 m.mul_(b1).add_((1 - b1) * p.grad)
                 v.mul_(b2).add_((1 - b2) * p.grad**2)
-                r = m / (1 - b1 ** s["t"]) / ((v / (1 - b2 ** s["t"])).sqrt() + group["eps"]) + group["weight_decay"] * p
+                r = m / (1 - b1 ** s["t"]) / ((v / (1 - b2 ** s["t"])).sqrt() + group["eps"])
+                r = r + group["weight_decay"] * p
                 p.sub_(group["lr"] * p.norm() / r.norm() * r)
 
 
@@ -252,11 +257,24 @@ def lbfgs(writer):
             opt.step(closure)
             after.append(x.detach().clone())
         args["strong_wolfe"] = line_search is not None
-        writer.case("LBFGS", "f64", str(len(writer.lines)), args, [Fixed(start)], [torch.stack(after)], None, None, None, None)
+        label, values = str(len(writer.lines)), [torch.stack(after)]
+        writer.case("LBFGS", "f64", label, args, [Fixed(start)], values, None, None, None, None)
+
+
+def sequence(opt):
+    s = lr_scheduler
+    parts = [s.LinearLR(opt, 0.1, 1.0, 6), s.StepLR(opt, 5, 0.5), s.ExponentialLR(opt, 0.9)]
+    return s.SequentialLR(opt, parts, [8, 20])
+
+
+def chain(opt):
+    s = lr_scheduler
+    return s.ChainedScheduler([s.ConstantLR(opt, 0.1, 5), s.ExponentialLR(opt, 0.9), s.StepLR(opt, 7, 0.5)])
 
 
 def schedulers(writer):
     s = lr_scheduler
+    whole = {"max_lr": 0.8}
     cycle = {"base_lr": 0.01, "max_lr": 0.2, "step_size_up": 4}
     every = [
         ("StepLR", s.StepLR, {"step_size": 4, "gamma": 0.5}),
@@ -268,14 +286,14 @@ def schedulers(writer):
         ("CosineAnnealingLR", s.CosineAnnealingLR, {"T_max": 15, "eta_min": 0.01}),
         ("CosineAnnealingWarmRestarts", s.CosineAnnealingWarmRestarts, {"T_0": 5, "T_mult": 2, "eta_min": 0.01}),
         ("CosineAnnealingWarmRestarts", s.CosineAnnealingWarmRestarts, {"T_0": 7, "T_mult": 1, "eta_min": 0.0}),
-        ("OneCycleLR", s.OneCycleLR, {"max_lr": 0.8, "total_steps": 40}),
-        ("OneCycleLR", s.OneCycleLR, {"max_lr": 0.8, "total_steps": 41, "three_phase": True, "anneal_strategy": "linear"}),
+        ("OneCycleLR", s.OneCycleLR, {**whole, "total_steps": 40}),
+        ("OneCycleLR", s.OneCycleLR, {**whole, "total_steps": 41, "three_phase": True, "anneal_strategy": "linear"}),
         ("CyclicLR", s.CyclicLR, {**cycle, "mode": "triangular", "step_size_down": 7}),
         ("CyclicLR", s.CyclicLR, {**cycle, "mode": "triangular2"}),
         ("CyclicLR", s.CyclicLR, {**cycle, "mode": "exp_range", "gamma": 0.95}),
         ("LambdaLR", lambda o: s.LambdaLR(o, lambda t: 1 / math.sqrt(t + 1)), {}),
-        ("SequentialLR", lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, 1.0, 6), s.StepLR(o, 5, 0.5), s.ExponentialLR(o, 0.9)], [8, 20]), {}),
-        ("ChainedScheduler", lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 5), s.ExponentialLR(o, 0.9), s.StepLR(o, 7, 0.5)]), {}),
+        ("SequentialLR", sequence, {}),
+        ("ChainedScheduler", chain, {}),
     ]
     for name, make, args in every:
         p = torch.nn.Parameter(torch.zeros(1))
@@ -292,7 +310,8 @@ def schedulers(writer):
 
 def plateaus(writer):
     g = torch.Generator().manual_seed(1)
-    metric = torch.exp(-torch.arange(40, dtype=torch.float64) / 6) + 0.02 * torch.rand(40, generator=g, dtype=torch.float64)
+    metric = torch.exp(-torch.arange(40, dtype=torch.float64) / 6)
+    metric += 0.02 * torch.rand(40, generator=g, dtype=torch.float64)
     for args in (
         {"patience": 2, "factor": 0.5},
         {"mode": "max", "patience": 3, "cooldown": 2, "threshold_mode": "abs", "threshold": 0.01, "min_lr": 0.05},
