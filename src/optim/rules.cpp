@@ -13,7 +13,7 @@ namespace {
 
 // In the formulas these names mean one number; on tensors argument-dependent lookup finds the op.
 using scalar::abs;
-template <scalar::Real T> T maximum(T a, T b) { return (a > b) | (a != a) ? a : b; }
+template <scalar::Real T> T maximum(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
 using scalar::sign;
 using scalar::sqrt;
 

@@ -86,7 +86,8 @@ StepLR::StepLR(Optimizer& optimizer, const StepLROptions& o) : Scheduler(optimiz
   begin();
 }
 double StepLR::rate(double base, int64_t step, size_t) const {
-  return base * std::pow(o_.gamma, double(step / o_.step_size));
+  const int64_t falls = step / o_.step_size;
+  return base * std::pow(o_.gamma, double(falls));
 }
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& o) : Scheduler(optimizer), o_(o) {
