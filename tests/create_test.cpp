@@ -115,6 +115,8 @@ TEST(CreateFilled, Refusals) {
   expect_says([&] { return zeros({2, -1}); }, {"zeros", "[2, -1]", "negative"});
   expect_says([&] { return ones({int64_t(1) << 40, int64_t(1) << 40}); }, {"ones", "too many"});
   expect_says([&] { return full({int64_t(1) << 62}, 1); }, {"full", "too many"});
+  expect_says([&] { return full({2}, -1, {.dtype = u8}); }, {"full", "-1", "u8"});
+  expect_says([&] { return full_like(ones({2}, {.dtype = i8}), 128); }, {"full_like", "128", "i8"});
   expect_says([&] { return empty({2}, {.device = "cuda:99"}); }, {"cuda:99"});
   expect_says([&] { return zeros({2}, {.dtype = i32, .requires_grad = true}); }, {"zeros", "i32", "grad"});
   expect_says([&] { return zeros_like(Tensor()); }, {"zeros_like", "undefined"});
@@ -130,6 +132,16 @@ TEST(CreateFilled, LikeKeepsDtypeAndOrder) {
   EXPECT_EQ(empty_like(x.expand({2, 4, 3})).shape(), (Shape{2, 4, 3}));
   EXPECT_TRUE(empty_like(x.expand({2, 4, 3})).is_contiguous());
   EXPECT_FALSE(zeros_like(zeros({2}, {.requires_grad = true})).requires_grad());
+}
+
+TEST(CreateFilled, LikeStaysOnTheDeviceUnlessToldOtherwise) {
+  if (!cuda::is_available()) GTEST_SKIP() << "needs a second device";
+  const Tensor x = ones({2}, {.device = "cuda"});
+  for (const Tensor& y : {empty_like(x, {.dtype = i32}), zeros_like(x, {.dtype = i32}), ones_like(x, {.dtype = i32}),
+                          full_like(x, 3, {.dtype = i32}), rand_like(x, {.dtype = f64}), randn_like(x, {.dtype = f64})})
+    EXPECT_EQ(y.device(), Device("cuda"));
+  EXPECT_EQ(zeros_like(x, {.device = "cpu"}).device(), Device("cpu"));
+  EXPECT_EQ(rand_like(x, {.device = "cpu"}).device(), Device("cpu"));
 }
 
 TEST(CreateDefault, DtypeGovernsDecimals) {

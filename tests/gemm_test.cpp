@@ -462,17 +462,21 @@ TEST_F(GemmThreads, InsideAParallelLoop) {
 }
 
 TEST(GemmPlan, PartsCoverEveryElementOnce) {
-  const GemmTile tile = {8, 12, 4, 512, 128, 1032};
+  const GemmTile tile = {8, 12, 4, 6, 4};
   for (auto s : {Shape3{1, 1, 1}, {64, 64, 64}, {127, 65, 33}, {2048, 2048, 2048}, {3136, 64, 576}, {33, 5000, 100}}) {
-    const Grid grid = plan_grid(s, tile);
-    int64_t covered = 0;
-    for (int64_t i = 0; i < grid.parts(); ++i) {
-      const Rectangle r = grid.part(s, tile, i);
-      covered += r.empty() ? 0 : r.rows.size * r.columns.size;
-      EXPECT_LE(r.rows.size, tile.block_m);
-      EXPECT_LE(r.columns.size, tile.block_n);
+    for (int64_t parts : {1, 2, 3, 8, 64}) {
+      const Grid grid = plan_grid(s, tile, parts);
+      EXPECT_LE(grid.parts(), parts);
+      int64_t covered = 0, most = 0;
+      for (int64_t i = 0; i < grid.parts(); ++i) {
+        const Rectangle r = grid.part(s, tile, i);
+        const int64_t size = r.empty() ? 0 : r.rows.size * r.columns.size;
+        covered += size, most = std::max(most, size);
+      }
+      EXPECT_EQ(covered, s.m * s.n);
+      const bool even = parts != 2 || s.m == 1 || most * 2 <= s.m * s.n * 11 / 10;
+      EXPECT_TRUE(even) << "two threads share the work";
     }
-    EXPECT_EQ(covered, s.m * s.n);
   }
 }
 

@@ -129,6 +129,35 @@ TEST_P(IndexDTypes, MaskedAndNonzero) {
   EXPECT_EQ(where_not_zero.shape(), (Shape{row, 2}));
 }
 
+TEST_P(IndexDTypes, MaskedFillInPlace) {
+  const DType dtype = GetParam();
+  const Tensor values = tensor({1, 0, 3, 1, 2, 0}).to(dtype).reshape({2, 3}), mask = tensor({true, false, true});
+  for (const Tensor& source : {values, values.t().contiguous().t(), values.flip({1}).contiguous().flip({1})}) {
+    Tensor x = source.clone();
+    const uint32_t version = x.version();
+    x.masked_fill_(mask, 1);
+    EXPECT_TRUE(equal(x, masked_fill(values, mask, 1)));
+    EXPECT_GT(x.version(), version);
+  }
+  Tensor truth = values > 1;
+  EXPECT_FALSE(truth.masked_fill_(truth, false).any().item<bool>());
+  Tensor x = values.clone();
+  EXPECT_THROW(x.masked_fill_(ones({4, 2, 3}, {.dtype = boolean}), 1), Error);
+  EXPECT_THROW(x.masked_fill_(ones({3}), 1), Error);
+  if (!is_floating(dtype)) {
+    EXPECT_THROW(x.masked_fill_(mask, 0.5), Error);
+  }
+  EXPECT_TRUE(equal(x, values));
+}
+
+TEST(AutogradIndex, MaskedFillInPlaceStopsTheGradient) {
+  const Tensor x = ones({3}).requires_grad_(), mask = tensor({true, false, true});
+  Tensor y = x * 2;
+  y.masked_fill_(mask, 5);
+  y.sum().backward();
+  EXPECT_EQ(x.grad()->to_vector<float>(), (std::vector<float>{0, 2, 0}));
+}
+
 TEST(IndexTypes, EveryIntegerDTypeIsAnIndex) {
   const Tensor x = numbers({5, 3});
   for (const DType dtype : index_dtypes) {

@@ -333,6 +333,18 @@ TEST(LinearEinsum, KnownForms) {
   EXPECT_EQ(einsum(",", tensor(2.), tensor(3.)).item<float>(), 6);
 }
 
+TEST(LinearEinsum, TheOrderOfContractionsDoesNotMatter) {
+  const Tensor a = sample({3, 4}), b = sample({4, 5}), c = sample({5, 1}), v = sample({3}), w = sample({4});
+  const auto near = [](const Tensor& x, const Tensor& y) { return allclose(x, y, {.rtol = 1e-12, .atol = 1e-12}); };
+  EXPECT_TRUE(near(einsum("ij,jk,kl->il", a, b, c), naive(a, naive(b, c))));
+  EXPECT_TRUE(near(einsum("i,j,ij->", v, w, a), naive(naive(v, a), w)));
+  EXPECT_TRUE(near(einsum("kl,ij,jk->li", c, a, b), naive(naive(a, b), c).t()));
+  EXPECT_TRUE(near(einsum("ij,ij,i,j->j", a, a, v, w), naive(v, a * a) * w));
+  // From left to right the first product would have 2^40 elements.
+  const Tensor long_a = ones({1 << 20}), long_b = ones({1 << 20});
+  EXPECT_EQ(einsum("i,j,i,j->", long_a, long_b, long_a, long_b).item<double>(), double(1ull << 40));
+}
+
 TEST(LinearEinsum, Gradients) {
   const Tensor a = sample({2, 3, 3}).requires_grad_(), b = sample({3, 2}).requires_grad_(),
                c = sample({2}).requires_grad_();

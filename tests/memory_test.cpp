@@ -101,7 +101,7 @@ TEST(MemoryForeign, ReleaseIsCalledOnce) {
 }
 
 TEST(MemoryTransfers, ATrainingStepOnTheGpuStaysThere) {
-  if (!cuda::is_available()) return;
+  if (!cuda::is_available()) GTEST_SKIP() << "needs a GPU";
   Tensor w = randn({64, 32}, {.device = "cuda", .requires_grad = true}),
          b = zeros({64}, {.device = "cuda", .requires_grad = true});
   const Tensor x = randn({128, 32}, {.device = "cuda"}), labels = randint(0, 64, {128}, {.device = "cuda"});

@@ -1,5 +1,5 @@
 // The generator against its published vectors; distributions by bounds, moments and invariance under splitting.
-#include "backend/cpu/random.h"
+#include "backend/cpu/cpu.h"
 
 #include <gtest/gtest.h>
 

@@ -60,7 +60,7 @@ Sample pointwise_sample(const PointName& name, int index) {
     // Operands of different shapes, so that broadcasting is part of every check.
     s.inputs.push_back({i == 0 ? Shape{3, 4} : i == 1 ? Shape{4} : Shape{3, 1}, r.first, r.second});
   }
-  s.half = name.name != "nextafter" && name.name != "remainder" && name.name != "fmod" && name.name != "floor_divide";
+  s.half = name.name != "remainder" && name.name != "fmod" && name.name != "floor_divide";
   const PointOp& op = point_op(index);
   const bool whole = name.domain == Domain::integral;
   s.f = [&op, whole](const Tensors& x) {
@@ -324,6 +324,8 @@ void add_indices(std::vector<Sample>& list) {
         return x[0].histogram(4, std::pair{-2.0, 2.0}).counts;
       },
       false));
+  list.push_back(
+      one("polygamma", "polygamma", {{{3, 4}, 0.6, 4}}, [](const Tensors& x) { return polygamma(3, x[0]); }));
   list.push_back(
       one("addcmul", "addcmul", {matrix, same, {{5}}}, [](const Tensors& x) { return x[0].addcmul(x[1], x[2], 0.5); }));
   list.push_back(one("addcdiv", "addcdiv", {matrix, same, {{5}, 0.5, 2}},

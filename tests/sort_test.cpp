@@ -1,5 +1,5 @@
 // Sorting and selection against std::stable_sort with an independent comparison, for every dtype.
-#include "backend/cpu/sort.h"
+#include "backend/cpu/cpu.h"
 
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@ template <class T> struct Dual {
 
   VOLTA_HD friend constexpr Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
   VOLTA_HD friend constexpr Dual operator-(Dual a, Dual b) { return {a.v - b.v, a.d - b.d}; }
-  VOLTA_HD friend constexpr Dual operator-(Dual a) { return {T(0) - a.v, T(0) - a.d}; }
+  VOLTA_HD friend constexpr Dual operator-(Dual a) { return {neg(a.v), neg(a.d)}; }
   VOLTA_HD friend constexpr Dual operator*(Dual a, Dual b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
   VOLTA_HD friend constexpr Dual operator/(Dual a, Dual b) {
     const T q = a.v / b.v;

@@ -1,6 +1,8 @@
 // Term: the kind of number on which an op's formula becomes an expression of tensors.
 #pragma once
 #include <concepts>
+#include <memory>
+#include <vector>
 
 #include <volta/dual.h>
 #include <volta/ops.h>
@@ -14,7 +16,8 @@ namespace volta {
 namespace scalar {
 
 // A formula evaluated on Terms becomes ordinary ops on tensors: differentiable again, on any device. A Term may also be
-// a constant, or a probe that only remembers which arguments a result depends on.
+// a constant, or a probe that only remembers which arguments a result depends on. Ops run when their result is asked
+// for: of a formula's values on dual numbers, those that no derivative needs are never computed.
 class Term {
  public:
   template <class T>
@@ -26,28 +29,47 @@ class Term {
     t.probing_ = t.untouched_ = true;
     return t;
   }
-  bool constant() const { return !tensor_.defined() && !probing_; }
+  bool constant() const { return !tensor_.defined() && !later_ && !probing_; }
   bool probing() const { return probing_; }
   bool untouched() const { return untouched_; }
   uint32_t mask() const { return mask_; }
-  const Tensor& tensor() const { return tensor_; }
+  const Tensor& tensor() const { return later_ ? later_->result() : tensor_; }
   double value() const { return scalar_.as<double>(); }
-  Operand operand() const { return constant() ? Operand(scalar_) : Operand(tensor_); }
+  Operand operand() const { return constant() ? Operand(scalar_) : Operand(tensor()); }
 
-  // Results of ops: a probe if any argument is one, a constant if all are, else the tensor op's result.
+  // Results of ops: a probe if any argument is one, a constant if all are, else what the tensor op will give.
   template <class OnTensors, class OnNumbers, class... X>
-  static Term combine(OnTensors on_tensors, OnNumbers on_numbers, const X&... x) {
+  static Term combine(OnTensors, OnNumbers on_numbers, const X&... x) {
     if ((x.probing() || ...)) {
       Term t = probe((x.mask() | ...));
       t.untouched_ = false;
       return t;
     }
     if ((x.constant() && ...)) return Term(on_numbers(x.value()...));
-    return Term(on_tensors(x.operand()...));
+    Term t(0);
+    t.later_ = std::make_shared<Later>(&run<OnTensors, sizeof...(X)>, std::vector<Term>{x...});
+    return t;
   }
 
  private:
+  struct Later {
+    Later(Tensor (*f)(const Term*), std::vector<Term> x) : run(f), operands(std::move(x)) {}
+    const Tensor& result() {
+      if (!value.defined()) value = run(operands.data());
+      return value;
+    }
+    Tensor (*run)(const Term*);
+    std::vector<Term> operands;
+    Tensor value;
+  };
+  template <class OnTensors, size_t n> static Tensor run(const Term* x) {
+    if constexpr (n == 1) return OnTensors()(x[0].operand());
+    else if constexpr (n == 2) return OnTensors()(x[0].operand(), x[1].operand());
+    else return OnTensors()(x[0].operand(), x[1].operand(), x[2].operand());
+  }
+
   Tensor tensor_;
+  std::shared_ptr<Later> later_;
   Scalar scalar_;
   uint32_t mask_ = 0;
   bool probing_ = false, untouched_ = false;
@@ -188,6 +210,10 @@ inline Term trigamma(const Term& x) {
 inline Term polygamma2(const Term& x) {
   return Term::combine([](auto a) { return volta::polygamma2(*a.tensor); },
                        [](double a) { return scalar::polygamma2(a); }, x);
+}
+inline Term polygamma(const Term& x, const Term& order) {
+  return Term::combine([](auto a, auto n) { return volta::polygamma(n.scalar.template as<int64_t>(), *a.tensor); },
+                       [](double a, double n) { return scalar::polygamma(a, n); }, x, order);
 }
 inline Term floor(const Term& x) {
   return Term::combine([](auto a) { return volta::floor(*a.tensor); }, [](double a) { return scalar::floor(a); }, x);

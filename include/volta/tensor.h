@@ -27,7 +27,7 @@ void release(TensorImpl*) noexcept;
 // How a new tensor is made: zeros({2, 3}, {.dtype = bf16, .device = "cuda"}).
 struct Options {
   std::optional<DType> dtype = {};
-  Device device = {};
+  std::optional<Device> device = {};  // the CPU, or for functions named …_like the device of their tensor
   bool requires_grad = false;
   Generator* generator = nullptr;
 };

@@ -1,15 +1,100 @@
-// record: attaches a backward rule to an op's result. The one way an op outside the pointwise list becomes differentiable.
+// The graph: nodes, what they save, and record(), which ties an op's result to the rule that goes back through it.
 #pragma once
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <initializer_list>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <volta/autograd.h>
 
-#include "autograd/modes.h"
-#include "autograd/node.h"
 #include "core/impl.h"
 
 namespace volta {
+
+struct Modes {
+  bool record = true, inference = false, anomaly = false;
+};
+extern thread_local constinit Modes modes;
+inline bool grad_enabled() noexcept { return modes.record; }
+
+struct Edge {
+  Ptr<Node> node;  // null: this input needs no gradient
+  uint32_t output = 0;
+};
+
+struct OutputMeta {
+  Shape shape;
+  DType dtype = f32;
+  Device device;
+};
+
+struct Hooks {
+  struct Entry {
+    int id;
+    uint32_t output;
+    std::function<std::optional<Tensor>(const Tensor&)> hook;
+  };
+  std::mutex mutex;
+  int next = 0;
+  std::vector<Entry> entries;
+};
+
+// A few edges inline: most ops have one or two inputs.
+class Edges {
+ public:
+  explicit Edges(size_t n) : size_(n) {
+    if (n > inline_.size()) more_.resize(n);
+  }
+  Edge* begin() { return size_ > inline_.size() ? more_.data() : inline_.data(); }
+  Edge* end() { return begin() + size_; }
+  Edge& operator[](size_t i) { return begin()[i]; }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_;
+  std::array<Edge, 3> inline_;
+  std::vector<Edge> more_;
+};
+
+// One recorded call.
+struct Node : Pooled {
+  Node(const char* op, size_t inputs) : name(op), edges(inputs) {}
+  virtual ~Node() = default;
+
+  // Gradients of the outputs (undefined where none arrived) to gradients of the inputs (only those edges that exist).
+  virtual void backward(std::span<const Tensor> outputs, std::span<Tensor> inputs) = 0;
+  virtual void release_saved() {}
+  virtual bool is_leaf() const { return false; }
+
+  const OutputMeta& meta(uint32_t output) const { return output == 0 ? first : more_outputs[output - 1]; }
+  bool needs(size_t input) { return bool(edges[input].node); }
+  void require_unreleased() const;  // throws when a backward pass has consumed the graph
+
+  std::atomic<uint32_t> refs{1};
+  bool released = false;
+  const char* name;
+  Edges edges;
+  OutputMeta first;
+  std::vector<OutputMeta> more_outputs;
+  std::unique_ptr<Hooks> hooks;
+  Node* next_dead = nullptr;
+};
+
+// The end of the graph: holds the gradient of a leaf.
+struct LeafNode final : Node {
+  LeafNode() : Node("leaf", 0) {}
+  void backward(std::span<const Tensor>, std::span<Tensor>) override {}
+  bool is_leaf() const override { return true; }
+  void accumulate(Tensor gradient, bool keep_graph);
+
+  std::mutex mutex;
+  Tensor grad;
+};
 
 // A view whose base was changed through another view gets its node anew first.
 bool refresh_view(TensorImpl& view);
@@ -45,7 +130,6 @@ class Gradients {
   Tensor& operator[](size_t input) { return out_[input]; }
   size_t size() const { return out_.size(); }
   Tensor take(const Saved& s) const { return s.get(node_); }
-  Node& node() const { return node_; }
 
  private:
   Node& node_;
@@ -77,10 +161,7 @@ template <class Rule> Tensor record(const char* op, Tensor y, std::span<const Te
 // Several outputs: rule(span of gradients, d).
 template <class Rule>
 void record_all(const char* op, std::span<Tensor> outputs, std::span<const Tensor> inputs, Rule rule) {
-  bool any = false;
-  if (grad_enabled())
-    for (const Tensor& x : inputs) any |= needs_grad(x);
-  if (!any) return;
+  if (!grad_enabled() || std::none_of(inputs.begin(), inputs.end(), needs_grad)) return;
   auto node = Ptr<Node>::adopt(new RuleNode<Rule>(op, inputs.size(), std::move(rule)));
   for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
   attach(node, outputs);
@@ -88,5 +169,15 @@ void record_all(const char* op, std::span<Tensor> outputs, std::span<const Tenso
 
 // For ops that have no derivative: throws when one would be needed.
 void refuse_grad(const char* op, std::initializer_list<Tensor> inputs);
+
+// `self` was overwritten by the result of `node` (its output 0). Views pass that on to their base.
+void rewrite_history(const Tensor& self, const Ptr<Node>& node);
+
+// The part of contiguous `x` that `relative` describes, and its transpose: `piece` placed (added) into zeros of `shape`.
+Tensor extract(const Tensor& x, const Layout& relative);
+Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative);
+
+// y was made from x by a layout function: f applied to the layout of a contiguous tensor of x's shape.
+void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative);
 
 }  // namespace volta

@@ -1,10 +1,9 @@
-// Finds the backend of a device.
+// Finds the backend of a device, by name too.
 #include "backend/backend.h"
 
 #include <cstring>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/random.h"
 #include "backend/cuda/cuda.h"
 #include "core/storage.h"
 
@@ -61,5 +60,23 @@ Device::Device(std::string_view text) {
 }
 
 std::string Device::str() const { return is_cpu() ? "cpu" : "cuda:" + std::to_string(int(index)); }
+
+#ifndef VOLTA_HAVE_CUDA  // what builds without CUDA answer when asked for a GPU
+Backend& cuda_backend(int index) {
+  throw Error(Error::Kind::device, "device", "cuda:" + std::to_string(index) + " is not available: built without CUDA");
+}
+
+namespace cuda {
+bool is_available() { return false; }
+int device_count() { return 0; }
+void synchronize(int device) { cuda_backend(device); }
+MemoryStats memory_stats(int device) {
+  cuda_backend(device);
+  return {};
+}
+void empty_cache(int device) { cuda_backend(device); }
+void allow_tf32(bool) {}
+}  // namespace cuda
+#endif
 
 }  // namespace volta

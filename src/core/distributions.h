@@ -5,39 +5,68 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/philox.h"
+#include <volta/dtype.h>
 
 namespace volta::random {
+
+// Functions here are always inlined: kernels compiled for different instruction sets must not share a copy of them.
+
+// Philox 4x32-10, the counter-based generator of Salmon et al. (SC 2011): a pure function of key and counter, so any
+// element of a stream can be computed alone.
+template <class W> struct WordsOf { W x, y, z, w; };
+using Words = WordsOf<uint32_t>;
+
+template <class W> struct Product { W high, low; };
+
+[[gnu::always_inline]] VOLTA_HD inline constexpr Product<uint32_t> multiply(uint32_t a, uint32_t b) {
+  const uint64_t product = uint64_t(a) * b;
+  return {uint32_t(product >> 32), uint32_t(product)};
+}
+
+// Rounds from `step` on; before each the key is raised by the Weyl increments. W is uint32_t, or a vector of them with ^
+// and `multiply`.
+template <uint32_t step = 0, class W>
+[[gnu::always_inline]] VOLTA_HD inline constexpr WordsOf<W> philox(const WordsOf<W>& c, uint32_t k0, uint32_t k1) {
+  if constexpr (step == 10) {
+    return c;
+  } else {
+    constexpr uint32_t w0 = 0x9E3779B9u * step, w1 = 0xBB67AE85u * step;
+    const Product<W> a = multiply(0xD2511F53u, c.x), b = multiply(0xCD9E8D57u, c.z);
+    const WordsOf<W> next = {b.high ^ c.y ^ (k0 + w0), b.low, a.high ^ c.w ^ (k1 + w1), a.low};
+    return philox<step + 1>(next, k0, k1);
+  }
+}
+
+// Four random words for one block of a stream. A block that needs more than four takes them from its further sections.
+[[gnu::always_inline]] VOLTA_HD inline constexpr Words block_words(uint64_t seed, uint64_t counter, uint32_t section) {
+  const Words c{uint32_t(counter), uint32_t(counter >> 32), section, 0};
+  return philox(c, uint32_t(seed), uint32_t(seed >> 32));
+}
 
 template <class T> struct Block { T element[4]; };
 
 namespace detail {
 
+// c0 x^n + c1 x^(n-1) + … + cn.
+template <class T, class... C> [[gnu::always_inline]] VOLTA_HD inline T horner(T x, T first, C... rest) {
+  ((first = first * x + rest), ...);
+  return first;
+}
+
 // log(2^e * (1 + f)) for 1 + f between sqrt(1/2) and sqrt(2).
 [[gnu::always_inline]] VOLTA_HD inline float log_of(float e, float f) {
   const float z = f * f;
-  float p = 7.0376836292e-2f;
-  p = p * f - 1.1514610310e-1f;
-  p = p * f + 1.1676998740e-1f;
-  p = p * f - 1.2420140846e-1f;
-  p = p * f + 1.4249322787e-1f;
-  p = p * f - 1.6668057665e-1f;
-  p = p * f + 2.0000714765e-1f;
-  p = p * f - 2.4999993993e-1f;
-  p = p * f + 3.3333331174e-1f;
+  const float p = horner(f, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+                         -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f);
   return e * 0.693359375f + (f + (f * z * p - 0.5f * z + e * -2.12194440e-4f));
 }
 
 // In double, log(1 + f) = f - f^2/2 + s * (f^2/2 + R(s^2)) with s = f / (2 + f).
 [[gnu::always_inline]] VOLTA_HD inline double log_of(double e, double f) {
   const double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
-  double r = 1.479819860511658591e-01;
-  r = r * z + 1.531383769920937332e-01;
-  r = r * z + 1.818357216161805012e-01;
-  r = r * z + 2.222219843214978396e-01;
-  r = r * z + 2.857142874366239149e-01;
-  r = r * z + 3.999999999940941908e-01;
-  r = r * z + 6.666666666666735130e-01;
+  const double r =
+      horner(z, 1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01,
+             2.857142874366239149e-01, 3.999999999940941908e-01, 6.666666666666735130e-01);
   return e * 6.93147180369123816490e-01 - ((half - (s * (half + r * z) + e * 1.90821492927058770002e-10)) - f);
 }
 
@@ -66,24 +95,17 @@ template <class T> struct SinCos { T sine, cosine; };
 // Polynomials on [-pi/4, pi/4].
 [[gnu::always_inline]] VOLTA_HD inline SinCos<float> sincos_octant(float x) {
   const float z = x * x;
-  const float s = (-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f;
-  const float c = (2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f;
+  const float s = horner(z, -1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f);
+  const float c = horner(z, 2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f);
   return {s * z * x + x, c * z * z - 0.5f * z + 1.0f};
 }
 
 [[gnu::always_inline]] VOLTA_HD inline SinCos<double> sincos_octant(double x) {
   const double z = x * x;
-  double s = 1.58969099521155010221e-10, c = -1.13596475577881948265e-11;
-  s = s * z - 2.50507602534068634195e-08;
-  s = s * z + 2.75573137070700676789e-06;
-  s = s * z - 1.98412698298579493134e-04;
-  s = s * z + 8.33333333332248946124e-03;
-  s = s * z - 1.66666666666666324348e-01;
-  c = c * z + 2.08757232129817482790e-09;
-  c = c * z - 2.75573143513906633035e-07;
-  c = c * z + 2.48015872894767294178e-05;
-  c = c * z - 1.38888888888741095749e-03;
-  c = c * z + 4.16666666666666019037e-02;
+  const double s = horner(z, 1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75573137070700676789e-06,
+                          -1.98412698298579493134e-04, 8.33333333332248946124e-03, -1.66666666666666324348e-01);
+  const double c = horner(z, -1.13596475577881948265e-11, 2.08757232129817482790e-09, -2.75573143513906633035e-07,
+                          2.48015872894767294178e-05, -1.38888888888741095749e-03, 4.16666666666666019037e-02);
   return {s * z * x + x, c * z * z - 0.5 * z + 1.0};
 }
 
@@ -113,11 +135,6 @@ template <class T> [[gnu::always_inline]] VOLTA_HD inline SinCos<T> rotate(SinCo
 [[gnu::always_inline]] VOLTA_HD inline float root(float x) { return ::sqrtf(x); }
 [[gnu::always_inline]] VOLTA_HD inline double root(double x) { return ::sqrt(x); }
 
-// floor(range * r / 2^64) for 64 random bits r; a value's share is off by less than range / 2^64 of itself.
-[[gnu::always_inline]] VOLTA_HD inline uint64_t scale(uint32_t high, uint32_t low, uint32_t range) {
-  return (uint64_t(high) * range + (uint64_t(low) * range >> 32)) >> 32;
-}
-
 [[gnu::always_inline]] VOLTA_HD inline uint64_t multiply_high(uint64_t a, uint64_t b) {
   const uint64_t a0 = uint32_t(a), a1 = a >> 32, b0 = uint32_t(b), b1 = b >> 32;
   const uint64_t middle = a1 * b0 + (a0 * b0 >> 32), cross = a0 * b1 + uint32_t(middle);
@@ -132,23 +149,25 @@ template <class T> [[gnu::always_inline]] VOLTA_HD inline SinCos<T> rotate(SinCo
   return double(int32_t(high >> 5)) * 0x1p-27 + double(int32_t(low >> 6)) * 0x1p-53;
 }
 
-// A formula turns the words of a block, `sections` sets of four, into its elements.
+// A formula turns the words of a block, `sections` sets of four, into its elements: most by one or two words for each.
+template <class F> [[gnu::always_inline]] VOLTA_HD inline auto each(const F& f, const Words (&w)[1]) {
+  return Block<decltype(f.from(0u))>{{f.from(w[0].x), f.from(w[0].y), f.from(w[0].z), f.from(w[0].w)}};
+}
+template <class F> [[gnu::always_inline]] VOLTA_HD inline auto each(const F& f, const Words (&w)[2]) {
+  return Block<decltype(f.from(0u, 0u))>{
+      {f.from(w[0].x, w[0].y), f.from(w[0].z, w[0].w), f.from(w[1].x, w[1].y), f.from(w[1].z, w[1].w)}};
+}
 
 // Uniform between a and b. The caller gives the least and greatest allowed values, so that rounding never yields b.
 template <class T> struct Uniform {
   static constexpr int sections = sizeof(T) / 4;
   T a, width, least, greatest;
-  [[gnu::always_inline]] VOLTA_HD inline T between(T u) const {
-    const T x = a + width * u, raised = x < least ? least : x;
+  template <class... Word> [[gnu::always_inline]] VOLTA_HD inline T from(Word... w) const {
+    const T x = a + width * unit(w...), raised = x < least ? least : x;
     return raised > greatest ? greatest : raised;
   }
   [[gnu::always_inline]] VOLTA_HD inline Block<T> operator()(const Words (&w)[sections]) const {
-    if constexpr (sections == 1) {
-      return {{between(unit(w[0].x)), between(unit(w[0].y)), between(unit(w[0].z)), between(unit(w[0].w))}};
-    } else {
-      return {{between(unit(w[0].x, w[0].y)), between(unit(w[0].z, w[0].w)), between(unit(w[1].x, w[1].y)),
-               between(unit(w[1].z, w[1].w))}};
-    }
+    return each(*this, w);
   }
 };
 
@@ -176,15 +195,11 @@ template <class T> struct Normal {
 template <class T> struct Exponential {
   static constexpr int sections = sizeof(T) / 4;
   T scale;
+  template <class... Word> [[gnu::always_inline]] VOLTA_HD inline T from(Word... w) const {
+    return -scale * detail::log_uniform(w...);
+  }
   [[gnu::always_inline]] VOLTA_HD inline Block<T> operator()(const Words (&w)[sections]) const {
-    using detail::log_uniform;
-    const T s = -scale;
-    if constexpr (sections == 1) {
-      return {{s * log_uniform(w[0].x), s * log_uniform(w[0].y), s * log_uniform(w[0].z), s * log_uniform(w[0].w)}};
-    } else {
-      return {{s * log_uniform(w[0].x, w[0].y), s * log_uniform(w[0].z, w[0].w), s * log_uniform(w[1].x, w[1].y),
-               s * log_uniform(w[1].z, w[1].w)}};
-    }
+    return each(*this, w);
   }
 };
 
@@ -194,9 +209,7 @@ struct Bernoulli {
   uint32_t threshold;
   bool possible;
   [[gnu::always_inline]] VOLTA_HD inline bool from(uint32_t w) const { return (w <= threshold) & possible; }
-  [[gnu::always_inline]] VOLTA_HD inline Block<bool> operator()(const Words (&w)[1]) const {
-    return {{from(w[0].x), from(w[0].y), from(w[0].z), from(w[0].w)}};
-  }
+  [[gnu::always_inline]] VOLTA_HD inline Block<bool> operator()(const Words (&w)[1]) const { return each(*this, w); }
 };
 
 // low + floor(range * u), with 64 random bits in u; range below 2^32.
@@ -204,10 +217,12 @@ struct NarrowInteger {
   static constexpr int sections = 2;
   uint64_t low;
   uint32_t range;
+  // A value's share is off by less than range / 2^64 of itself.
+  [[gnu::always_inline]] VOLTA_HD inline uint64_t from(uint32_t high_word, uint32_t low_word) const {
+    return low + ((uint64_t(high_word) * range + (uint64_t(low_word) * range >> 32)) >> 32);
+  }
   [[gnu::always_inline]] VOLTA_HD inline Block<uint64_t> operator()(const Words (&w)[2]) const {
-    using detail::scale;
-    return {{low + scale(w[0].x, w[0].y, range), low + scale(w[0].z, w[0].w, range), low + scale(w[1].x, w[1].y, range),
-             low + scale(w[1].z, w[1].w, range)}};
+    return each(*this, w);
   }
 };
 

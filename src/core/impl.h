@@ -5,12 +5,14 @@
 
 #include <volta/tensor.h>
 
-#include "autograd/node.h"
 #include "core/layout.h"
-#include "core/memory.h"
 #include "core/storage.h"
 
 namespace volta {
+
+struct Node;
+void retain(Node*) noexcept;
+void release(Node*) noexcept;  // iterative: a chain of millions of nodes is freed without recursion
 
 // A view made while gradients are recorded remembers what it views, so that writing through it reaches the base's graph.
 struct ViewOf {
@@ -20,8 +22,13 @@ struct ViewOf {
 };
 
 struct TensorImpl : Pooled {
+  TensorImpl(Ptr<Storage> memory, const Layout& place, DType type)
+      : dtype(type), storage(std::move(memory)), layout(place) {}
+  TensorImpl(Ptr<Storage> memory, const Shape& shape, DType type)
+      : dtype(type), storage(std::move(memory)), layout(Layout::contiguous(shape)) {}
+
   std::atomic<uint32_t> refs{1};
-  DType dtype = f32;
+  DType dtype;
   uint32_t output = 0;  // which output of `node` this is
   Ptr<Storage> storage;
   Layout layout;

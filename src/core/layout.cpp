@@ -5,15 +5,6 @@
 #include <ostream>
 
 namespace volta {
-namespace {
-
-// Axes are few: insertion sort, stable.
-template <class Less> void sort_axes(int* order, int n, Less less) {
-  for (int i = 1; i < n; ++i)
-    for (int j = i; j > 0 && less(order[j], order[j - 1]); --j) std::swap(order[j], order[j - 1]);
-}
-
-}  // namespace
 
 Shape::Shape(std::span<const int64_t> sizes) {
   resize(int(std::min<size_t>(sizes.size(), size_t(max_rank) + 1)));
@@ -22,8 +13,7 @@ Shape::Shape(std::span<const int64_t> sizes) {
 
 Shape Shape::filled(int rank, int64_t value) {
   Shape s;
-  s.resize(rank);
-  std::fill(s.begin(), s.end(), value);
+  while (s.size() < rank) s.push_back(value);
   return s;
 }
 
@@ -34,10 +24,7 @@ void Shape::resize(int rank) {
   rank_ = rank;
 }
 
-void Shape::push_back(int64_t size) {
-  resize(rank_ + 1);
-  sizes_[rank_ - 1] = size;
-}
+void Shape::push_back(int64_t size) { insert(rank_, size); }
 
 void Shape::insert(int axis, int64_t size) {
   resize(rank_ + 1);
@@ -52,7 +39,7 @@ void Shape::erase(int axis) noexcept {
 
 int64_t Shape::numel() const noexcept {
   int64_t n = 1;
-  for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+  for (int64_t s : *this) n *= s;
   return n;
 }
 
@@ -85,31 +72,34 @@ bool Layout::is_contiguous() const {
   return true;
 }
 
+namespace {
+
+// The axes longer than 1, those with small steps first; their number.
+int axes_by_step(const Layout& l, int* order) {
+  int n = 0;
+  for (int i = 0; i < l.rank(); ++i)
+    if (l.shape[i] > 1) order[n++] = i;
+  std::sort(order, order + n, [&](int a, int b) { return std::abs(l.strides[a]) < std::abs(l.strides[b]); });
+  return n;
+}
+
+}  // namespace
+
 bool Layout::is_dense() const {
-  int order[Shape::max_rank], n = 0;
-  for (int i = 0; i < rank(); ++i) {
-    if (shape[i] == 0) return true;
-    if (shape[i] == 1) continue;
-    if (strides[i] <= 0) return false;
-    order[n++] = i;
-  }
-  sort_axes(order, n, [&](int a, int b) { return strides[a] < strides[b]; });
+  if (numel() == 0) return true;
+  int order[Shape::max_rank];
+  const int n = axes_by_step(*this, order);
   int64_t step = 1;
-  for (int i = 0; i < n; ++i) {
+  for (int i = 0; i < n; step *= shape[order[i++]])
     if (strides[order[i]] != step) return false;
-    step *= shape[order[i]];
-  }
   return true;
 }
 
 // Sufficient and cheap: sorted by |stride|, each axis must step over everything the smaller ones reach.
 bool Layout::overlaps_itself() const {
-  int order[Shape::max_rank], n = 0;
-  for (int i = 0; i < rank(); ++i) {
-    if (shape[i] == 0) return false;
-    if (shape[i] > 1) order[n++] = i;
-  }
-  sort_axes(order, n, [&](int a, int b) { return std::abs(strides[a]) < std::abs(strides[b]); });
+  if (numel() == 0) return false;
+  int order[Shape::max_rank];
+  const int n = axes_by_step(*this, order);
   int64_t reach = 0;
   for (int i = 0; i < n; ++i) {
     const int64_t step = std::abs(strides[order[i]]);
@@ -152,17 +142,14 @@ int normalize_axis(int64_t axis, int rank, const Shape& shape, const char* op) {
 
 Shape normalize_axes(const Axes& axes, const Shape& shape, const char* op) {
   Shape list;
-  if (axes.all()) {
+  if (axes.all())
     for (int i = 0; i < shape.size(); ++i) list.push_back(i);
-    return list;
-  }
   for (int64_t a : axes.list()) list.push_back(normalize_axis(a, shape.size(), shape, op));
   std::sort(list.begin(), list.end());
   if (std::adjacent_find(list.begin(), list.end()) != list.end())
     throw Error(Error::Kind::argument, op,
                 "axes " + axes.list().str() + " name one axis twice, for shape " + shape.str());
-  if (shape.empty()) list = {};
-  return list;
+  return shape.empty() ? Shape() : list;
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
@@ -182,24 +169,35 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
 
 Shape infer_shape(const Shape& wanted, const Shape& from, const char* op) {
   const int64_t total = from.numel();
-  int hole = -1;
-  int64_t known = 1;
-  bool fits = true;
-  for (int i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == -1 && hole < 0) hole = i;
-    else if (wanted[i] < 0) fits = false;
-    else fits = fits && !__builtin_mul_overflow(known, wanted[i], &known);
-  }
+  int64_t known = 1, *hole = nullptr;
   Shape out = wanted;
-  if (hole >= 0) fits = fits && known != 0 && total % known == 0;
-  else fits = fits && known == total;
+  bool fits = true;
+  for (int64_t& n : out) {
+    if (n == -1 && !hole) hole = &n;
+    else fits = fits && n >= 0 && !__builtin_mul_overflow(known, n, &known);
+  }
+  fits = fits && (hole ? known != 0 && total % known == 0 : known == total);
   if (!fits)
     throw Error(Error::Kind::shape, op,
                 "a tensor of shape " + from.str() + " with " + std::to_string(total) + " elements cannot become " +
                     wanted.str());
-  if (hole >= 0) out[hole] = total / known;
+  if (hole) *hole = total / known;
   return out;
 }
+
+namespace {
+
+void drop_axis(Layout& x, int axis) {
+  x.shape.erase(axis);
+  x.strides.erase(axis);
+}
+
+void append_axis(Layout& x, int64_t size, int64_t stride) {
+  x.shape.push_back(size);
+  x.strides.push_back(stride);
+}
+
+}  // namespace
 
 namespace views {
 
@@ -228,19 +226,15 @@ std::optional<Layout> reshape(const Layout& x, const Shape& shape) {
 }
 
 Layout permute(const Layout& x, const Shape& axes) {
-  Layout out = x;
-  for (int i = 0; i < axes.size(); ++i) {
-    out.shape[i] = x.shape[int(axes[i])];
-    out.strides[i] = x.strides[int(axes[i])];
-  }
+  Layout out{{}, {}, x.offset};
+  for (int64_t a : axes) append_axis(out, x.shape[int(a)], x.strides[int(a)]);
   return out;
 }
 
-Layout transpose(const Layout& x, int a, int b) {
-  Layout out = x;
-  std::swap(out.shape[a], out.shape[b]);
-  std::swap(out.strides[a], out.strides[b]);
-  return out;
+Layout transpose(Layout x, int a, int b) {
+  std::swap(x.shape[a], x.shape[b]);
+  std::swap(x.strides[a], x.strides[b]);
+  return x;
 }
 
 Layout expand(const Layout& x, const Shape& shape, const char* op) {
@@ -259,94 +253,75 @@ Layout expand(const Layout& x, const Shape& shape, const char* op) {
   return out;
 }
 
-Layout squeeze(const Layout& x, const Shape& axes) {
-  Layout out{{}, {}, x.offset};
-  for (int i = 0; i < x.rank(); ++i) {
-    if (x.shape[i] == 1 && std::find(axes.begin(), axes.end(), i) != axes.end()) continue;
-    out.shape.push_back(x.shape[i]);
-    out.strides.push_back(x.strides[i]);
-  }
-  return out;
+Layout squeeze(Layout x, const Shape& axes) {
+  for (int i = axes.size() - 1; i >= 0; --i)
+    if (x.shape[int(axes[i])] == 1) drop_axis(x, int(axes[i]));
+  return x;
 }
 
-Layout unsqueeze(const Layout& x, int axis) {
-  Layout out = x;
-  out.shape.insert(axis, 1);
-  out.strides.insert(axis, axis < x.rank() ? x.strides[axis] * x.shape[axis] : 1);
-  return out;
+Layout unsqueeze(Layout x, int axis) {
+  x.strides.insert(axis, axis < x.rank() ? x.strides[axis] * x.shape[axis] : 1);
+  x.shape.insert(axis, 1);
+  return x;
 }
 
-Layout slice(const Layout& x, int axis, const Slice& s, const char* op) {
+Layout slice(Layout x, int axis, const Slice& s, const char* op) {
   const int64_t n = x.shape[axis], step = s.step;
   if (step == 0) throw Error(Error::Kind::argument, op, "a slice's step must not be 0");
-  const auto place = [&](int64_t i) {
-    return std::clamp(i < 0 ? i + n : i, step > 0 ? int64_t(0) : int64_t(-1), step > 0 ? n : n - 1);
-  };
-  const int64_t begin = s.begin ? place(*s.begin) : step > 0 ? 0 : n - 1;
-  const int64_t end = s.end ? place(*s.end) : step > 0 ? n : -1;
-  const int64_t span = step > 0 ? end - begin : begin - end, stride = step > 0            ? step
-                                                                      : step == INT64_MIN ? INT64_MAX
-                                                                                          : -step;
-  Layout out = x;
-  out.shape[axis] = span <= 0 ? 0 : (span - 1) / stride + 1;
-  out.strides[axis] = out.shape[axis] > 1 ? x.strides[axis] * step : x.strides[axis];
-  if (out.shape[axis] > 0) out.offset += begin * x.strides[axis];
-  return out;
+  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+  const auto place = [&](int64_t i) { return std::clamp(i < 0 ? i + n : i, low, high); };
+  const int64_t begin = s.begin ? place(*s.begin) : step > 0 ? low : high;
+  const int64_t end = s.end ? place(*s.end) : step > 0 ? high : low;
+  const int64_t span = step > 0 ? end - begin : begin - end;
+  const int64_t pace = step == INT64_MIN ? INT64_MAX : std::abs(step);
+  x.shape[axis] = span <= 0 ? 0 : (span - 1) / pace + 1;
+  if (x.shape[axis] > 0) x.offset += begin * x.strides[axis];
+  if (x.shape[axis] > 1) x.strides[axis] *= step;
+  return x;
 }
 
-Layout select(const Layout& x, int axis, int64_t index, const char* op) {
+Layout select(Layout x, int axis, int64_t index, const char* op) {
   const int64_t n = x.shape[axis];
   if (index < -n || index >= n)
     throw Error(Error::Kind::index, op,
                 "index " + std::to_string(index) + " is out of range for axis " + std::to_string(axis) + " of shape " +
                     x.shape.str());
-  Layout out = x;
-  out.offset += (index < 0 ? index + n : index) * x.strides[axis];
-  out.shape.erase(axis);
-  out.strides.erase(axis);
-  return out;
+  x.offset += (index < 0 ? index + n : index) * x.strides[axis];
+  drop_axis(x, axis);
+  return x;
 }
 
-Layout narrow(const Layout& x, int axis, int64_t start, int64_t length) {
-  Layout out = x;
-  out.shape[axis] = length;
-  if (length > 0) out.offset += start * x.strides[axis];
-  return out;
+Layout narrow(Layout x, int axis, int64_t start, int64_t length) {
+  x.shape[axis] = length;
+  if (length > 0) x.offset += start * x.strides[axis];
+  return x;
 }
 
-Layout flip(const Layout& x, const Shape& axes) {
-  Layout out = x;
+Layout flip(Layout x, const Shape& axes) {
   for (int64_t a : axes) {
     const int i = int(a);
-    if (x.shape[i] > 0) out.offset += (x.shape[i] - 1) * x.strides[i];
-    out.strides[i] = -x.strides[i];
+    if (x.shape[i] > 0) x.offset += (x.shape[i] - 1) * x.strides[i];
+    x.strides[i] = -x.strides[i];
   }
-  return out;
+  return x;
 }
 
-Layout diagonal(const Layout& x, int64_t offset, int a, int b) {
-  Layout out = x;
-  const int64_t rows = offset < 0 ? x.shape[a] + offset : x.shape[a],
-                cols = offset > 0 ? x.shape[b] - offset : x.shape[b];
-  const int64_t n = std::max<int64_t>(0, std::min(rows, cols));
-  if (n > 0) out.offset += offset > 0 ? offset * x.strides[b] : -offset * x.strides[a];
+Layout diagonal(Layout x, int64_t offset, int a, int b) {
+  const int64_t below = std::max<int64_t>(0, -offset), above = std::max<int64_t>(0, offset);
+  const int64_t n = std::max<int64_t>(0, std::min(x.shape[a] - below, x.shape[b] - above));
+  if (n > 0) x.offset += above * x.strides[b] + below * x.strides[a];
   const int64_t step = x.strides[a] + x.strides[b];
-  for (int axis : {std::max(a, b), std::min(a, b)}) {
-    out.shape.erase(axis);
-    out.strides.erase(axis);
-  }
-  out.shape.push_back(n);
-  out.strides.push_back(step);
-  return out;
+  drop_axis(x, std::max(a, b));
+  drop_axis(x, std::min(a, b));
+  append_axis(x, n, step);
+  return x;
 }
 
-Layout unfold(const Layout& x, int axis, int64_t size, int64_t step) {
-  Layout out = x;
-  out.shape[axis] = (x.shape[axis] - size) / step + 1;
-  out.strides[axis] = x.strides[axis] * step;
-  out.shape.push_back(size);
-  out.strides.push_back(x.strides[axis]);
-  return out;
+Layout unfold(Layout x, int axis, int64_t size, int64_t step) {
+  append_axis(x, size, x.strides[axis]);
+  x.shape[axis] = (x.shape[axis] - size) / step + 1;
+  x.strides[axis] *= step;
+  return x;
 }
 
 }  // namespace views

@@ -38,16 +38,16 @@ namespace views {
 // Each throws an Error named after `op` when the arguments do not fit.
 std::optional<Layout> reshape(const Layout& x, const Shape& shape);  // nothing when it needs a copy
 Layout permute(const Layout& x, const Shape& axes);
-Layout transpose(const Layout& x, int a, int b);
+Layout transpose(Layout x, int a, int b);
 Layout expand(const Layout& x, const Shape& shape, const char* op);
-Layout squeeze(const Layout& x, const Shape& axes);
-Layout unsqueeze(const Layout& x, int axis);
-Layout slice(const Layout& x, int axis, const Slice& s, const char* op);
-Layout select(const Layout& x, int axis, int64_t index, const char* op);
-Layout narrow(const Layout& x, int axis, int64_t start, int64_t length);
-Layout flip(const Layout& x, const Shape& axes);
-Layout diagonal(const Layout& x, int64_t offset, int a, int b);
-Layout unfold(const Layout& x, int axis, int64_t size, int64_t step);
+Layout squeeze(Layout x, const Shape& axes);
+Layout unsqueeze(Layout x, int axis);
+Layout slice(Layout x, int axis, const Slice& s, const char* op);
+Layout select(Layout x, int axis, int64_t index, const char* op);
+Layout narrow(Layout x, int axis, int64_t start, int64_t length);
+Layout flip(Layout x, const Shape& axes);
+Layout diagonal(Layout x, int64_t offset, int a, int b);
+Layout unfold(Layout x, int axis, int64_t size, int64_t step);
 }  // namespace views
 
 }  // namespace volta

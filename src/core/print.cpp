@@ -18,27 +18,16 @@ PrintOptions current_options;
 
 constexpr double largest_plain = 1e8, smallest_plain = 1e-4;  // beyond these, scientific notation
 
+using Strings = std::vector<std::string>;
+
 std::string number(const char* format, int precision, double x) {
+  if (std::isnan(x)) return "nan";  // of either sign
   std::string s(size_t(std::snprintf(nullptr, 0, format, precision, x)), ' ');
   std::snprintf(s.data(), s.size() + 1, format, precision, x);
   return s;
 }
 
-// Fewest digits after the point, up to `most`, that show every value as well as `most` digits do.
-int common_digits(const std::vector<double>& values, const char* format, int most) {
-  int digits = 0;
-  for (const double x : values) {
-    if (!std::isfinite(x)) continue;
-    const std::string s = number(format, most, x), mantissa = s.substr(0, s.find('e'));
-    const size_t last = mantissa.find_last_not_of('0'), point = mantissa.find('.');
-    if (point != std::string::npos && last > point) digits = std::max(digits, int(last - point));
-  }
-  return digits;
-}
-
-std::string special(double x) { return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf"; }
-
-std::vector<std::string> real_texts(const std::vector<double>& values, int precision) {
+Strings real_texts(const std::vector<double>& values, int precision) {
   double largest = 0, smallest = largest_plain;
   bool whole = true;
   for (const double x : values) {
@@ -49,30 +38,32 @@ std::vector<std::string> real_texts(const std::vector<double>& values, int preci
   }
   const bool scientific = largest >= largest_plain || (!whole && smallest < smallest_plain);
   const char* format = scientific ? "%.*e" : "%.*f";
-  const int digits = common_digits(values, format, precision);
-  std::vector<std::string> texts;
+  // The fewest digits after the point that show every value as well as `precision` digits do.
+  int digits = 0;
   for (const double x : values) {
-    if (!std::isfinite(x)) texts.push_back(special(x));
-    else texts.push_back(number(format, digits, x) + (digits == 0 && !scientific ? "." : ""));
+    const std::string s = number(format, precision, x), mantissa = s.substr(0, s.find('e'));
+    const size_t last = mantissa.find_last_not_of('0'), point = mantissa.find('.');
+    if (point != std::string::npos) digits = std::max(digits, int(last - point));
   }
+  Strings texts;
+  for (const double x : values)
+    texts.push_back(number(format, digits, x) + (digits == 0 && !scientific && std::isfinite(x) ? "." : ""));
   return texts;
 }
 
-template <class T> std::vector<std::string> whole_texts(const std::vector<T>& values) {
-  std::vector<std::string> texts;
+template <class T> Strings whole_texts(const std::vector<T>& values) {
+  Strings texts;
   for (const T x : values) texts.push_back(std::to_string(x));
   return texts;
 }
 
-std::vector<std::string> texts_of(const Tensor& x, int precision) {
-  std::vector<std::string> texts;
-  if (is_floating(x.dtype())) {
-    texts = real_texts(x.to_vector<double>(), precision);
-  } else if (x.dtype() == boolean) {
+Strings texts_of(const Tensor& x, int precision) {
+  Strings texts;
+  if (is_floating(x.dtype())) texts = real_texts(x.to_vector<double>(), precision);
+  else if (x.dtype() == u64) texts = whole_texts(x.to_vector<uint64_t>());
+  else if (x.dtype() != boolean) texts = whole_texts(x.to_vector<int64_t>());
+  else
     for (const bool b : x.to_vector<bool>()) texts.push_back(b ? "true" : "false");
-  } else {
-    texts = x.dtype() == u64 ? whole_texts(x.to_vector<uint64_t>()) : whole_texts(x.to_vector<int64_t>());
-  }
   size_t width = 0;
   for (const std::string& s : texts) width = std::max(width, s.size());
   for (std::string& s : texts) s.insert(0, width - s.size(), ' ');
@@ -88,66 +79,36 @@ Tensor edges_of(Tensor x, int64_t edge) {
   return x;
 }
 
-class Writer {
- public:
-  Writer(const Shape& shape, const Shape& shown, std::vector<std::string> texts, const PrintOptions& options)
-      : shape_(shape), shown_(shown), texts_(std::move(texts)), options_(options) {}
+struct Writer {
+  const Shape &shape, &shown;
+  const Strings& texts;
+  size_t line_width, next = 0;
+  std::string out = {};
 
-  std::string run() {
-    if (shape_.empty()) return texts_[0];
-    if (texts_.empty()) return "[]";
-    write(0);
-    return std::move(out_);
-  }
-
- private:
   void write(int axis) {
-    if (axis + 1 == shape_.size()) return write_row();
-    out_ += '[';
-    for (int64_t i = 0; i < shown_[axis]; ++i) {
-      if (i > 0) separate(axis);
-      if (is_gap(axis, i)) {
-        out_ += "...";
-        separate(axis);
-      }
-      write(axis + 1);
-    }
-    out_ += ']';
-  }
-
-  void write_row() {
-    const int axis = shape_.size() - 1;
-    const size_t indent = size_t(shape_.size());
-    size_t column = indent;
-    out_ += '[';
-    const auto put = [&](const std::string& s, bool first) {
-      if (!first) out_ += ',';
-      if (!first && column + s.size() + 2 > size_t(options_.line_width)) {
-        out_ += '\n' + std::string(indent, ' ');
-        column = indent;
-      } else if (!first) {
-        out_ += ' ';
-      }
-      out_ += s;
-      column += s.size() + 2;
+    const size_t rank = size_t(shape.size());
+    const bool row = axis + 1 == shape.size();
+    size_t column = rank;
+    bool first = true;
+    const auto separate = [&](size_t width) {
+      const bool wrap = column + width + 2 > line_width;
+      if (first) out += '[';
+      else if (!row) out += ',' + std::string(rank - 1 - size_t(axis), '\n') + std::string(size_t(axis) + 1, ' ');
+      else out += wrap ? ",\n" + std::string(rank, ' ') : ", ";
+      column = (wrap && !first ? rank : column) + width + 2;
+      first = false;
     };
-    for (int64_t i = 0; i < shown_[axis]; ++i) {
-      if (is_gap(axis, i)) put("...", i == 0);
-      put(texts_[next_++], i == 0 && !is_gap(axis, i));
+    for (int64_t i = 0; i < shown[axis]; ++i) {
+      if (shown[axis] < shape[axis] && i == shown[axis] / 2) {
+        separate(3);
+        out += "...";
+      }
+      separate(texts[next].size());
+      if (row) out += texts[next++];
+      else write(axis + 1);
     }
-    out_ += ']';
+    out += ']';
   }
-
-  bool is_gap(int axis, int64_t i) const { return shown_[axis] < shape_[axis] && i == shown_[axis] / 2; }
-  void separate(int axis) {
-    out_ += ',' + std::string(size_t(shape_.size() - 1 - axis), '\n') + std::string(size_t(axis) + 1, ' ');
-  }
-
-  const Shape &shape_, &shown_;
-  std::vector<std::string> texts_;
-  const PrintOptions& options_;
-  size_t next_ = 0;
-  std::string out_;
 };
 
 }  // namespace
@@ -172,7 +133,10 @@ std::string Tensor::str() const {
   const PrintOptions options = print_options();
   const NoGrad off;
   const Tensor shown = numel() > options.threshold ? edges_of(detach(), options.edge_items) : detach();
-  std::string s = Writer(shape(), shown.shape(), texts_of(shown, options.precision), options).run();
+  const Strings texts = texts_of(shown, options.precision);
+  Writer writer{shape(), shown.shape(), texts, size_t(options.line_width)};
+  if (dim() > 0 && !texts.empty()) writer.write(0);
+  std::string s = dim() == 0 ? texts[0] : texts.empty() ? "[]" : writer.out;
   s += "  " + std::string(name(dtype())) + " " + shape().str();
   if (!device().is_cpu()) s += " " + device().str();
   if (requires_grad()) s += " requires_grad";

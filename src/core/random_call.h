@@ -6,6 +6,7 @@
 
 #include <volta/dtype.h>
 #include <volta/error.h>
+#include <volta/operand.h>
 
 #include "core/distributions.h"
 
@@ -32,8 +33,8 @@ struct RandomCall {
 // How far a call moves its generator's offset: four elements to a counter, whatever the distribution and dtype.
 constexpr uint64_t counters_used(Distribution, DType, int64_t n) { return (uint64_t(n) + 3) / 4; }
 
-// Throws if the call's parameters or dtype make no sense.
-void check(const RandomCall& call);
+// Throws if the call's parameters or dtype make no sense, in the name of `op` or of the distribution.
+void check(const RandomCall& call, const char* op = nullptr);
 
 namespace random {
 
@@ -47,19 +48,10 @@ template <class T> T neighbour(T x, bool up) {
   return std::bit_cast<T>(Bits(outward ? bits + 1 : bits - 1));
 }
 
-template <class T> double value(T x) {
-  if constexpr (sizeof(T) == 2) return double(float(x));
-  else return double(x);
-}
-
-template <class T> T nearby(double x) {
-  if constexpr (sizeof(T) == 2) return T(float(x));
-  else return T(x);
-}
-
 // Bounds are those of the output's dtype; the arithmetic is in C, which holds them all.
 template <class T, class C> Uniform<C> make_uniform(double a, double b) {
-  T least = nearby<T>(a), greatest = nearby<T>(b);
+  const auto value = [](T x) { return Scalar(x).as<double>(); };
+  T least = Scalar(a).as<T>(), greatest = Scalar(b).as<T>();
   if (value(least) < a) least = neighbour(least, true);
   while (value(greatest) >= b) greatest = neighbour(greatest, false);
   const C lowest = C(value(least)), highest = C(value(greatest));

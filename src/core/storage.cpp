@@ -1,48 +1,252 @@
-// Host storage: the header sits in front of the data, so that a tensor costs one allocation.
+// Size classes of 64 bytes up to 1 KiB, then four per doubling. Small blocks are reused within a thread without a lock.
 #include "core/storage.h"
 
-#include <new>
+#include <unistd.h>
 
-#include "core/memory.h"
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include <volta/error.h>
 
 namespace volta {
 namespace {
 
-constexpr size_t header = 64;
+constexpr int class_count = 16 + 4 * 50;
+constexpr int small_classes = 16 + 4 * 8;        // up to 256 KiB
+constexpr int thread_keeps = 32;                 // blocks of a class a thread holds back for itself
+constexpr size_t counted_bytes = 4096;           // blocks of at least this size are counted globally, and make the peak
+constexpr size_t large_bytes = size_t(1) << 20;  // from here on the limit is looked at
+constexpr size_t huge_page = size_t(2) << 20;
+constexpr size_t header = 64;  // a host storage, in front of its data: together they cost one allocation
 static_assert(sizeof(Storage) <= header);
+constexpr int64_t no_limit = int64_t(1) << 48;
 
-void destroy_host(Storage* s) noexcept {
-  const size_t bytes = header + size_t(s->bytes);
-  s->~Storage();
-  host_release(s, bytes);
+int class_of(size_t bytes) {
+  if (bytes <= 1024) return bytes == 0 ? 0 : int((bytes - 1) / 64);
+  const int e = std::bit_width(bytes - 1) - 1;
+  return 16 + (e - 10) * 4 + int((bytes - 1) >> (e - 2) & 3);
 }
 
-void destroy_foreign(Storage* s) noexcept {
-  auto* release = static_cast<std::function<void()>*>(s->context);
-  if (*release) (*release)();
-  delete release;
-  delete s;
+size_t class_bytes(int c) {
+  if (c < 16) return size_t(c + 1) * 64;
+  const int e = 10 + (c - 16) / 4, sub = (c - 16) % 4;
+  return (size_t(1) << e) + (size_t(sub + 1) << (e - 2));
+}
+
+// Free blocks, linked through their first bytes.
+struct FreeList {
+  struct Block {
+    Block* next;
+  };
+  Block* first = nullptr;
+  int count = 0;
+
+  void push(void* block) noexcept {
+    first = new (block) Block{first};
+    ++count;
+  }
+  void* pop() noexcept {
+    Block* block = first;
+    if (!block) return nullptr;
+    first = block->next;
+    --count;
+    return block;
+  }
+};
+
+using Count = std::atomic<int64_t>;
+
+struct Shared {
+  std::mutex mutex;
+  FreeList free[class_count];
+  struct ThreadCache* threads = nullptr;
+  Count in_use{0}, peak{0}, requests{0};  // of the larger blocks, and of threads that have ended
+  Count held{0}, fresh{0};                // bytes that came from the system, and how often it was asked
+  Count limit{no_limit};                  // then physical memory is the limit
+};
+constinit Shared shared;  // nothing in it needs destroying: tensors may outlive every other static
+
+int64_t current_limit() {
+  static const int64_t physical = int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGESIZE));
+  const int64_t set = shared.limit.load(std::memory_order_relaxed);
+  return set == no_limit ? physical : set;
+}
+
+struct ThreadCache {
+  FreeList free[small_classes];
+  Count in_use{0}, requests{0};  // of blocks below counted_bytes, which may end their life in another thread
+  ThreadCache *next, *previous = nullptr;
+
+  ThreadCache() {
+    const std::lock_guard lock(shared.mutex);
+    next = std::exchange(shared.threads, this);
+    if (next) next->previous = this;
+  }
+  ~ThreadCache() {
+    flush();
+    const std::lock_guard lock(shared.mutex);
+    (previous ? previous->next : shared.threads) = next;
+    if (next) next->previous = previous;
+    shared.in_use += in_use;
+    shared.peak += in_use;
+    shared.requests += requests;
+  }
+  void flush() noexcept {
+    const std::lock_guard lock(shared.mutex);
+    for (int c = 0; c < small_classes; ++c)
+      while (void* block = free[c].pop()) shared.free[c].push(block);
+  }
+  // Only this thread writes its counts: no locked instruction.
+  static void add(Count& count, int64_t n) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+};
+
+struct ThreadSlot {
+  ThreadCache* cache = nullptr;
+  bool gone = false;  // a thread may release tensors after its cache was destroyed
+};
+thread_local constinit ThreadSlot slot;
+
+ThreadCache* thread_cache() noexcept {
+  if (slot.cache || slot.gone) return slot.cache;
+  struct Holder {
+    ThreadCache cache;
+    ~Holder() { slot = {nullptr, true}; }
+  };
+  thread_local Holder holder;
+  return slot.cache = &holder.cache;
+}
+
+[[noreturn]] void refuse(size_t bytes, const char* op) {
+  throw Error(Error::Kind::memory, op,
+              "cannot allocate " + std::to_string(bytes) + " bytes of host memory: " +
+                  std::to_string(memory::stats().in_use) + " in use, limit " + std::to_string(current_limit()));
+}
+
+void* from_system(size_t bytes) noexcept {
+  if (bytes < 2 * huge_page) return std::aligned_alloc(64, bytes);
+  void* block = std::aligned_alloc(huge_page, (bytes + huge_page - 1) / huge_page * huge_page);
+  if (block) madvise(block, bytes, MADV_HUGEPAGE);
+  return block;
+}
+
+void* allocate_fresh(size_t size, size_t bytes, const char* op) {
+  const auto over = [&] { return size >= large_bytes && shared.held + int64_t(size) > current_limit(); };
+  void* block = over() ? nullptr : from_system(size);
+  if (!block) {
+    memory::empty_cache();
+    block = over() ? nullptr : from_system(size);
+  }
+  if (!block) refuse(bytes, op);
+  shared.held += int64_t(size);
+  ++shared.fresh;
+  return block;
+}
+
+void count_large(int64_t size) noexcept {
+  shared.requests.fetch_add(1, std::memory_order_relaxed);
+  const int64_t now = shared.in_use.fetch_add(size, std::memory_order_relaxed) + size;
+  int64_t peak = shared.peak.load(std::memory_order_relaxed);
+  while (now > peak && !shared.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
 }
 
 }  // namespace
+
+void* host_allocate(size_t bytes, const char* op) {
+  if (bytes > size_t(shared.limit.load(std::memory_order_relaxed))) refuse(bytes, op);  // as are negative sizes
+  const int c = class_of(bytes);
+  const size_t size = class_bytes(c);
+  ThreadCache* t = thread_cache();
+  void* block = t && c < small_classes ? t->free[c].pop() : nullptr;
+  if (!block) {
+    const std::lock_guard lock(shared.mutex);
+    block = shared.free[c].pop();
+  }
+  if (!block) block = allocate_fresh(size, bytes, op);
+  if (size >= counted_bytes || !t) {
+    count_large(int64_t(size));
+  } else {
+    ThreadCache::add(t->requests, 1);
+    ThreadCache::add(t->in_use, int64_t(size));
+  }
+  return block;
+}
+
+void host_release(void* block, size_t bytes) noexcept {
+  if (!block) return;
+  const int c = class_of(bytes);
+  const auto size = int64_t(class_bytes(c));
+  ThreadCache* t = thread_cache();
+  if (class_bytes(c) >= counted_bytes || !t) shared.in_use.fetch_sub(size, std::memory_order_relaxed);
+  else ThreadCache::add(t->in_use, -size);
+  if (t && c < small_classes && t->free[c].count < thread_keeps) return t->free[c].push(block);
+  const std::lock_guard lock(shared.mutex);
+  shared.free[c].push(block);
+}
+
+namespace memory {
+
+// Small blocks are counted by the thread that took or gave them; the peak is of large blocks, plus the small ones of now.
+Stats stats() {
+  const std::lock_guard lock(shared.mutex);
+  int64_t small = 0, requests = shared.requests;
+  for (const ThreadCache* t = shared.threads; t; t = t->next) {
+    small += t->in_use;
+    requests += t->requests;
+  }
+  const int64_t in_use = shared.in_use + small;
+  return {in_use, shared.peak + small, shared.held - in_use, current_limit(), requests, requests - shared.fresh};
+}
+
+void set_limit(int64_t bytes) {
+  if (bytes < 0) throw Error(Error::Kind::argument, "memory::set_limit", "the limit must not be negative");
+  shared.limit = std::min(bytes, no_limit);
+}
+
+void empty_cache() {
+  if (ThreadCache* t = thread_cache()) t->flush();
+  const std::lock_guard lock(shared.mutex);
+  for (int c = 0; c < class_count; ++c)
+    while (void* block = shared.free[c].pop()) {
+      shared.held -= int64_t(class_bytes(c));
+      std::free(block);
+    }
+}
+
+void reset_peak() { shared.peak = shared.in_use.load(); }
+
+}  // namespace memory
 
 Ptr<Storage> host_storage(int64_t bytes, const char* op) {
   void* block = host_allocate(header + size_t(bytes), op);
   auto* s = new (block) Storage;
   s->data = static_cast<char*>(block) + header;
   s->bytes = bytes;
-  s->destroy = destroy_host;
+  s->destroy = [](Storage* dead) noexcept { host_release(dead, header + size_t(dead->bytes)); };
   return Ptr<Storage>::adopt(s);
 }
 
 Ptr<Storage> foreign_storage(void* data, int64_t bytes, Device device, std::function<void()> release) {
-  auto* context = new std::function<void()>(std::move(release));
-  auto* s = new Storage;
+  struct Foreign : Storage {
+    std::function<void()> release;
+  };
+  auto* s = new Foreign;
+  s->release = std::move(release);
   s->device = device;
   s->data = data;
   s->bytes = bytes;
-  s->destroy = destroy_foreign;
-  s->context = context;
+  s->destroy = [](Storage* dead) noexcept {
+    auto* foreign = static_cast<Foreign*>(dead);
+    if (foreign->release) foreign->release();
+    delete foreign;
+  };
   return Ptr<Storage>::adopt(s);
 }
 

@@ -3,43 +3,31 @@
 
 #include "autograd/record.h"
 #include "backend/backend.h"
-#include "core/impl.h"
 
 namespace volta {
 
 void retain(TensorImpl* t) noexcept { t->refs.fetch_add(1, std::memory_order_relaxed); }
 void release(TensorImpl* t) noexcept {
-  if (t->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete t;
+  if (drop_reference(t->refs)) delete t;
 }
 
-namespace {
-
-Tensor make(Ptr<Storage> storage, const Layout& layout, DType dtype) {
-  auto* impl = new TensorImpl;
-  impl->storage = std::move(storage);
-  impl->layout = layout;
-  impl->dtype = dtype;
-  return Tensor(Ptr<TensorImpl>::adopt(impl));
+Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype) {
+  return Tensor(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), layout, dtype)));
 }
-
-}  // namespace
 
 Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op) {
   const int64_t bytes = checked_numel(shape, op) * size_of(dtype);
-  return make(backend(device).allocate(bytes, device.index, op), Layout::contiguous(shape), dtype);
+  return Tensor(
+      Ptr<TensorImpl>::adopt(new TensorImpl(backend(device).allocate(bytes, device.index, op), shape, dtype)));
 }
 
 Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op) {
   Layout layout = dense;
   layout.offset = 0;
-  return make(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
+  return from_storage(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
 }
 
-Tensor alias(const Tensor& x, const Layout& layout) { return make(x.impl().storage, layout, x.dtype()); }
-
-Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype) {
-  return make(std::move(storage), layout, dtype);
-}
+Tensor alias(const Tensor& x, const Layout& layout) { return from_storage(x.impl().storage, layout, x.dtype()); }
 
 const Tensor& Tensor::checked(const char* op) const {
   if (!impl_) throw Error(Error::Kind::argument, op, "the tensor is undefined (default-constructed or moved from)");
@@ -90,10 +78,7 @@ void Tensor::copy_to(void* out, DType as) const {
   backend(device()).download(out, address(x), x.nbytes());
 }
 
-Tensor Tensor::detach() const {
-  checked("detach");
-  return alias(*this, impl_->layout);
-}
+Tensor Tensor::detach() const { return alias(checked("detach"), impl_->layout); }
 
 Device common_device(const Tensor& a, const Tensor& b, const char* op) {
   const Device x = a.device(), y = b.device();

@@ -22,17 +22,15 @@ template <int N> struct Walk {
     ++rank;
   }
 
-  void finish() {
-    std::reverse(size, size + rank);
-    std::reverse(&stride[0][0], &stride[0][0] + rank * N);  // flips operands too: undone below
-    for (int i = 0; i < rank; ++i) std::reverse(stride[i], stride[i] + N);
-    sort();
-    merge();
-    if (rank == 0) {
-      rank = 1;
-      size[0] = 1;
-      std::fill(stride[0], stride[0] + N, 0);
-    }
+  // Unsorted, elements are met in the order of the axes as they were added.
+  void finish(bool sorted = true) {
+    for (int i = 0; i < rank / 2; ++i) swap_axes(i, rank - 1 - i);
+    for (int i = 1; sorted && i < rank; ++i)  // insertion sort: stable, and the ranks are small
+      for (int j = i; j > 0 && closer(j, j - 1); --j) swap_axes(j, j - 1);
+    if (rank > 0) return merge();
+    rank = 1;
+    size[0] = 1;
+    std::fill(stride[0], stride[0] + N, 0);
   }
 
   int64_t rows() const {
@@ -41,18 +39,19 @@ template <int N> struct Walk {
     return n;
   }
 
-  // Calls f(offsets) for rows [begin, end), with the byte offset of each operand at the row's start.
-  template <class F> void for_rows(int64_t begin, int64_t end, F&& f) const {
+  // Calls f(offsets) for rows [begin, end), with the byte offset of each operand at the row's start. A row is what the
+  // `inner` innermost axes hold.
+  template <class F> void for_rows(int64_t begin, int64_t end, F&& f, int inner = 1) const {
     int64_t at[Shape::max_rank] = {}, offset[N] = {};
     int64_t rest = begin;
-    for (int i = 1; i < rank; ++i) {
+    for (int i = inner; i < rank; ++i) {
       at[i] = rest % size[i];
       rest /= size[i];
       for (int k = 0; k < N; ++k) offset[k] += at[i] * stride[i][k];
     }
     for (int64_t row = begin; row < end; ++row) {
       f(static_cast<const int64_t*>(offset));
-      for (int i = 1; i < rank; ++i) {
+      for (int i = inner; i < rank; ++i) {
         for (int k = 0; k < N; ++k) offset[k] += stride[i][k];
         if (++at[i] < size[i]) break;
         for (int k = 0; k < N; ++k) offset[k] -= stride[i][k] * size[i];
@@ -62,34 +61,26 @@ template <int N> struct Walk {
   }
 
  private:
-  bool inner(int a, int b) const {  // whether axis a belongs inside axis b
+  bool closer(int a, int b) const {  // whether axis a belongs inside axis b
     for (int k = 0; k < N; ++k) {
       const int64_t x = std::abs(stride[a][k]), y = std::abs(stride[b][k]);
       if (x != y && x != 0 && y != 0) return x < y;
     }
     return false;
   }
-  void sort() {  // insertion sort: stable, and the ranks are small
-    for (int i = 1; i < rank; ++i)
-      for (int j = i; j > 0 && inner(j, j - 1); --j) {
-        std::swap(size[j], size[j - 1]);
-        std::swap_ranges(stride[j], stride[j] + N, stride[j - 1]);
-      }
+  void swap_axes(int a, int b) {
+    std::swap(size[a], size[b]);
+    std::swap_ranges(stride[a], stride[a] + N, stride[b]);
   }
   void merge() {
     int last = 0;
     for (int i = 1; i < rank; ++i) {
       bool even = true;
       for (int k = 0; k < N; ++k) even = even && stride[i][k] == stride[last][k] * size[last];
-      if (even) {
-        size[last] *= size[i];
-      } else {
-        ++last;
-        size[last] = size[i];
-        std::copy(stride[i], stride[i] + N, stride[last]);
-      }
+      if (even) size[last] *= size[i];
+      else swap_axes(++last, i);
     }
-    if (rank > 0) rank = last + 1;
+    rank = last + 1;
   }
 };
 

@@ -1,24 +1,16 @@
 // Comparisons of whole tensors, and pointwise ops made of others.
 #include <cmath>
-#include <limits>
 
-#include <volta/create.h>
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "ops/create.h"
 #include "ops/index.h"
+#include "ops/point.h"
+#include "ops/pointwise.h"
 
 namespace volta {
 namespace {
-
-double largest_finite(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return 65504;
-    case DType::bf16: return double(float(bfloat16::from_bits(0x7f7f)));
-    case DType::f32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
-}
 
 // u64 and signed integers meet in no integer dtype; where the signed one is not negative, u64 holds both.
 Tensor equal_elements(const Tensor& a, const Tensor& b) {
@@ -34,20 +26,28 @@ Tensor scaled(const Tensor& x, double value, const char* op) {
   return x * int64_t(value);
 }
 
+void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
+  broadcast_shapes(x.checked(op).shape(), broadcast_shapes(a.checked(op).shape(), b.checked(op).shape(), op), op);
+}
+
 }  // namespace
 
+Tensor polygamma(int64_t n, const Tensor& x) {
+  if (n < 0 || n > 170)  // beyond, factorials overflow
+    throw Error(Error::Kind::argument, "polygamma", "the order " + std::to_string(n) + " is not between 0 and 170");
+  if (n <= 2) return n == 0 ? digamma(x) : n == 1 ? trigamma(x) : polygamma2(x);
+  const Operand operands[] = {x, n};
+  return map(point_op(index_of<point::Polygamma>(PointOps{})), operands);
+}
+
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
-  const char* op = "addcmul";
-  const Shape product = broadcast_shapes(a.checked(op).shape(), b.checked(op).shape(), op);
-  broadcast_shapes(x.checked(op).shape(), product, op);
-  return muladd(scaled(a, value, op), b, x);
+  check_three(x, a, b, "addcmul");
+  return muladd(scaled(a, value, "addcmul"), b, x);
 }
 
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
-  const char* op = "addcdiv";
-  const Shape quotient = broadcast_shapes(a.checked(op).shape(), b.checked(op).shape(), op);
-  broadcast_shapes(x.checked(op).shape(), quotient, op);
-  return x + scaled(a / b, value, op);
+  check_three(x, a, b, "addcdiv");
+  return x + scaled(a / b, value, "addcdiv");
 }
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {

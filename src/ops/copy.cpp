@@ -2,38 +2,40 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/history.h"
 #include "autograd/record.h"
+#include "ops/check.h"
 #include "ops/pointwise.h"
 
 namespace volta {
 namespace {
 
-void copy_values(const Tensor& to, const Tensor& from) { backend(to.device()).copy(arg(to), arg(from)); }
-
 Tensor copied(const char* op, const Tensor& x, DType dtype, bool keep_layout) {
   const bool dense = keep_layout && layout(x).is_dense();
   Tensor y = dense ? allocate_like(layout(x), dtype, x.device(), op) : allocate(x.shape(), dtype, x.device(), op);
-  copy_values(y, x);
+  backend(x.device()).copy(arg(y), arg(x));
   if (!is_floating(dtype)) return y;
   return record(op, std::move(y), {x}, [](const Tensor& g, Gradients& d) { d[0] = g; });
 }
 
-// Across devices only contiguous bytes travel.
+// Across devices only contiguous bytes travel, and between two that are not the CPU by way of it.
 Tensor moved(const Tensor& x, Device device) {
-  const Tensor source = x.contiguous();
-  Tensor y = allocate(x.shape(), x.dtype(), device, "to");
   const NoGrad off;
+  if (!x.device().is_cpu() && !device.is_cpu()) return moved(moved(x, Device()), device);
+  const Tensor source = x.contiguous(), y = allocate(x.shape(), x.dtype(), device, "to");
   if (x.numel() == 0) return y;
-  if (x.device().is_cpu()) {
-    backend(device).upload(address(y), address(source), source.nbytes());
-  } else if (device.is_cpu()) {
-    backend(x.device()).download(address(y), address(source), source.nbytes());
-  } else {
-    const Tensor host = moved(source, Device());
-    backend(device).upload(address(y), address(host), host.nbytes());
-  }
+  if (x.device().is_cpu()) backend(device).upload(address(y), address(source), source.nbytes());
+  else backend(x.device()).download(address(y), address(source), source.nbytes());
   return y;
+}
+
+// The graph of `self`, all of which was just overwritten: by `source`, or by numbers when that is undefined.
+void written(const Tensor& self, const Tensor& source, const char* op) {
+  bump_version(self);
+  if (!is_floating(self.dtype()) || !any_needs_grad(source, self)) return;
+  auto rule = [](const Tensor& g, Gradients& d) { d[0] = g; };
+  const auto node = Ptr<Node>::adopt(new RuleNode<decltype(rule)>(op, 1, std::move(rule)));
+  if (source.defined() && is_floating(source.dtype())) connect(*node, 0, source);
+  rewrite_history(self, node);
 }
 
 }  // namespace
@@ -59,42 +61,25 @@ Tensor& Tensor::copy_(const Tensor& source) {
   require_writable(*this, op);
   if (overlaps(*this, wide)) wide = wide.clone();
   if (same_memory(*this, wide) && layout(*this) == layout(wide)) return *this;
-  copy_values(*this, wide);
-  bump_version(*this);
-  if (!is_floating(dtype()) || !grad_enabled() || (!needs_grad(source) && !needs_grad(*this))) return *this;
-  auto rule = [](const Tensor& g, Gradients& d) { d[0] = g; };
-  auto node = Ptr<Node>::adopt(new RuleNode<decltype(rule)>(op, 1, std::move(rule)));
-  if (is_floating(source.dtype())) connect(*node, 0, wide);
-  rewrite_history(*this, node);
+  backend(device()).copy(arg(*this), arg(wide));
+  written(*this, wide, op);
   return *this;
 }
 
 Tensor& Tensor::fill_(const Operand& value) {
+  const char* op = "fill_";
   if (value.tensor) {
-    if (value.tensor->checked("fill_").numel() != 1)
-      throw Error(Error::Kind::shape, "fill_",
-                  "needs a number or a tensor of one element, got shape " + value.tensor->shape().str());
-    return copy_(value.tensor->reshape({}));
+    const Tensor& v = value.tensor->checked(op);
+    require(v.numel() == 1, Wrong::shape, op, "needs a number or a tensor of one element, got shape ", v);
+    return copy_(v.reshape({}));
   }
-  checked("fill_");
-  if (value.scalar.is_floating() && !is_floating(dtype()) &&
-      value.scalar.as<double>() != double(value.scalar.as<int64_t>()))
-    throw Error(Error::Kind::dtype, "fill_", "a fractional number cannot be stored in " + std::string(name(dtype())));
-  require_writable(*this, "fill_");
+  require_storable(value.scalar, checked(op).dtype(), op);
+  require_writable(*this, op);
   backend(device()).copy(arg(*this), arg(value));
-  bump_version(*this);
-  if (grad_enabled() && needs_grad(*this)) {
-    auto rule = [](const Tensor&, Gradients&) {};
-    rewrite_history(*this, Ptr<Node>::adopt(new RuleNode<decltype(rule)>("fill_", 0, std::move(rule))));
-  }
+  written(*this, {}, op);
   return *this;
 }
 
 Tensor& Tensor::zero_() { return fill_(0); }
-
-Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
-  require_writable(checked("masked_fill_"), "masked_fill_");
-  return copy_(volta::masked_fill(*this, mask, value));
-}
 
 }  // namespace volta

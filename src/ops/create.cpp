@@ -1,4 +1,4 @@
-// Making tensors that are empty, filled, or ranges.
+// Making tensors: filled, ranges, and from C++ data.
 #include "ops/create.h"
 
 #include <atomic>
@@ -15,95 +15,90 @@ namespace {
 
 std::atomic<DType> default_float{f32};
 
-std::string text(double x) {
+std::string text(const Scalar& value) {
+  if (value.kind() == Kind::unsigned_int) return std::to_string(value.as<uint64_t>());
+  if (!value.is_floating()) return std::to_string(value.as<int64_t>());
   char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%g", x);
+  std::snprintf(buffer, sizeof buffer, "%g", value.as<double>());
   return buffer;
 }
 
-DType dtype_of_number(Scalar value) {
-  if (value.is_floating()) return default_dtype();
-  return value.kind() == Kind::boolean ? boolean : i64;
+template <class T> bool holds(const Scalar& x) {
+  if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
+    return true;
+  } else if (x.is_floating()) {
+    const double d = std::trunc(x.as<double>());
+    constexpr double high = double(uint64_t(1) << (8 * sizeof(T) - 1)) * (std::is_signed_v<T> ? 1.0 : 2.0);
+    return d >= double(std::numeric_limits<T>::min()) && d < high;
+  } else if (x.kind() == Kind::unsigned_int || x.as<int64_t>() >= 0) {
+    return x.as<uint64_t>() <= uint64_t(std::numeric_limits<T>::max());
+  } else {
+    return std::is_signed_v<T> && x.as<int64_t>() >= int64_t(std::numeric_limits<T>::min());
+  }
 }
 
-// As dense as x: a transposed tensor gives a transposed one.
-Tensor make_empty_like(const Tensor& x, const Options& options, const char* op) {
-  const DType dtype = checked_dtype(options, x.dtype(), op);
-  if (x.is_contiguous() || !layout(x).is_dense()) return allocate(x.shape(), dtype, options.device, op);
-  return allocate_like(layout(x), dtype, options.device, op);
+DType dtype_of_kind(Kind kind) {
+  return kind == Kind::floating ? default_dtype() : kind == Kind::boolean ? boolean : i64;
 }
 
-Tensor filled(const Shape& shape, Scalar value, const Options& options, DType fallback, const char* op) {
-  Tensor x = make_empty(shape, options, fallback, op);
+Tensor filled(Tensor x, Scalar value, const Options& options) {
   fill(x, value);
   return finished(std::move(x), options);
 }
 
-Tensor filled_like(const Tensor& x, Scalar value, const Options& given, const char* op) {
-  const Options options = options_like(x, given, op);
-  Tensor y = make_empty_like(x, options, op);
-  fill(y, value);
-  return finished(std::move(y), options);
+Tensor filled(const Shape& shape, Scalar value, const Options& given, DType fallback, const char* op) {
+  const Options options = resolved(given, fallback, op);
+  if (!value.is_floating()) require_held(value, *options.dtype, op);
+  return filled(allocate(shape, *options.dtype, *options.device, op), value, options);
 }
 
-struct Range {
-  Scalar start, step;
-  int64_t count;
-};
+// As dense as x: a transposed tensor gives a transposed one.
+Tensor make_like(const Tensor& x, const Options& options, const char* op) {
+  if (x.is_contiguous() || !layout(x).is_dense()) return allocate(x.shape(), *options.dtype, *options.device, op);
+  return allocate_like(layout(x), *options.dtype, *options.device, op);
+}
+
+Tensor filled_like(const Tensor& x, Scalar value, const Options& given, const char* op) {
+  const Options options = resolved_like(x, given, op);
+  if (!value.is_floating()) require_held(value, *options.dtype, op);
+  return filled(make_like(x, options, op), value, options);
+}
 
 [[noreturn]] void refuse_range(const std::string& why) { throw Error(Error::Kind::argument, "arange", why); }
 
-void check_direction(bool upward, bool forward, const std::string& start, const std::string& end,
-                     const std::string& step) {
-  if (upward != forward) refuse_range("a step of " + step + " does not lead from " + start + " to " + end);
-}
-
-int64_t whole_number(Scalar x) {
-  if (x.kind() == Kind::unsigned_int && x.as<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
-    refuse_range(std::to_string(x.as<uint64_t>()) + " is beyond i64");
-  return x.as<int64_t>();
-}
-
-Range whole_range(Scalar from, Scalar to, Scalar by) {
-  const int64_t start = whole_number(from), end = whole_number(to), step = whole_number(by);
+// How many elements arange has; T is int64_t or double, as its arguments are.
+template <class T> int64_t count_steps(Scalar from, Scalar to, Scalar by) {
+  constexpr bool whole = std::is_integral_v<T>;
+  for (const Scalar& x : {from, to, by}) {
+    if (whole) require_held(x, i64, "arange");
+    else if (!std::isfinite(x.as<double>()))
+      refuse_range("from " + text(from) + " to " + text(to) + " by " + text(by) + ": all three must be finite");
+  }
+  const T start = from.as<T>(), end = to.as<T>(), step = by.as<T>();
   if (step == 0) refuse_range("the step must not be 0");
-  if (start == end) return {start, step, 0};
-  check_direction(end > start, step > 0, std::to_string(start), std::to_string(end), std::to_string(step));
-  const uint64_t distance = end > start ? uint64_t(end) - uint64_t(start) : uint64_t(start) - uint64_t(end);
-  const uint64_t stride = step > 0 ? uint64_t(step) : -uint64_t(step);
-  const uint64_t count = distance / stride + (distance % stride != 0);
-  if (count > uint64_t(std::numeric_limits<int64_t>::max())) refuse_range("too many elements");
-  return {start, step, int64_t(count)};
+  if (start == end) return 0;
+  if ((end > start) != (step > 0))
+    refuse_range("a step of " + text(by) + " does not lead from " + text(from) + " to " + text(to));
+  if constexpr (whole) {
+    const uint64_t distance = end > start ? uint64_t(end) - uint64_t(start) : uint64_t(start) - uint64_t(end);
+    const uint64_t stride = step > 0 ? uint64_t(step) : -uint64_t(step), count = (distance - 1) / stride + 1;
+    if (count <= uint64_t(std::numeric_limits<int64_t>::max())) return int64_t(count);
+  } else {
+    const double count = std::ceil((end - start) / step);
+    if (count < 0x1p62) return int64_t(count);
+  }
+  refuse_range("too many elements");
 }
 
-Range real_range(Scalar from, Scalar to, Scalar by) {
-  const double start = from.as<double>(), end = to.as<double>(), step = by.as<double>();
-  if (!std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step))
-    refuse_range("from " + text(start) + " to " + text(end) + " by " + text(step) + ": all three must be finite");
-  if (step == 0) refuse_range("the step must not be 0");
-  if (start == end) return {start, step, 0};
-  check_direction(end > start, step > 0, text(start), text(end), text(step));
-  const double count = std::ceil((end - start) / step);
-  if (!(count < 0x1p62)) refuse_range("too many elements");
-  return {start, step, int64_t(count)};
-}
-
-// An integer dtype must hold the first and the last element, and steps must be whole.
-Range for_integers(const Range& r, DType dtype) {
-  const double start = r.start.as<double>(), step = r.step.as<double>();
-  if (start != std::trunc(start) || step != std::trunc(step))
-    refuse_range("a start of " + text(start) + " and a step of " + text(step) + " are not whole, as " +
-                 std::string(name(dtype)) + " needs");
-  const int64_t first = r.start.as<int64_t>(), by = r.step.as<int64_t>();
-  const int64_t last = r.count > 0 ? int64_t(uint64_t(first) + uint64_t(r.count - 1) * uint64_t(by)) : first;
-  visit(dtype, [&]<class T>(TypeTag<T>) {
-    if constexpr (std::is_integral_v<T>) {
-      for (const int64_t x : {first, last})
-        if (int64_t(T(x)) != x || (x < 0 && std::is_unsigned_v<T>))
-          refuse_range(std::to_string(x) + " does not fit " + std::string(name(dtype_of<T>())));
-    }
-  });
-  return {first, by, r.count};
+// Steps between integers must be whole, and the first and the last element must fit.
+void check_integers(Scalar start, Scalar step, int64_t count, DType dtype) {
+  for (const Scalar& x : {start, step})
+    if (x.is_floating() && x.as<double>() != std::trunc(x.as<double>()))
+      refuse_range("a start of " + text(start) + " and a step of " + text(step) + " are not whole, as " +
+                   std::string(name(dtype)) + " needs");
+  require_held(start, dtype, "arange");
+  const uint64_t way = count > 0 ? uint64_t(count - 1) * step.as<uint64_t>() : 0;
+  require_held(int64_t(uint64_t(start.as<int64_t>()) + way), dtype, "arange");
 }
 
 bool is_whole(Scalar x) { return !x.is_floating() && x.kind() != Kind::boolean; }
@@ -115,18 +110,56 @@ void fill_linspace(const Tensor& x, double start, double end) {
   const double step = std::isfinite(range) ? range / gaps : end / gaps - start / gaps;
   const Layout upper = views::narrow(views::flip(layout(x), {0}), 0, 0, n - half);
   Backend& device = backend(x.device());
-  device.iota(arg(alias(x, views::narrow(layout(x), 0, 0, half))), start, step);
+  if (n > 0) device.iota(arg(alias(x, views::narrow(layout(x), 0, 0, half))), start, step);
   if (n > half) device.iota(arg(alias(x, upper)), end, -step);
 }
 
-void check_steps(double start, double end, int64_t steps, const char* op) {
+Tensor spaced(double start, double end, int64_t steps, DType dtype, Device device, const char* op) {
   if (steps < 0)
     throw Error(Error::Kind::argument, op, "the number of steps must not be negative, got " + std::to_string(steps));
   if (!std::isfinite(start) || !std::isfinite(end))
     throw Error(Error::Kind::argument, op, "the ends " + text(start) + " and " + text(end) + " must be finite");
+  const Tensor x = allocate({steps}, is_floating(dtype) ? dtype : f64, device, op);
+  fill_linspace(x, start, end);
+  return x;
 }
 
-Shape matrix_shape(int64_t n, std::optional<int64_t> m) { return {n, m.value_or(n)}; }
+// The shape of the first element at every depth; `check_lists` then holds all others to it.
+Shape shape_of(const Data& data) {
+  Shape shape;
+  for (const Data* d = &data; d->is_list(); d = &d->list()[0]) {
+    shape.push_back(int64_t(d->list().size()));
+    if (d->list().empty()) break;
+  }
+  return shape;
+}
+
+void check_lists(const Data& data, const Shape& shape, int depth) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Error::Kind::shape, "tensor",
+                "ragged lists: at depth " + std::to_string(depth) + " " + what + " where shape " + shape.str() +
+                    " is expected");
+  };
+  if (depth == shape.size()) {
+    if (data.is_list()) refuse("a list stands among numbers");
+    return;
+  }
+  if (!data.is_list()) refuse("a number stands among lists");
+  if (int64_t(data.list().size()) != shape[depth])
+    refuse("a list has " + std::to_string(data.list().size()) + " elements");
+  for (const Data& d : data.list()) check_lists(d, shape, depth + 1);
+}
+
+template <class F> void for_each_number(const Data& data, F&& f) {
+  if (!data.is_list()) return f(data.value());
+  for (const Data& d : data.list()) for_each_number(d, f);
+}
+
+DType dtype_of_numbers(const Data& data) {
+  std::optional<Kind> kind;
+  for_each_number(data, [&](const Scalar& x) { kind = std::max(kind.value_or(Kind::boolean), x.kind()); });
+  return dtype_of_kind(kind.value_or(Kind::floating));
+}
 
 }  // namespace
 
@@ -138,25 +171,32 @@ void set_default_dtype(DType dtype) {
   default_float.store(dtype, std::memory_order_relaxed);
 }
 
-DType checked_dtype(const Options& options, DType fallback, const char* op) {
-  const DType dtype = options.dtype.value_or(fallback);
-  if (options.requires_grad && !is_floating(dtype))
-    throw Error(Error::Kind::dtype, op, "only floating tensors can require grad, not " + std::string(name(dtype)));
-  backend(options.device);
-  return dtype;
+void require_held(const Scalar& value, DType dtype, const char* op) {
+  if (!visit(dtype, [&]<class T>(TypeTag<T>) { return holds<T>(value); }))
+    throw Error(Error::Kind::argument, op, text(value) + " does not fit " + std::string(name(dtype)));
 }
 
-Options options_like(const Tensor& x, Options options, const char* op) {
-  x.checked(op);
-  if (!options.dtype) options.dtype = x.dtype();
-  if (options.device == Device()) options.device = x.device();
+double largest_finite(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return 65504;
+    case DType::bf16: return 0x1.FEp127;
+    case DType::f32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+Options resolved(Options options, DType dtype, const char* op, Device device) {
+  options.dtype = options.dtype.value_or(dtype);
+  options.device = options.device.value_or(device);
+  if (options.requires_grad && !is_floating(*options.dtype))
+    throw Error(Error::Kind::dtype, op,
+                "only floating tensors can require grad, not " + std::string(name(*options.dtype)));
+  backend(*options.device);
   return options;
 }
 
-Tensor make_empty(const Shape& shape, const Options& options, DType fallback, const char* op) {
-  checked_numel(shape, op);
-  const DType dtype = checked_dtype(options, fallback, op);
-  return allocate(shape, dtype, options.device, op);
+Options resolved_like(const Tensor& x, const Options& options, const char* op) {
+  return resolved(options, x.checked(op).dtype(), op, x.device());
 }
 
 Tensor finished(Tensor x, const Options& options) {
@@ -168,18 +208,19 @@ void fill(const Tensor& x, Scalar value) {
   if (x.numel() > 0) backend(x.device()).copy(arg(x), Arg{nullptr, nullptr, x.dtype(), value});
 }
 
-Tensor empty(const Shape& shape, const Options& options) {
-  return finished(make_empty(shape, options, default_dtype(), "empty"), options);
+Tensor empty(const Shape& shape, const Options& given) {
+  const Options options = resolved(given, default_dtype(), "empty");
+  return finished(allocate(shape, *options.dtype, *options.device, "empty"), options);
 }
 Tensor zeros(const Shape& shape, const Options& options) { return filled(shape, 0, options, default_dtype(), "zeros"); }
 Tensor ones(const Shape& shape, const Options& options) { return filled(shape, 1, options, default_dtype(), "ones"); }
 Tensor full(const Shape& shape, Scalar value, const Options& options) {
-  return filled(shape, value, options, dtype_of_number(value), "full");
+  return filled(shape, value, options, dtype_of_kind(value.kind()), "full");
 }
 
 Tensor empty_like(const Tensor& x, Options options) {
-  options = options_like(x, options, "empty_like");
-  return finished(make_empty_like(x, options, "empty_like"), options);
+  options = resolved_like(x, options, "empty_like");
+  return finished(make_like(x, options, "empty_like"), options);
 }
 Tensor zeros_like(const Tensor& x, Options options) { return filled_like(x, 0, options, "zeros_like"); }
 Tensor ones_like(const Tensor& x, Options options) { return filled_like(x, 1, options, "ones_like"); }
@@ -187,49 +228,44 @@ Tensor full_like(const Tensor& x, Scalar value, Options options) { return filled
 
 Tensor arange(Scalar end) { return arange(0, end); }
 
-Tensor arange(Scalar start, Scalar end, Scalar step, const Options& options) {
+Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
   const bool whole = is_whole(start) && is_whole(end) && is_whole(step);
-  Range range = whole ? whole_range(start, end, step) : real_range(start, end, step);
-  const DType dtype = checked_dtype(options, whole ? i64 : default_dtype(), "arange");
-  if (dtype == boolean) throw Error(Error::Kind::dtype, "arange", "is not defined for booleans");
-  if (!is_floating(dtype)) range = for_integers(range, dtype);
-  Tensor x = make_empty({range.count}, options, dtype, "arange");
-  if (range.count > 0) backend(x.device()).iota(arg(x), range.start, range.step);
+  const int64_t count = whole ? count_steps<int64_t>(start, end, step) : count_steps<double>(start, end, step);
+  const Options options = resolved(given, whole ? i64 : default_dtype(), "arange");
+  if (options.dtype == boolean) throw Error(Error::Kind::dtype, "arange", "is not defined for booleans");
+  if (!is_floating(*options.dtype)) {
+    check_integers(start, step, count, *options.dtype);
+    start = start.as<int64_t>();
+    step = step.as<int64_t>();
+  }
+  Tensor x = allocate({count}, *options.dtype, *options.device, "arange");
+  if (count > 0) backend(x.device()).iota(arg(x), start, step);
   return finished(std::move(x), options);
 }
 
-Tensor linspace(double start, double end, int64_t steps, const Options& options) {
-  check_steps(start, end, steps, "linspace");
-  const DType dtype = checked_dtype(options, default_dtype(), "linspace");
-  Options exact = options;
-  exact.dtype = is_floating(dtype) ? dtype : f64;
-  Tensor x = make_empty({steps}, exact, f64, "linspace");
-  if (steps > 0) fill_linspace(x, start, end);
-  return finished(x.to(dtype), options);
+Tensor linspace(double start, double end, int64_t steps, const Options& given) {
+  const Options options = resolved(given, default_dtype(), "linspace");
+  return finished(spaced(start, end, steps, *options.dtype, *options.device, "linspace").to(*options.dtype), options);
 }
 
-Tensor logspace(double start, double end, int64_t steps, double base, const Options& options) {
-  check_steps(start, end, steps, "logspace");
-  const DType dtype = checked_dtype(options, default_dtype(), "logspace");
-  const Tensor exponents = linspace(start, end, steps, {f64, options.device});
-  return finished(pow(base, exponents).to(dtype), options);
+Tensor logspace(double start, double end, int64_t steps, double base, const Options& given) {
+  const Options options = resolved(given, default_dtype(), "logspace");
+  return finished(pow(base, spaced(start, end, steps, f64, *options.device, "logspace")).to(*options.dtype), options);
 }
 
 Tensor eye(int64_t n, std::optional<int64_t> m, const Options& options) {
-  Tensor x = make_empty(matrix_shape(n, m), options, default_dtype(), "eye");
-  fill(x, 0);
+  const Tensor x = filled({n, m.value_or(n)}, 0, options, default_dtype(), "eye");
   if (x.numel() > 0) fill(alias(x, views::diagonal(layout(x), 0, 0, 1)), 1);
-  return finished(std::move(x), options);
+  return x;
 }
 
-Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& options) {
-  const Shape shape = matrix_shape(n, m);
+Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& given) {
+  const Shape shape{n, m.value_or(n)};
   checked_numel(shape, "tri");
-  const DType dtype = checked_dtype(options, default_dtype(), "tri");
+  const Options options = resolved(given, default_dtype(), "tri"), indices{i64, options.device};
   const int64_t shift = std::clamp(k, -n - 1, shape[1] + 1);
-  const Options indices{i64, options.device};
   const Tensor below = ge(arange(shift, n + shift, 1, indices).unsqueeze(1), arange(0, shape[1], 1, indices));
-  return finished(below.to(dtype), options);
+  return finished(below.to(*options.dtype), options);
 }
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {
@@ -258,6 +294,37 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string&
     grids.push_back(axes[size_t(i)].reshape(own).expand(sizes));
   }
   return grids;
+}
+
+Tensor tensor(const Data& data, const Options& given) {
+  const Shape shape = shape_of(data);
+  check_lists(data, shape, 0);
+  const Options options = resolved(given, dtype_of_numbers(data), "tensor");
+  for_each_number(data, [&](const Scalar& x) { require_held(x, *options.dtype, "tensor"); });
+  Tensor x = allocate(shape, *options.dtype, *options.device, "tensor");
+  visit(*options.dtype, [&]<class T>(TypeTag<T>) {
+    const auto write = [&](T* out) { for_each_number(data, [&](const Scalar& v) { *out++ = v.as<T>(); }); };
+    if (x.device().is_cpu()) return write(static_cast<T*>(address(x)));
+    const auto host = std::make_unique<T[]>(size_t(x.numel()));
+    write(host.get());
+    if (x.numel() > 0) backend(x.device()).upload(address(x), host.get(), x.nbytes());
+  });
+  return finished(std::move(x), options);
+}
+
+Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Options& given) {
+  const Options options = resolved(given, dtype, "tensor");
+  const Tensor x = allocate(shape, dtype, *options.device, "tensor");
+  if (x.numel() > 0) backend(x.device()).upload(address(x), data, x.nbytes());
+  return finished(x.to(*options.dtype), options);
+}
+
+Tensor from_blob(void* data, const Shape& shape, const Options& given, std::function<void()> release) {
+  const int64_t n = checked_numel(shape, "from_blob");
+  const Options options = resolved(given, default_dtype(), "from_blob");
+  if (!data && n > 0) throw Error(Error::Kind::argument, "from_blob", "a null pointer for shape " + shape.str());
+  auto storage = foreign_storage(data, n * size_of(*options.dtype), *options.device, std::move(release));
+  return finished(from_storage(std::move(storage), Layout::contiguous(shape), *options.dtype), options);
 }
 
 }  // namespace volta

@@ -133,6 +133,7 @@ inline constexpr Function functions[] = {
     {"index", "Tensor", "bincount", "const Tensor& x, const Tensor& weights = {}, int64_t minlength = 0", "how often each whole number occurs: bincount(x)", As::both, Grad::no},
     {"index", "HistogramResult", "histogram", "const Tensor& x, int64_t bins = 100, std::optional<std::pair<double, double>> range = {}", "counts in equal bins, and their edges: histogram(x, 10)", As::both, Grad::no},
 
+    {"pointwise", "Tensor", "polygamma", "int64_t n, const Tensor& x", "n-th derivative of digamma: polygamma(2, x)", As::function},
     {"pointwise", "Tensor", "addcmul", "const Tensor& x, const Tensor& a, const Tensor& b, double value = 1", "x + value * a * b: addcmul(x, a, b)"},
     {"pointwise", "Tensor", "addcdiv", "const Tensor& x, const Tensor& a, const Tensor& b, double value = 1", "x + value * a / b: addcdiv(x, a, b)"},
     {"pointwise", "Tensor", "nan_to_num", "const Tensor& x, double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {}", "NaN and infinities replaced: nan_to_num(x)"},

@@ -1,4 +1,4 @@
-// Gather, scatter and their kin.
+// Gather, scatter and their kin; masks.
 #include "ops/index.h"
 
 #include <cmath>
@@ -9,39 +9,40 @@
 
 #include "autograd/record.h"
 #include "backend/cpu/cpu.h"
+#include "ops/point.h"
 #include "ops/pointwise.h"
 
 namespace volta {
 
 Tensor as_index(const Tensor& index, const char* op) {
   const DType dtype = index.checked(op).dtype();
-  if (!is_integral(dtype))
-    throw Error(Error::Kind::dtype, op, "an index must be of integers, got " + std::string(name(dtype)));
+  require(is_integral(dtype), Wrong::dtype, op, "an index must be of integers, got ", dtype);
   if (dtype == u64) return index.clamp_max(std::numeric_limits<int64_t>::max()).to(i64);
   return index.to(i64);
 }
 
 void check_indices(const Tensor& index, int64_t size, int axis, const char* op) {
   if (index.numel() == 0 || !index.device().is_cpu()) return;
-  const cpu::IndexRange range = cpu::index_range(arg(index));
-  if (range.low >= -size && range.high < size) return;
-  throw Error(Error::Kind::index, op,
-              "index " + std::to_string(range.low < -size ? range.low : range.high) + " is out of range for axis " +
-                  std::to_string(axis) + " of size " + std::to_string(size));
+  const auto [low, high] = cpu::index_range(arg(index));
+  require(low >= -size && high < size, Wrong::index, op, "index ", low < -size ? low : high,
+          " is out of range for axis ", axis, " of size ", size);
 }
 
 void require_storable(const Scalar& value, DType dtype, const char* op) {
   if (!value.is_floating() || is_floating(dtype)) return;
   const double v = value.as<double>();
-  if (!std::isfinite(v) || v != std::trunc(v))
-    throw Error(Error::Kind::dtype, op, std::to_string(v) + " cannot be stored in " + std::string(name(dtype)));
+  require(std::isfinite(v) && v == std::trunc(v), Wrong::dtype, op, v, " cannot be stored in ", dtype);
+}
+
+Tensor number(Scalar value, const Tensor& like) {
+  return full({}, value, {.dtype = like.dtype(), .device = like.device()});
 }
 
 Tensor with_axis(const Tensor& x) { return x.dim() == 0 ? x.reshape({1}) : x; }
 
 Tensor spread_index(const Tensor& index, const Shape& shape, int axis) {
   Layout spread{shape, Shape::filled(shape.size(), 0), layout(index).offset};
-  if (index.dim() > 0) spread.strides[axis] = layout(index).strides[0];
+  spread.strides[axis] = layout(index).strides[0];
   return alias(index, spread);
 }
 
@@ -55,112 +56,47 @@ Tensor pick(const char* op, const Tensor& x, int axis, const Tensor& index) {
                 });
 }
 
+Tensor pick_slices(const char* op, const Tensor& x, int axis, const Tensor& index) {
+  const Shape result = spliced(x.shape(), axis, 1, index.shape());
+  checked_numel(result, op);
+  if (index.dim() == 1) return pick(op, x, axis, spread_index(index, result, axis));
+  return pick_slices(op, x, axis, index.reshape({index.numel()})).reshape(result);
+}
+
+Tensor scattered(Combine combine, const Tensor& out, int axis, const Tensor& index, const Tensor& src) {
+  const NoGrad off;
+  backend(out.device()).scatter({combine, arg(out), arg(src.to(out.dtype())), arg(index), axis});
+  return out;
+}
+
 Tensor place_add(const char* op, const Shape& shape, int axis, const Tensor& index, const Tensor& src) {
-  Tensor sum;
-  {
-    const NoGrad off;
-    const DType dtype = traits(src.dtype()).compute;  // halves add up in f32
-    sum = zeros(shape, {.dtype = dtype, .device = src.device()});
-    const Tensor values = src.to(dtype);
-    backend(src.device()).scatter({Combine::add, arg(sum), arg(values), arg(index), axis});
-    sum = sum.to(src.dtype());
-  }
+  // Halves add up in f32.
+  const Tensor start = zeros(shape, {.dtype = traits(src.dtype()).compute, .device = src.device()});
+  const Tensor sum = scattered(Combine::add, start, axis, index, src).to(src.dtype());
   if (!any_needs_grad(src)) return sum;
-  return record(op, std::move(sum), {src}, [op, axis, kept = save(index)](const Tensor& g, Gradients& d) {
+  return record(op, sum, {src}, [op, axis, kept = save(index)](const Tensor& g, Gradients& d) {
     d[0] = pick(op, g, axis, d.take(kept));
   });
 }
 
-Tensor scattered(const char*, Combine combine, const Tensor& x, int axis, const Tensor& index, const Tensor& src) {
-  const NoGrad off;
-  const bool sums = combine == Combine::add || combine == Combine::multiply;
-  const DType dtype = sums ? traits(x.dtype()).compute : x.dtype();
-  const Tensor out = dtype == x.dtype() ? x.clone() : x.to(dtype), values = src.to(dtype);
-  backend(x.device()).scatter({combine, arg(out), arg(values), arg(index), axis});
-  return out.to(x.dtype());
-}
-
-Tensor pick_slices(const char* op, const Tensor& x, int axis, const Tensor& index) {
-  Shape shape = x.shape();
-  shape[axis] = index.numel();
-  checked_numel(shape, op);
-  return pick(op, x, axis, spread_index(index, shape, axis));
-}
-
 namespace {
 
-Shape one_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
-
-void same_dtype(const Tensor& x, const Tensor& src, const char* op) {
-  if (x.dtype() != src.dtype())
-    throw Error(Error::Kind::dtype, op,
-                "the tensor is " + std::string(name(x.dtype())) + " but the source " + std::string(name(src.dtype())));
-}
-
-// Arguments of gather and the scatters, checked; 0-d tensors count as one axis of one element.
-struct Along {
-  Tensor x, index, src;
+// Where values are combined into a tensor: the differentiable scatters.
+struct Place {
+  const char* op;
   int axis;
+  Tensor index;
+
+  Tensor there(const Tensor& x) const { return pick(op, x, axis, index); }
+  Tensor repeated(Scalar value, const Tensor& like) const { return number(value, like).expand(index.shape()); }
+  Tensor combine(Combine how, const Tensor& x, const Tensor& src) const;  // in a copy of x
 };
 
-void require_fits(const Shape& index, const Shape& other, int except, const char* what, const char* op) {
-  bool fits = index.size() == other.size();
-  for (int i = 0; fits && i < index.size(); ++i) fits = i == except || index[i] <= other[i];
-  if (!fits)
-    throw Error(Error::Kind::shape, op,
-                "an index of shape " + index.str() + " does not fit " + what + " of shape " + other.str());
-}
-
-Along along(const Tensor& x, int64_t dim, const Tensor& index, const Tensor* src, const char* op) {
-  x.checked(op);
-  const Tensor i = as_index(index, op);
-  common_device(x, i, op);
-  Along a{{}, {}, {}, normalize_axis(dim, int(x.dim()), x.shape(), op)};
-  if (i.numel() > 0) require_fits(one_axis(i.shape()), one_axis(x.shape()), a.axis, "a tensor", op);
-  if (src) {
-    common_device(x, src->checked(op), op);
-    same_dtype(x, *src, op);
-    if (i.numel() > 0) require_fits(one_axis(i.shape()), one_axis(src->shape()), -1, "a source", op);
-  }
-  check_indices(i, one_axis(x.shape())[a.axis], a.axis, op);
-  a.x = with_axis(x);
-  a.index = with_axis(i);
-  if (src) {
-    a.src = with_axis(*src);
-    for (int k = 0; k < a.index.dim() && i.numel() > 0; ++k)
-      if (a.src.size(k) != a.index.size(k)) a.src = a.src.narrow(k, 0, a.index.size(k));
-  }
-  return a;
-}
-
 // Which of the values that meet in one place are the last, and so stay.
-Tensor kept_values(const Shape& shape, int axis, const Tensor& index) {
-  const NoGrad off;
-  const Tensor order = arange(0, index.size(axis), 1, {.dtype = i64, .device = index.device()});
-  const Tensor position = spread_index(order, index.shape(), axis);
-  const Tensor last =
-      scattered("scatter", Combine::set, zeros(shape, {.dtype = i64, .device = index.device()}), axis, index, position);
-  return pick("scatter", last, axis, index) == position;
-}
-
-Tensor put(const char* op, const Tensor& x, int axis, const Tensor& index, const Tensor& src) {
-  Tensor y = scattered(op, Combine::set, x, axis, index, src);
-  if (!any_needs_grad(x, src)) return y;
-  return record(op, std::move(y), {x, src}, [op, axis, kept = save(index)](const Tensor& g, Gradients& d) {
-    const Tensor i = d.take(kept);
-    if (d.needs(0))
-      d[0] = put(op, g, axis, i, spread_index(zeros({}, {.dtype = g.dtype(), .device = g.device()}), i.shape(), axis));
-    if (d.needs(1)) d[1] = where(kept_values(g.shape(), axis, i), pick(op, g, axis, i), 0);
-  });
-}
-
-Tensor add_at(const char* op, const Tensor& x, int axis, const Tensor& index, const Tensor& src) {
-  Tensor y = scattered(op, Combine::add, x, axis, index, src);
-  if (!any_needs_grad(x, src)) return y;
-  return record(op, std::move(y), {x, src}, [op, axis, kept = save(index)](const Tensor& g, Gradients& d) {
-    if (d.needs(0)) d[0] = g;
-    if (d.needs(1)) d[1] = pick(op, g, axis, d.take(kept));
-  });
+Tensor kept_values(const Place& at, const Shape& shape) {
+  const Options options{.dtype = i64, .device = at.index.device()};
+  const Tensor position = spread_index(arange(0, at.index.size(at.axis), 1, options), at.index.shape(), at.axis);
+  return at.there(scattered(Combine::set, zeros(shape, options), at.axis, at.index, position)) == position;
 }
 
 // The product of all factors of a place but `value`: y is the whole product, `others` that of the factors that are not 0,
@@ -172,46 +108,95 @@ Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& other
   return where(zero, without, y / where(zero, 1, value));
 }
 
-Tensor multiply_at(const Tensor& x, int axis, const Tensor& index, const Tensor& src) {
-  const char* op = "scatter_reduce";
-  Tensor y = scattered(op, Combine::multiply, x, axis, index, src);
-  if (!any_needs_grad(x, src)) return y;
-  return record(
-      op, y, {x, src},
-      [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
-        const Tensor at = d.take(i), self = d.take(a), values = d.take(b), whole = d.take(out);
-        const Tensor self_zero = self == 0, zero = values == 0;
-        const Tensor zeros = self_zero.to(i64) + place_add(op, self.shape(), axis, at, zero.to(i64));
-        const Tensor others = multiply_at(where(self_zero, 1, self), axis, at, where(zero, 1, values));
-        const Tensor sum = add_at(op, where(self_zero, self, 0), axis, at, where(zero, values, 0));
-        const auto there = [&](const Tensor& t) { return pick(op, t, axis, at); };
-        if (d.needs(0)) d[0] = g * product_without(self, whole, others, zeros, sum);
-        if (d.needs(1))
-          d[1] = there(g) * product_without(values, there(whole), there(others), there(zeros), there(sum));
-      });
+void multiply_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g,
+                   Gradients& d) {
+  const Tensor x_zero = x == 0, zero = src == 0;
+  const Tensor zeros = at.combine(Combine::add, x_zero.to(i64), zero.to(i64));
+  const Tensor others = at.combine(Combine::multiply, where(x_zero, 1, x), where(zero, 1, src));
+  const Tensor sum = at.combine(Combine::add, where(x_zero, x, 0), where(zero, src, 0));
+  if (d.needs(0)) d[0] = g * product_without(x, y, others, zeros, sum);
+  if (d.needs(1))
+    d[1] = at.there(g) * product_without(src, at.there(y), at.there(others), at.there(zeros), at.there(sum));
 }
 
 // Tied elements share the gradient.
-Tensor extreme_at(Combine which, const Tensor& x, int axis, const Tensor& index, const Tensor& src) {
-  const char* op = "scatter_reduce";
-  Tensor y = scattered(op, which, x, axis, index, src);
+void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g, Gradients& d) {
+  const Tensor x_wins = x == y, wins = src == at.there(y);
+  const Tensor shared = g / at.combine(Combine::add, x_wins.to(i64), wins.to(i64)).clamp_min(1).to(g.dtype());
+  if (d.needs(0)) d[0] = where(x_wins, shared, 0);
+  if (d.needs(1)) d[1] = where(wins, at.there(shared), 0);
+}
+
+Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
+  const bool rounds = how == Combine::add || how == Combine::multiply;  // halves then do so in f32
+  const DType dtype = rounds ? traits(x.dtype()).compute : x.dtype();
+  const Tensor start = x.detach(), out = dtype == x.dtype() ? start.clone() : start.to(dtype);
+  const Tensor y = scattered(how, out, axis, index, src).to(x.dtype());
   if (!any_needs_grad(x, src)) return y;
+  const auto rule = [o = op, along = axis, kept = save(index)](auto back) {
+    return [=](const Tensor& g, Gradients& d) { back(Place{o, along, d.take(kept)}, g, d); };
+  };
+  if (how == Combine::add)
+    return record(op, y, {x, src}, rule([](const Place& at, const Tensor& g, Gradients& d) {
+                    if (d.needs(0)) d[0] = g;
+                    if (d.needs(1)) d[1] = at.there(g);
+                  }));
+  if (how == Combine::set)
+    return record(op, y, {x, src}, rule([](const Place& at, const Tensor& g, Gradients& d) {
+                    if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
+                    if (d.needs(1)) d[1] = where(kept_values(at, g.shape()), at.there(g), 0);
+                  }));
+  const auto back = how == Combine::multiply ? multiply_back : extreme_back;
   return record(
       op, y, {x, src},
-      [op, axis, i = save(index), a = save(x), b = save(src), out = save_output(y)](const Tensor& g, Gradients& d) {
-        const Tensor at = d.take(i);
-        Tensor self_wins, wins, share;
-        {
-          const NoGrad off;
-          const Tensor best = d.take(out);
-          self_wins = d.take(a) == best;
-          wins = d.take(b) == pick(op, best, axis, at);
-          share = (self_wins.to(i64) + place_add(op, best.shape(), axis, at, wins.to(i64))).clamp_min(1).to(g.dtype());
-        }
-        const Tensor shared = g / share;
-        if (d.needs(0)) d[0] = where(self_wins, shared, 0);
-        if (d.needs(1)) d[1] = where(wins, pick(op, shared, axis, at), 0);
-      });
+      rule([=, a = save(x), b = save(src), c = save_output(y)](const Place& at, const Tensor& g, Gradients& d) {
+        back(at, d.take(a), d.take(b), d.take(c), g, d);
+      }));
+}
+
+const Shape& one_axis(const Shape& shape) {
+  static const Shape one{1};
+  return shape.empty() ? one : shape;
+}
+
+// The index as i64, for an axis of x.
+Tensor index_for(const Tensor& x, int axis, const Tensor& index, const char* op) {
+  const Tensor i = as_index(index, op);
+  common_device(x, i, op);
+  check_indices(i, one_axis(x.shape())[axis], axis, op);
+  return i;
+}
+
+void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
+  const Shape &a = one_axis(index.checked(op).shape()), &b = one_axis(other.shape());
+  bool fits = a.size() == b.size();
+  for (int i = 0; fits && i < a.size(); ++i) fits = i == except || a[i] <= b[i];
+  require(fits || a.numel() == 0, Wrong::shape, op, "an index of shape ", a, " does not fit ", what, " of shape ", b);
+}
+
+void require_source(const Tensor& x, const Tensor& src, const char* op) {
+  common_device(x, src.checked(op), op);
+  require(x.dtype() == src.dtype(), Wrong::dtype, op, "the tensor is ", x.dtype(), " but the source ", src.dtype());
+}
+
+// Arguments of gather and the scatters, checked; 0-d tensors count as one axis of one element.
+struct Along {
+  Place at;
+  Tensor x, src;
+};
+
+Along along(const Tensor& x, int64_t dim, const Tensor& index, const Tensor* src, const char* op) {
+  const int axis = axis_of(x, dim, op);
+  require_fits(index, x, axis, "a tensor", op);
+  if (src) {
+    require_source(x, *src, op);
+    require_fits(index, *src, -1, "a source", op);
+  }
+  const Tensor i = with_axis(index_for(x, axis, index, op));
+  Along a{{op, axis, i}, with_axis(x), src ? with_axis(*src) : Tensor()};
+  for (int k = 0; src && k < i.dim() && i.numel() > 0; ++k)
+    if (a.src.size(k) != i.size(k)) a.src = a.src.narrow(k, 0, i.size(k));
+  return a;
 }
 
 // What does not change a maximum (or minimum) of this dtype.
@@ -224,142 +209,196 @@ Scalar neutral(DType dtype, bool largest) {
   });
 }
 
-Tensor single(Scalar value, const Tensor& like, const Shape& shape) {
-  return spread_index(full({}, value, {.dtype = like.dtype(), .device = like.device()}), shape, 0);
-}
-
-Tensor mean_at(const Tensor& x, int axis, const Tensor& index, const Tensor& src, bool include_self) {
-  const char* op = "scatter_reduce";
-  Tensor count;
-  {
-    const NoGrad off;
-    const Tensor one = ones({}, {.dtype = i64, .device = x.device()});
-    const Tensor once = spread_index(one, x.shape(), 0), each = spread_index(one, index.shape(), 0);
-    const Tensor start = include_self ? once.contiguous() : put(op, once, axis, index, each - 1);
-    count = scattered(op, Combine::add, start, axis, index, each).clamp_min(1);
-  }
-  const Tensor start = include_self ? x : put(op, x, axis, index, single(0, x, index.shape()));
-  const Tensor sum = add_at(op, start, axis, index, src);
-  return is_floating(x.dtype()) ? sum / count.to(x.dtype()) : floor_divide(sum, count.to(x.dtype()));
-}
-
 Tensor reduce_at(const Along& a, const std::string& reduce, bool include_self) {
-  const char* op = "scatter_reduce";
-  const auto start = [&](Scalar value) {
-    return include_self ? a.x : put(op, a.x, a.axis, a.index, single(value, a.x, a.index.shape()));
+  const DType dtype = a.x.dtype();
+  const auto start = [&](const Tensor& x, Scalar value) {
+    return include_self ? x : a.at.combine(Combine::set, x, a.at.repeated(value, x));
   };
-  if (reduce == "sum") return add_at(op, start(0), a.axis, a.index, a.src);
-  if (reduce == "mean") return mean_at(a.x, a.axis, a.index, a.src, include_self);
-  if (reduce == "prod") return multiply_at(start(1), a.axis, a.index, a.src);
-  if (reduce == "amax") return extreme_at(Combine::max, start(neutral(a.x.dtype(), true)), a.axis, a.index, a.src);
-  return extreme_at(Combine::min, start(neutral(a.x.dtype(), false)), a.axis, a.index, a.src);
+  if (reduce == "prod") return a.at.combine(Combine::multiply, start(a.x, 1), a.src);
+  if (reduce == "amax") return a.at.combine(Combine::max, start(a.x, neutral(dtype, true)), a.src);
+  if (reduce == "amin") return a.at.combine(Combine::min, start(a.x, neutral(dtype, false)), a.src);
+  const Tensor sum = a.at.combine(Combine::add, start(a.x, 0), a.src);
+  if (reduce == "sum") return sum;
+  const Tensor once = start(number(1, a.at.index).expand(a.x.shape()), 0);
+  const Tensor count = a.at.combine(Combine::add, once, a.at.repeated(1, once)).clamp_min(1).to(dtype);
+  return is_floating(dtype) ? sum / count : floor_divide(sum, count);
 }
 
-// A 1-D index (or one number), checked for an axis of x.
+// A 1-D index (or one number) of slices along an axis of x.
 Tensor slices_index(const Tensor& x, int axis, const Tensor& index, const char* op) {
-  const Tensor i = as_index(index, op);
-  if (i.dim() > 1) throw Error(Error::Kind::shape, op, "the index must have one axis, got shape " + i.shape().str());
-  common_device(x, i, op);
-  check_indices(i, x.dim() == 0 ? 1 : x.size(axis), axis, op);
-  return with_axis(i);
+  require(index.checked(op).dim() <= 1, Wrong::shape, op, "the index must have one axis, got shape ", index);
+  return with_axis(index_for(x, axis, index, op));
+}
+
+void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
+  common_device(x.checked(op), mask.checked(op), op);
+  require(mask.dtype() == boolean, Wrong::dtype, op, "the mask must be boolean, got ", mask.dtype());
 }
 
 }  // namespace
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   const Along a = along(x, dim, index, nullptr, "gather");
-  return pick("gather", a.x, a.axis, a.index).reshape(index.shape());
+  return a.at.there(a.x).reshape(index.shape());
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
-  const char* op = "scatter";
-  const Along a = along(x, dim, index, src.tensor, op);
-  if (!src.tensor) require_storable(src.scalar, x.dtype(), op);
-  if (a.index.numel() == 0) return x.clone();
-  const Tensor values = src.tensor ? a.src : single(src.scalar, x, a.index.shape());
-  return put(op, a.x, a.axis, a.index, values).reshape(x.shape());
+  const Along a = along(x, dim, index, src.tensor, "scatter");
+  if (!src.tensor) require_storable(src.scalar, x.dtype(), "scatter");
+  if (index.numel() == 0) return x.clone();
+  return a.at.combine(Combine::set, a.x, src.tensor ? a.src : a.at.repeated(src.scalar, x)).reshape(x.shape());
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   const Along a = along(x, dim, index, &src, "scatter_add");
-  if (a.index.numel() == 0) return x.clone();
-  return add_at("scatter_add", a.x, a.axis, a.index, a.src).reshape(x.shape());
+  return index.numel() == 0 ? x.clone() : a.at.combine(Combine::add, a.x, a.src).reshape(x.shape());
 }
 
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
                       bool include_self) {
   const char* op = "scatter_reduce";
-  if (reduce != "sum" && reduce != "prod" && reduce != "mean" && reduce != "amax" && reduce != "amin")
-    throw Error(Error::Kind::argument, op, "reduce is one of sum, prod, mean, amax, amin; got " + reduce);
+  const bool known = reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin";
+  require(known, Wrong::argument, op, "reduce is one of sum, prod, mean, amax, amin; got ", reduce);
   const Along a = along(x, dim, index, &src, op);
-  if (x.dtype() == boolean && reduce == "mean") throw Error(Error::Kind::dtype, op, "mean is not defined for booleans");
-  if (a.index.numel() == 0) return x.clone();
+  require(x.dtype() != boolean || reduce != "mean", Wrong::dtype, op, "mean is not defined for booleans");
+  if (index.numel() == 0) return x.clone();
   return reduce_at(a, reduce, include_self).reshape(x.shape());
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
-  const char* op = "index_select";
-  const int axis = normalize_axis(dim, int(x.checked(op).dim()), x.shape(), op);
-  const Tensor i = slices_index(x, axis, index, op);
-  return pick_slices(op, with_axis(x), axis, i);
+  const int axis = axis_of(x, dim, "index_select");
+  return pick_slices("index_select", with_axis(x), axis, slices_index(x, axis, index, "index_select"));
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
   const char* op = "index_add";
-  const int axis = normalize_axis(dim, int(x.checked(op).dim()), x.shape(), op);
+  const int axis = axis_of(x, dim, op);
   const Tensor i = slices_index(x, axis, index, op);
-  common_device(x, source.checked(op), op);
-  same_dtype(x, source, op);
-  Shape wanted = one_axis(x.shape());
-  wanted[axis] = i.numel();
-  if (one_axis(source.shape()) != wanted)
-    throw Error(Error::Kind::shape, op,
-                "a source of shape " + source.shape().str() + " does not fit " + std::to_string(i.numel()) +
-                    " slices along axis " + std::to_string(axis) + " of shape " + x.shape().str());
-  if (x.dtype() == boolean) throw Error(Error::Kind::dtype, op, "is not defined for booleans");
+  require_source(x, source, op);
+  const Shape wanted = spliced(x.shape(), axis, 1, {i.numel()});
+  require(one_axis(source.shape()) == wanted, Wrong::shape, op, "a source of shape ", source, " does not fit ",
+          i.numel(), " slices along axis ", axis, " of shape ", x);
+  require(x.dtype() != boolean, Wrong::dtype, op, "is not defined for booleans");
   require_storable(alpha, x.dtype(), op);
   Tensor values = with_axis(source);
   if (alpha != 1) values = is_floating(x.dtype()) ? values * alpha : values * int64_t(alpha);
-  return add_at(op, with_axis(x), axis, spread_index(i, wanted, axis), values).reshape(x.shape());
+  return Place{op, axis, spread_index(i, wanted, axis)}.combine(Combine::add, with_axis(x), values).reshape(x.shape());
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {
-  const char* op = "take";
-  const Tensor i = as_index(index, op);
-  common_device(x.checked(op), i, op);
-  check_indices(i, x.numel(), 0, op);
-  return pick(op, x.reshape({-1}), 0, i.reshape({-1})).reshape(i.shape());
+  const Tensor flat = x.checked("take").reshape({-1});
+  return pick_slices("take", flat, 0, index_for(flat, 0, index, "take"));
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
   const char* op = "take_along_dim";
-  if (!dim) return gather(x.checked(op).reshape({x.numel()}), 0, indices.checked(op).reshape({indices.numel()}));
-  const int axis = normalize_axis(*dim, int(x.checked(op).dim()), x.shape(), op);
-  if (x.dim() != indices.checked(op).dim())
-    throw Error(
-        Error::Kind::shape, op,
-        "x of shape " + x.shape().str() + " and indices of shape " + indices.shape().str() + " need as many axes");
+  indices.checked(op);
+  if (!dim) return gather(x.checked(op).reshape({x.numel()}), 0, indices.reshape({indices.numel()}));
+  const int axis = axis_of(x, *dim, op);
+  require(x.dim() == indices.dim(), Wrong::shape, op, "x of shape ", x, " and indices of shape ", indices,
+          " need as many axes");
   if (x.dim() == 0) return gather(x, 0, indices);
-  Shape a = x.shape(), b = indices.shape();
-  a[axis] = b[axis] = 1;
-  Shape wide = broadcast_shapes(a, b, op);
-  wide[axis] = x.size(axis);
-  const Tensor source = x.expand(wide);
-  wide[axis] = indices.size(axis);
-  return gather(source, axis, indices.expand(wide));
+  const Shape wide = broadcast_shapes(spliced(x.shape(), axis, 1, {1}), spliced(indices.shape(), axis, 1, {1}), op);
+  return gather(x.expand(spliced(wide, axis, 1, {x.size(axis)})), axis,
+                indices.expand(spliced(wide, axis, 1, {indices.size(axis)})));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices) {
   const char* op = "embedding";
-  if (weight.checked(op).dim() != 2)
-    throw Error(Error::Kind::shape, op, "the weight must have 2 axes, got shape " + weight.shape().str());
-  const Tensor i = as_index(indices, op);
-  common_device(weight, i, op);
-  Shape shape = i.shape();
-  shape.push_back(weight.size(1));
-  check_indices(i, weight.size(0), 0, op);
-  const Tensor rows = pick_slices(op, weight, 0, i.dim() == 1 ? i : i.reshape({i.numel()}));
-  return i.dim() == 1 ? rows : rows.reshape(shape);
+  require(weight.checked(op).dim() == 2, Wrong::shape, op, "the weight must have 2 axes, got shape ", weight);
+  return pick_slices(op, weight, 0, index_for(weight, 0, indices, op));
+}
+
+Tensor true_positions(const Tensor& mask) {
+  const NoGrad off;
+  const int64_t n = mask.numel();
+  const Options options{.dtype = i64, .device = mask.device()};
+  if (n == 0) return empty({0}, options);
+  const Tensor flat = mask.reshape({n}).contiguous();
+  if (mask.device().is_cpu()) {
+    const cpu::TruePositions positions(static_cast<const uint8_t*>(flat.raw_data()), n);
+    const Tensor out = empty({positions.count()}, options);
+    positions.write(out.data<int64_t>());
+    return out;
+  }
+  // Each true element's place among the true ones is a running count; the others go to one place past the end.
+  const Tensor count = flat.to(i64).cumsum(0);
+  const int64_t found = count.select(0, n - 1).item<int64_t>();
+  const Tensor place = where(flat, count - 1, found), order = arange(0, n, 1, options);
+  return scattered(Combine::set, empty({found + 1}, options), 0, place, order).narrow(0, 0, found);
+}
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
+  const char* op = "masked_fill";
+  require_mask(x, mask, op);
+  if (!value.tensor) {
+    require_storable(value.scalar, x.dtype(), op);
+    const bool fits = value.scalar.kind() <= traits(x.dtype()).kind && x.dtype() != boolean;
+    return fits ? where(mask, value, x) : where(mask, number(value.scalar, x), x);
+  }
+  const Tensor& v = value.tensor->checked(op);
+  require(v.dim() == 0, Wrong::shape, op, "the value must be a number or a 0-d tensor, got shape ", v);
+  require_fitting(v.dtype(), x.dtype(), op);
+  return where(mask, v.to(x.dtype()), x);
+}
+
+void fill_where(Tensor& x, const Tensor& mask, Scalar value) {
+  const Tensor v = number(value, x);
+  if (any_needs_grad(x)) {
+    x.copy_(where(mask, v, x));
+    return;
+  }
+  const Tensor choice = same_memory(mask, x) ? mask.clone() : mask;
+  const PointOp& where_op = point_op(index_of<point::Where>(PointOps{}));
+  backend(x.device()).map({&where_op, 0, traits(x.dtype()).compute, arg(x), {arg(choice), arg(v), arg(x)}, 3});
+  bump_version(x);
+}
+
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
+  const char* op = "masked_fill_";
+  require_writable(checked(op), op);
+  if (value.tensor) return copy_(volta::masked_fill(*this, mask, value));
+  require_mask(*this, mask, op);
+  require_storable(value.scalar, dtype(), op);
+  require(broadcast_shapes(shape(), mask.shape(), op) == shape(), Wrong::shape, op, "a mask of shape ", mask,
+          " does not broadcast to shape ", *this);
+  fill_where(*this, mask, value.scalar);
+  return *this;
+}
+
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  const char* op = "masked_select";
+  require_mask(x, mask, op);
+  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), op);
+  return pick(op, x.expand(shape).reshape({shape.numel()}), 0, true_positions(mask.expand(shape)));
+}
+
+Tensor nonzero(const Tensor& x) {
+  const NoGrad off;
+  Tensor rest = true_positions(x.checked("nonzero").dtype() == boolean ? x : x != 0);
+  const Tensor out = allocate({rest.numel(), x.dim()}, i64, x.device(), "nonzero");
+  for (int axis = int(x.dim()) - 1; axis >= 0; --axis) {
+    const int64_t size = std::max<int64_t>(1, x.shape()[axis]);
+    out.select(1, axis).copy_(axis == 0 ? rest : remainder(rest, size));
+    if (axis > 0) rest = floor_divide(rest, size);
+  }
+  return out;
+}
+
+Tensor one_hot(const Tensor& x, int64_t num_classes) {
+  const char* op = "one_hot";
+  const NoGrad off;
+  const Tensor classes = as_index(x, op);
+  require(num_classes >= -1, Wrong::argument, op, "num_classes is -1 or not negative, got ", num_classes);
+  require(num_classes >= 0 || x.numel() > 0, Wrong::argument, op,
+          "an empty tensor does not say how many classes there are; give num_classes");
+  const int64_t n = num_classes < 0 ? amax(classes).item<int64_t>() + 1 : num_classes;
+  if (classes.device().is_cpu() && classes.numel() > 0) {
+    check_indices(classes, n, int(x.dim()), op);
+    const int64_t low = amin(classes).item<int64_t>();
+    require(low >= 0, Wrong::index, op, "class ", low, " is negative");
+  }
+  return (classes.unsqueeze(-1) == arange(0, n, 1, {.dtype = i64, .device = x.device()})).to(i64);
 }
 
 }  // namespace volta

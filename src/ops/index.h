@@ -3,6 +3,7 @@
 #include <volta/tensor.h>
 
 #include "backend/backend.h"
+#include "ops/check.h"
 
 namespace volta {
 
@@ -12,26 +13,29 @@ Tensor as_index(const Tensor& index, const char* op);
 // Throws unless every index lies in [-size, size). On CUDA the loops check, so that nobody waits for the device here.
 void check_indices(const Tensor& index, int64_t size, int axis, const char* op);
 
-// Throws when a C++ number loses its fraction in dtype.
-void require_storable(const Scalar& value, DType dtype, const char* op);
-
-// A 1-D index seen as `rank` axes of `shape`, repeated along all but `axis`: no copy, no graph.
-Tensor spread_index(const Tensor& index, const Shape& shape, int axis);
-
 // y[i, j] = x[index[i, j], j] for axis 0, and its transpose: src added into zeros. The index is checked i64.
 Tensor pick(const char* op, const Tensor& x, int axis, const Tensor& index);
 Tensor place_add(const char* op, const Shape& shape, int axis, const Tensor& index, const Tensor& src);
 
-// x with src combined into it, in a copy; no graph.
-Tensor scattered(const char* op, Combine combine, const Tensor& x, int axis, const Tensor& index, const Tensor& src);
-
-// Slices of x in the order of a 1-D index that is already checked.
+// Slices of x in the order of a checked index of any shape, whose axes take the place of `axis`.
 Tensor pick_slices(const char* op, const Tensor& x, int axis, const Tensor& index);
+
+// A 1-D index seen as the axes of `shape`, repeated along all but `axis`: no copy, no graph.
+Tensor spread_index(const Tensor& index, const Shape& shape, int axis);
+
+// Combines src into `out`, and gives it back; no graph.
+Tensor scattered(Combine combine, const Tensor& out, int axis, const Tensor& index, const Tensor& src);
 
 // Positions of the true elements of a flattened boolean mask (i64).
 Tensor true_positions(const Tensor& mask);
 
+// A 0-d tensor of the number, with the dtype and device of another.
+Tensor number(Scalar value, const Tensor& like);
+
 // x as it is, or as one axis of one element.
 Tensor with_axis(const Tensor& x);
+
+// Writes the number where the mask holds, in memory alone when no graph asks for more; the arguments are checked.
+void fill_where(Tensor& x, const Tensor& mask, Scalar value);
 
 }  // namespace volta

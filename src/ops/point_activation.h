@@ -1,32 +1,23 @@
 // Pointwise activations. One struct is one op; see point_math.h for how to read one.
 #pragma once
-#include <volta/pointop.h>
-#include <volta/scalar.h>
+#include "ops/point_math.h"
 
 namespace volta::point {
 
-using namespace volta::scalar;
-
-struct Relu : Numeric {
-  static constexpr auto name = "relu", doc = "max(x, 0); the gradient at 0 is 0";
+struct Relu : Op<Numeric, "relu", "max(x, 0); the gradient at 0 is 0"> {
   template <class T> static constexpr T f(T x) { return max(x, T(0)); }
   template <class T> static constexpr T back(T g, T, T y) { return select(y <= T(0), T(0), g); }
 };
-struct Relu6 : Numeric {
-  static constexpr auto name = "relu6", doc = "min(max(x, 0), 6)";
+struct Relu6 : Op<Numeric, "relu6", "min(max(x, 0), 6)"> {
   template <class T> static constexpr T f(T x) { return min(max(x, T(0)), T(6)); }
   template <class T> static constexpr T back(T g, T, T y) { return select((y > T(0)) & (y < T(6)), g, T(0)); }
 };
-struct LeakyRelu : Floating {
-  static constexpr auto name = "leaky_relu", doc = "x above 0, slope * x below";
-  static constexpr auto args = "x, negative_slope = 0.01";
+struct LeakyRelu : Op<Floating, "leaky_relu", "x above 0, slope * x below", "x, negative_slope = 0.01"> {
   template <class T> static constexpr T f(T x, T slope) { return select(x > T(0), x, x * slope); }
   template <class T> static constexpr T back0(T g, T x, T slope, T) { return select(x > T(0), g, g * slope); }
   template <class T> static constexpr T back1(T g, T x, T, T) { return select(x > T(0), T(0), g * x); }
 };
-struct Elu : Floating {
-  static constexpr auto name = "elu", doc = "x above 0, alpha * (e^x - 1) below";
-  static constexpr auto args = "x, alpha = 1.0";
+struct Elu : Op<Floating, "elu", "x above 0, alpha * (e^x - 1) below", "x, alpha = 1.0"> {
   template <class T> static constexpr T f(T x, T alpha) { return select(x > T(0), x, alpha * expm1(min(T(0), x))); }
   template <class T> static constexpr T back0(T g, T x, T alpha, T) {
     return select(x > T(0), g, g * alpha * exp(min(x, T(0))));
@@ -35,20 +26,12 @@ struct Elu : Floating {
     return select(x > T(0), T(0), g * expm1(min(x, T(0))));
   }
 };
-struct Selu : Floating {
-  static constexpr auto name = "selu", doc = "scaled elu with self-normalising constants";
-  template <class T> static constexpr T f(T x) {
-    const T scale = T(1.0507009873554804934193349852946), alpha = T(1.6732632423543772848170429916717);
-    return scale * select(x > T(0), x, alpha * expm1(min(T(0), x)));
-  }
-  template <class T> static constexpr T back(T g, T x, T) {
-    const T scale = T(1.0507009873554804934193349852946), alpha = T(1.6732632423543772848170429916717);
-    return g * scale * select(x > T(0), T(1), alpha * exp(min(x, T(0))));
-  }
+struct Selu : Op<Floating, "selu", "scaled elu with self-normalising constants"> {
+  static constexpr double scale = 1.0507009873554804934193349852946, alpha = 1.6732632423543772848170429916717;
+  template <class T> static constexpr T f(T x) { return T(scale) * Elu::f(x, T(alpha)); }
+  template <class T> static constexpr T back(T g, T x, T y) { return Elu::back0(g * T(scale), x, T(alpha), y); }
 };
-struct Celu : Floating {
-  static constexpr auto name = "celu", doc = "max(x, 0) + min(0, alpha * (e^(x / alpha) - 1))";
-  static constexpr auto args = "x, alpha = 1.0";
+struct Celu : Op<Floating, "celu", "max(x, 0) + min(0, alpha * (e^(x / alpha) - 1))", "x, alpha = 1.0"> {
   template <class T> static constexpr T f(T x, T alpha) {
     return select(x > T(0), x, alpha * expm1(min(T(0), x) / alpha));
   }
@@ -60,16 +43,14 @@ struct Celu : Floating {
     return select(x > T(0), T(0), g * (expm1(z) - z * exp(z)));
   }
 };
-struct Sigmoid : Floating {
-  static constexpr auto name = "sigmoid", doc = "1 / (1 + e^-x), without overflow";
+struct Sigmoid : Op<Floating, "sigmoid", "1 / (1 + e^-x), without overflow"> {
   template <class T> static constexpr T from(T x, T e) { return select(x > T(0), T(1), e) / (T(1) + e); }
   template <class T> static constexpr T f(T x) { return from(x, exp(neg(abs(x)))); }
   template <Real T> static constexpr T near_limit = exp_limit<T>;
   template <Real T> static constexpr T near(T x) { return from(x, exp_near(-abs(x))); }
   template <class T> static constexpr T back(T g, T, T y) { return g * y * (T(1) - y); }
 };
-struct Silu : Floating {
-  static constexpr auto name = "silu", doc = "x * sigmoid(x)";
+struct Silu : Op<Floating, "silu", "x * sigmoid(x)"> {
   template <class T> static constexpr T f(T x) { return x * Sigmoid::f(x); }
   template <Real T> static constexpr T near_limit = exp_limit<T>;
   template <Real T> static constexpr T near(T x) { return x * Sigmoid::near(x); }
@@ -78,9 +59,8 @@ struct Silu : Floating {
     return g * s * (T(1) + x * (T(1) - s));
   }
 };
-struct Softplus : Floating {
-  static constexpr auto name = "softplus", doc = "log(1 + e^(beta x)) / beta, x itself above the threshold";
-  static constexpr auto args = "x, beta = 1.0, threshold = 20.0";
+struct Softplus : Op<Floating, "softplus", "log(1 + e^(beta x)) / beta, x itself above the threshold",
+                     "x, beta = 1.0, threshold = 20.0"> {
   template <class T> static constexpr T f(T x, T beta, T threshold) {
     const T z = x * beta;
     return select(z > threshold, x, (max(z, T(0)) + log1p(exp(neg(abs(z))))) / beta);
@@ -93,8 +73,7 @@ struct Softplus : Floating {
   }
   template <class T> static constexpr T back2(T, T, T, T, T) { return T(0); }
 };
-struct Mish : Floating {
-  static constexpr auto name = "mish", doc = "x * tanh(softplus(x))";
+struct Mish : Op<Floating, "mish", "x * tanh(softplus(x))"> {
   template <class T> static constexpr T softplus(T x) { return max(x, T(0)) + log1p(exp(neg(abs(x)))); }
   template <class T> static constexpr T f(T x) { return x * tanh(softplus(x)); }
   template <class T> static constexpr T back(T g, T x, T) {
@@ -102,8 +81,7 @@ struct Mish : Floating {
     return g * (t + x * (T(1) - t * t) * Sigmoid::f(x));
   }
 };
-struct Gelu : Floating {
-  static constexpr auto name = "gelu", doc = "x * Phi(x), exact; gelu_tanh is the approximation";
+struct Gelu : Op<Floating, "gelu", "x * Phi(x), exact; gelu_tanh is the approximation"> {
   template <class T> static constexpr T cdf(T x) { return T(0.5) * (T(1) + erf(x * T(0.70710678118654752440))); }
   template <class T> static constexpr T f(T x) {
     if constexpr (Real<T>) return gelu(x);
@@ -115,8 +93,7 @@ struct Gelu : Floating {
     return g * (cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x));
   }
 };
-struct GeluTanh : Floating {
-  static constexpr auto name = "gelu_tanh", doc = "0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))";
+struct GeluTanh : Op<Floating, "gelu_tanh", "0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"> {
   template <class T> static constexpr T f(T x) {
     return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
   }
@@ -125,17 +102,14 @@ struct GeluTanh : Floating {
     return g * T(0.5) * (T(1) + t + x * (T(1) - t * t) * k * (T(1) + T(0.134145) * x * x));
   }
 };
-struct Softsign : Floating {
-  static constexpr auto name = "softsign", doc = "x / (1 + |x|)";
+struct Softsign : Op<Floating, "softsign", "x / (1 + |x|)"> {
   template <class T> static constexpr T f(T x) { return x / (T(1) + abs(x)); }
   template <class T> static constexpr T back(T g, T x, T) {
     const T d = T(1) + abs(x);
     return g / (d * d);
   }
 };
-struct Hardtanh : Numeric {
-  static constexpr auto name = "hardtanh", doc = "x clamped to [min_val, max_val]";
-  static constexpr auto args = "x, min_val = -1.0, max_val = 1.0";
+struct Hardtanh : Op<Numeric, "hardtanh", "x clamped to [min_val, max_val]", "x, min_val = -1.0, max_val = 1.0"> {
   template <class T> static constexpr T f(T x, T low, T high) { return min(max(x, low), high); }
   template <class T> static constexpr T back0(T g, T x, T low, T high, T) {
     return select((x > low) & (x < high), g, T(0));
@@ -147,42 +121,35 @@ struct Hardtanh : Numeric {
     return select((x >= high) | (low >= high), g, T(0));
   }
 };
-struct Hardsigmoid : Floating {
-  static constexpr auto name = "hardsigmoid", doc = "clamp(x / 6 + 1/2, 0, 1)";
+struct Hardsigmoid : Op<Floating, "hardsigmoid", "clamp(x / 6 + 1/2, 0, 1)"> {
   template <class T> static constexpr T f(T x) { return min(max(x + T(3), T(0)), T(6)) / T(6); }
   template <class T> static constexpr T back(T g, T x, T) { return select((x > T(-3)) & (x < T(3)), g / T(6), T(0)); }
 };
-struct Hardswish : Floating {
-  static constexpr auto name = "hardswish", doc = "x * hardsigmoid(x)";
+struct Hardswish : Op<Floating, "hardswish", "x * hardsigmoid(x)"> {
   template <class T> static constexpr T f(T x) { return x * min(max(x + T(3), T(0)), T(6)) / T(6); }
   template <class T> static constexpr T back(T g, T x, T) {
     return g * select(x <= T(-3), T(0), select(x >= T(3), T(1), (x + x + T(3)) / T(6)));
   }
 };
-struct LogSigmoid : Floating {
-  static constexpr auto name = "logsigmoid", doc = "log(sigmoid(x)), stable";
+struct LogSigmoid : Op<Floating, "logsigmoid", "log(sigmoid(x)), stable"> {
   template <class T> static constexpr T f(T x) { return min(x, T(0)) - log1p(exp(neg(abs(x)))); }
   template <class T> static constexpr T back(T g, T x, T) { return g * Sigmoid::f(neg(x)); }
 };
-struct Threshold : Numeric {
-  static constexpr auto name = "threshold", doc = "x above the threshold, value elsewhere; NaN stays NaN";
-  static constexpr auto args = "x, threshold, value";
+struct Threshold
+    : Op<Numeric, "threshold", "x above the threshold, value elsewhere; NaN stays NaN", "x, threshold, value"> {
   template <class T> static constexpr T f(T x, T level, T value) { return select(x <= level, value, x); }
   template <class T> static constexpr T back0(T g, T x, T level, T, T) { return select(x <= level, T(0), g); }
   template <class T> static constexpr T back1(T, T, T, T, T) { return T(0); }
   template <class T> static constexpr T back2(T g, T x, T level, T, T) { return select(x <= level, g, T(0)); }
 };
-struct Tanhshrink : Floating {
-  static constexpr auto name = "tanhshrink", doc = "x - tanh(x)";
+struct Tanhshrink : Op<Floating, "tanhshrink", "x - tanh(x)"> {
   template <class T> static constexpr T f(T x) { return x - tanh(x); }
   template <class T> static constexpr T back(T g, T x, T) {
     const T t = tanh(x);
     return g * t * t;
   }
 };
-struct Softshrink : Floating {
-  static constexpr auto name = "softshrink", doc = "x moved toward 0 by lambda, 0 within it";
-  static constexpr auto args = "x, lambda = 0.5";
+struct Softshrink : Op<Floating, "softshrink", "x moved toward 0 by lambda, 0 within it", "x, lambda = 0.5"> {
   template <class T> static constexpr T f(T x, T lambda) {
     return select(x > lambda, x - lambda, select(x < neg(lambda), x + lambda, select(x == x, T(0), x)));
   }
@@ -191,15 +158,12 @@ struct Softshrink : Floating {
     return select(x > lambda, neg(g), select(x < neg(lambda), g, T(0)));
   }
 };
-struct Hardshrink : Floating {
-  static constexpr auto name = "hardshrink", doc = "x outside [-lambda, lambda], 0 within";
-  static constexpr auto args = "x, lambda = 0.5";
+struct Hardshrink : Op<Floating, "hardshrink", "x outside [-lambda, lambda], 0 within", "x, lambda = 0.5"> {
   template <class T> static constexpr T f(T x, T lambda) { return select(abs(x) <= lambda, T(0), x); }
   template <class T> static constexpr T back0(T g, T x, T lambda, T) { return select(abs(x) > lambda, g, T(0)); }
   template <class T> static constexpr T back1(T, T, T, T) { return T(0); }
 };
-struct Logit : Floating {
-  static constexpr auto name = "logit", doc = "log(x / (1 - x))";
+struct Logit : Op<Floating, "logit", "log(x / (1 - x))"> {
   template <class T> static constexpr T f(T x) { return log(x) - log1p(neg(x)); }
   template <class T> static constexpr T back(T g, T x, T) { return g / (x * (T(1) - x)); }
 };

@@ -18,22 +18,15 @@ struct PointName {
 template <class Op> PointName point_name() {
   static const char* const operand_names[] = {"", "x", "a, b", "a, b, c"};
   static const char* const domains[] = {"floating", "all but bool", "all", "integers and bool"};
-  PointName n{Op::name,
-              "",
-              operand_names[arity<Op>],
-              domains[int(domain_of<Op>())],
-              arity<Op>,
-              masks_of<Op>(),
-              domain_of<Op>(),
-              gives_truth<Op>(),
-              volta::differentiable<Op>() && domain_of<Op>() != Domain::integral};
-  if constexpr (requires { Op::doc; }) n.doc = Op::doc;
-  if constexpr (requires { Op::args; }) n.args = Op::args;
-  return n;
+  constexpr Domain domain = domain_of<Op>();
+  const char* const args = *Op::args ? Op::args : operand_names[arity<Op>];
+  const bool differentiable = volta::differentiable<Op>() && domain != Domain::integral;
+  return {Op::name, Op::doc,           args,          domains[int(domain)], arity<Op>, masks_of<Op>(),
+          domain,   gives_truth<Op>(), differentiable};
 }
 
 template <class F> void for_each_point_name(F f) {
-  for_each(PointOps{}, [&]<class Op>(int) { f(point_name<Op>()); });
+  for_each(NamedPointOps{}, [&]<class Op>(int) { f(point_name<Op>()); });
 }
 
 }  // namespace volta

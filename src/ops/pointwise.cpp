@@ -3,9 +3,8 @@
 
 #include <volta/create.h>
 
-#include "autograd/history.h"
 #include "autograd/record.h"
-#include "core/impl.h"
+#include "ops/create.h"
 #include "ops/point.h"
 
 namespace volta {
@@ -27,8 +26,6 @@ DType domain_dtype(const PointOp& op, DType common) {
   const auto refuse = [&](const char* rule) {
     throw Error(Error::Kind::dtype, op.name, std::string(rule) + ", got " + std::string(name(common)));
   };
-  if (op.index == index_of<point::Nextafter>(PointOps{}) && is_half(common))
-    refuse("computes in f32, where a half's next number is another");
   if (op.domain == Domain::floating && !is_floating(common)) return default_dtype();
   if (op.domain == Domain::numeric && common == boolean) refuse("is not defined for booleans");
   if (op.domain == Domain::integral && is_floating(common)) refuse("needs integers or booleans");
@@ -40,17 +37,21 @@ Inferred infer(const PointOp& op, std::span<const Operand> x) {
   const Tensor* first = nullptr;
   for (const Operand& o : x) {
     if (!o.tensor) continue;
-    o.tensor->checked(op.name);
+    const TensorImpl& t = o.tensor->checked(op.name).impl();
     if (!first) {
       first = o.tensor;
-      r.shape = first->shape();
-      r.device = first->device();
+      r.shape = t.layout.shape;
+      r.device = t.storage->device;
     } else {
-      if (o.tensor->device() != r.device) common_device(*first, *o.tensor, op.name);
-      if (o.tensor->shape() != r.shape) r.shape = broadcast_shapes(r.shape, o.tensor->shape(), op.name);
+      if (t.storage->device != r.device) common_device(*first, *o.tensor, op.name);
+      if (t.layout.shape != r.shape) r.shape = broadcast_shapes(r.shape, t.layout.shape, op.name);
     }
   }
-  r.common = domain_dtype(op, result_type(x.subspan(size_t(op.masks)), op.name));
+  const auto values = x.subspan(size_t(op.masks));
+  r.common = domain_dtype(op, result_type(values, op.name));
+  if (is_integral(r.common))
+    for (const Operand& o : values)
+      if (!o.tensor) require_held(o.scalar, r.common, op.name);
   r.result = op.truth ? boolean : r.common;
   return r;
 }
@@ -122,14 +123,17 @@ struct PointNode final : Node {
   Saved output;
 };
 
-// The node for y = op(x…), or null when nothing asks for a gradient. Saves the operands, not yet the output; of an operand
+bool needs_node(const PointOp& op, std::span<const Operand> x, const Inferred& r) {
+  if (!grad_enabled() || op.truth || !is_floating(r.result)) return false;
+  for (const Operand& o : x.subspan(size_t(op.masks)))
+    if (o.tensor && needs_grad(*o.tensor)) return true;
+  return false;
+}
+
+// The node for y = op(x…). Saves the operands, not yet the output; of an operand
 // that is about to be overwritten, a copy.
 Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r,
                     const Tensor* overwritten = nullptr) {
-  if (!grad_enabled() || op.truth || !is_floating(r.result)) return {};
-  bool any = false;
-  for (size_t i = size_t(op.masks); i < x.size(); ++i) any |= x[i].tensor && needs_grad(*x[i].tensor);
-  if (!any) return {};
   if (!op.differentiable)
     throw Error(Error::Kind::autograd, op.name, "has no derivative; detach() its inputs or use NoGrad");
   auto* node = new PointNode(op, x.size());
@@ -164,10 +168,10 @@ const Layout* common_layout(std::span<const Operand> x, const Shape& shape) {
   for (const Operand& o : x) {
     if (!o.tensor) continue;
     const Layout& l = layout(*o.tensor);
-    if (l.shape != shape || (found && found->strides != l.strides)) return nullptr;
+    if (l.shape != shape || (found ? l.strides != found->strides : l.is_contiguous() || !l.is_dense())) return nullptr;
     found = &l;
   }
-  return found && !found->is_contiguous() && found->is_dense() ? found : nullptr;
+  return found;
 }
 
 const Tensor* reusable(std::span<const Operand> x, const Inferred& r) {
@@ -181,10 +185,23 @@ const Tensor* reusable(std::span<const Operand> x, const Inferred& r) {
   return nullptr;
 }
 
+// The number next to a half is a half, but kernels compute in f32: those for halves are ops of their own.
+const PointOp& kernel_op(const PointOp& op, DType common) {
+  if (!is_half(common) || op.index != index_of<point::Nextafter>(PointOps{})) return op;
+  return point_op(common == f16 ? index_of<point::NextF16>(PointOps{}) : index_of<point::NextBf16>(PointOps{}));
+}
+
 void run(const PointOp& op, std::span<const Operand> x, DType common, const Tensor& out) {
-  MapCall call{&op, 0, traits(common).compute, arg(out), {}, int(x.size())};
-  for (size_t i = 0; i < x.size(); ++i) call.in[i] = arg(x[i]);
-  backend(out.device()).map(call);
+  MapCall call{&kernel_op(op, common), 0, traits(common).compute, arg(out), {}, int(x.size())};
+  for (size_t i = 0; i < x.size(); ++i) {
+    // Field by field: copying a whole Arg just written stalls on its half-written words.
+    Arg& a = call.in[i];
+    a.scalar = x[i].scalar;
+    a.dtype = x[i].tensor ? x[i].tensor->impl().dtype : f64;
+    a.layout = x[i].tensor ? &layout(*x[i].tensor) : nullptr;
+    a.data = x[i].tensor ? address(*x[i].tensor) : nullptr;
+  }
+  backend(out.impl().storage->device).map(call);
 }
 
 // A user's op on a device that has no kernel of it: its formula as an expression of tensors.
@@ -202,15 +219,16 @@ Tensor map_lifted(const PointOp& op, std::span<const Operand> x, const Inferred&
 
 const PointOp& point_op(int index) { return point_ops[size_t(index)]; }
 
-Arg arg(const Tensor& x) { return {address(x), &layout(x), x.dtype(), {}}; }
-Arg arg(const Operand& x) { return x.tensor ? arg(*x.tensor) : Arg{nullptr, nullptr, f64, x.scalar}; }
-
 DType result_type(std::span<const Operand> operands, const char* op) {
   std::optional<DType> tensors;
   Kind scalars = Kind::boolean;
   for (const Operand& o : operands) {
-    if (!o.tensor) scalars = std::max(scalars, o.scalar.kind());
-    else tensors = tensors ? promote(*tensors, o.tensor->checked(op).dtype()) : o.tensor->checked(op).dtype();
+    if (!o.tensor) {
+      scalars = std::max(scalars, o.scalar.kind());
+      continue;
+    }
+    const DType dtype = o.tensor->checked(op).impl().dtype;
+    tensors = tensors ? promote(*tensors, dtype) : dtype;
   }
   const bool whole = scalars == Kind::signed_int || scalars == Kind::unsigned_int;
   if (!tensors) return scalars == Kind::floating ? default_dtype() : whole ? i64 : boolean;
@@ -222,7 +240,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 Tensor map(const PointOp& op, std::span<const Operand> x) {
   const Inferred r = infer(op, x);
   if (op.index < 0 && !r.device.is_cpu()) return map_lifted(op, x, r);
-  const Ptr<Node> node = make_node(op, x, r);
+  const Ptr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : Ptr<Node>();
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);
   Tensor y = recycled ? *recycled
@@ -261,7 +279,8 @@ Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Oper
   require_writable(self, op.name);
   for (size_t i = 1; i < n; ++i)
     if (x[i].tensor && overlaps(self, *x[i].tensor)) x[i] = copies[i] = x[i].tensor->clone();
-  Ptr<Node> node = make_node(op, operands, {r.shape, r.common, self.dtype(), r.device}, &self);
+  const Inferred stored{r.shape, r.common, self.dtype(), r.device};
+  const Ptr<Node> node = needs_node(op, operands, stored) ? make_node(op, operands, stored, &self) : Ptr<Node>();
   run(op, operands, r.common, self);
   bump_version(self);
   if (node) {

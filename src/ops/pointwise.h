@@ -5,6 +5,7 @@
 #include <volta/pointwise.h>
 
 #include "backend/backend.h"
+#include "core/impl.h"
 
 namespace volta {
 
@@ -13,8 +14,8 @@ template <class Op> const PointOp& point_op();
 
 Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Operand> rest);
 
-Arg arg(const Tensor& x);
-Arg arg(const Operand& x);
+inline Arg arg(const Tensor& x) { return {address(x), &layout(x), x.impl().dtype, {}}; }
+inline Arg arg(const Operand& x) { return x.tensor ? arg(*x.tensor) : Arg{nullptr, nullptr, f64, x.scalar}; }
 
 // The dtype operands meet in: tensors by the array API's lattice, numbers weakly.
 DType result_type(std::span<const Operand> operands, const char* op);

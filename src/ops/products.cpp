@@ -1,103 +1,238 @@
-// Products built of others: outer, tensordot, Kronecker, cross, trace.
+// Einstein summation, and products that are cases of it or of multiplication: tensordot, outer, Kronecker, cross, trace.
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
 
 #include <volta/ops.h>
 
-#include "core/impl.h"
+#include "ops/check.h"
+#include "ops/pointwise.h"
 
 namespace volta {
 namespace {
 
-std::string pair_text(const Tensor& a, const Tensor& b) { return a.shape().str() + " x " + b.shape().str() + ": "; }
+// Every axis of a term has a label: a letter, or a small number for the axes that an ellipsis stands for.
+struct Factor {
+  Tensor x;
+  std::string labels;
+};
 
-int64_t product_of_sizes(const Tensor& x, const Shape& axes) {
-  int64_t n = 1;
-  for (int64_t a : axes) n *= x.shape()[int(a)];
-  return n;
-}
+bool has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
 
-Shape other_axes(const Tensor& x, const Shape& axes) {
-  Shape rest;
-  for (int i = 0; i < x.shape().size(); ++i)
-    if (std::find(axes.begin(), axes.end(), i) == axes.end()) rest.push_back(i);
-  return rest;
-}
-
-Shape joined(const Shape& a, const Shape& b) {
-  Shape s = a;
-  for (int64_t x : b) s.push_back(x);
-  return s;
-}
-
-Shape sizes_of(const Tensor& x, const Shape& axes) {
+// The sizes of the axes of these labels, 1 for those that the term lacks.
+Shape sizes_of(const Factor& t, const std::string& labels) {
   Shape s;
-  for (int64_t a : axes) s.push_back(x.shape()[int(a)]);
+  for (char l : labels) s.push_back(has(t.labels, l) ? t.x.size(int64_t(t.labels.find(l))) : 1);
   return s;
 }
 
-Shape checked_axes(const Tensor& x, const std::vector<int64_t>& dims) {
+Tensor permuted(const Factor& t, const std::string& order) {
   Shape axes;
-  for (int64_t d : dims) {
-    if (x.dim() == 0)
-      throw Error(Error::Kind::index, "tensordot", "axis " + std::to_string(d) + " is out of range for shape []");
-    const int axis = normalize_axis(d, int(x.dim()), x.shape(), "tensordot");
-    if (std::find(axes.begin(), axes.end(), axis) != axes.end())
-      throw Error(Error::Kind::argument, "tensordot", "axis " + std::to_string(d) + " is named twice");
-    axes.push_back(axis);
-  }
-  return axes;
+  for (char l : order) axes.push_back(int64_t(t.labels.find(l)));
+  return t.x.permute(axes);
 }
 
-// A size-1 axis before (or after) every axis of x, which first gets `rank` axes.
-Tensor interleaved(const Tensor& x, int rank, bool before) {
-  Shape s;
-  for (int i = 0; i < rank; ++i) {
-    const int own = i - (rank - int(x.dim()));
-    if (before) s.push_back(1);
-    s.push_back(own < 0 ? 1 : x.shape()[own]);
-    if (!before) s.push_back(1);
+// Drops axes of size 1 that merely repeat against `other` or that nobody keeps, and sums over the rest of the latter.
+Factor reduced(Factor t, const std::string& other, const std::string& keep) {
+  std::vector<int64_t> axes;
+  const std::string labels = t.labels;
+  for (size_t i = labels.size(); i-- > 0;) {
+    const bool single = t.x.size(int64_t(i)) == 1, shared = has(other, labels[i]), kept = has(keep, labels[i]);
+    if (single ? !shared && kept : shared || kept) continue;
+    axes.push_back(int64_t(i));
+    t.labels.erase(i, 1);
   }
-  return x.reshape(s);
+  const bool view = std::all_of(axes.begin(), axes.end(), [&](int64_t a) { return t.x.size(a) == 1; });
+  if (!axes.empty()) t.x = view ? t.x.squeeze(axes) : t.x.sum(axes);
+  return t;
+}
+
+// The product of two terms, summed over the labels they share that nobody keeps: by broadcasting, or as a matrix product
+// whose batch axes stay apart (it walks them by stride) while the others become rows, columns and the inner axis.
+Factor contract(Factor a, Factor b, const std::string& keep) {
+  a = reduced(a, b.labels, keep);
+  b = reduced(b, a.labels, keep);
+  a = reduced(a, b.labels, keep);  // what b dropped
+  std::string batch, inner, left, right;
+  for (char l : a.labels) (!has(b.labels, l) ? left : has(keep, l) ? batch : inner) += l;
+  for (char l : b.labels)
+    if (!has(a.labels, l)) right += l;
+  const std::string all = batch + left + right;
+  if (inner.empty()) {
+    const Tensor wide_b = permuted(b, batch + right).reshape(sizes_of(b, all));
+    return {mul(permuted(a, batch + left).reshape(sizes_of(a, all)), wide_b), all};
+  }
+  const auto matrix = [&](const Factor& t, const std::string& rows, const std::string& columns) {
+    const Shape shape{sizes_of(t, rows).numel(), sizes_of(t, columns).numel()};
+    return permuted(t, batch + rows + columns).reshape(joined(sizes_of(t, batch), shape));
+  };
+  const Shape shape = joined(sizes_of(a, batch + left), sizes_of(b, right));
+  return {matmul(matrix(a, left, inner), matrix(b, inner, right)).reshape(shape), all};
+}
+
+// Labels that are needed after terms i and j have been contracted.
+std::string needed(const std::vector<Factor>& terms, size_t i, size_t j, const std::string& output) {
+  std::string labels = output;
+  for (size_t k = 0; k < terms.size(); ++k)
+    if (k != i && k != j) labels += terms[k].labels;
+  return labels;
+}
+
+using Sizes = std::map<char, int64_t>;  // by label
+
+// The pair whose product adds least to the memory taken; the first of equals.
+std::pair<size_t, size_t> cheapest(const std::vector<Factor>& terms, const std::string& output, const Sizes& sizes) {
+  std::pair<size_t, size_t> best{0, 1};
+  double least = INFINITY;
+  for (size_t i = 0; i < terms.size() && terms.size() > 2; ++i)
+    for (size_t j = i + 1; j < terms.size(); ++j) {
+      const std::string keep = needed(terms, i, j, output), both = terms[i].labels + terms[j].labels;
+      double growth = 1;
+      for (const auto& [label, n] : sizes)
+        if (has(keep, label) && has(both, label)) growth *= double(n);
+      growth -= double(terms[i].x.numel()) + double(terms[j].x.numel());
+      if (growth < least) best = {i, j};
+      least = std::min(least, growth);
+    }
+  return best;
+}
+
+// An equation as the user wrote it, which every complaint quotes.
+struct Equation {
+  const std::string& text;
+  Sizes sizes = {};  // of the labels met so far
+
+  template <class... Parts> void require(bool fine, Wrong kind, const Parts&... parts) const {
+    volta::require(fine, kind, "einsum", "'", text, "': ", parts...);
+  }
+
+  // The labels of `term`, whose ellipsis stands for so many axes: those are numbered from the right.
+  std::string labels(std::string term, int64_t hidden) const {
+    const size_t dots = term.find("...");
+    if (dots != std::string::npos) term.erase(dots, 3);
+    require(term.find("...") == std::string::npos, Wrong::argument, "a term has two ellipses");
+    for (char c : term) require(is_letter(c), Wrong::argument, "unexpected character '", c, "'");
+    for (int64_t i = 1; i <= hidden && dots != std::string::npos; ++i) term.insert(dots, 1, char(i));
+    return term;
+  }
+
+  // x with its labels; one that is used twice means the diagonal.
+  Factor labelled(const std::string& term, const Tensor& x) {
+    const int64_t named = int64_t(term.size()) - (term.find("...") == std::string::npos ? 0 : 3);
+    Factor t{x, labels(term, x.dim() - named)};
+    require(int64_t(t.labels.size()) == x.dim(), Wrong::shape, named, " labels for a tensor of shape ", x);
+    for (size_t i = 0; i < t.labels.size();) {
+      const size_t twin = t.labels.find(t.labels[i], i + 1);
+      const int64_t n = t.x.size(int64_t(i));
+      if (twin == std::string::npos) {
+        note_size(t.labels[i++], n);
+        continue;
+      }
+      const char label = t.labels[i];
+      const int64_t m = t.x.size(int64_t(twin));
+      require(n == m, Wrong::shape, quoted(label), " stands for sizes ", n, " and ", m, " of shape ", t.x);
+      t.x = t.x.diagonal(0, int64_t(i), int64_t(twin));
+      t.labels.erase(twin, 1).erase(i, 1).push_back(label);
+    }
+    return t;
+  }
+
+  // Axes of size 1 repeat against others.
+  void note_size(char label, int64_t n) {
+    int64_t& known = sizes.try_emplace(label, n).first->second;
+    require(n == 1 || known == 1 || known == n, Wrong::shape, quoted(label), " stands for sizes ", known, " and ", n);
+    if (n != 1) known = n;
+  }
+
+  std::string output(const std::string& term) const {
+    int hidden = 0;
+    while (sizes.contains(char(hidden + 1))) ++hidden;
+    const std::string out = labels(term, hidden);
+    for (size_t i = 0; i < out.size(); ++i) {
+      require(out.find(out[i]) == i, Wrong::argument, "the output names ", quoted(out[i]), " twice");
+      require(sizes.contains(out[i]), Wrong::argument, "the output's ", quoted(out[i]), " is in no operand");
+    }
+    return out;
+  }
+
+  static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+  static std::string quoted(char label) {
+    return is_letter(label) ? "'" + std::string(1, label) + "'" : std::string("an axis of the ellipsis");
+  }
+};
+
+// Without an arrow: the ellipsis, then every letter that occurs once, sorted.
+std::string implicit_output(const std::string& inputs) {
+  std::string output = inputs.find("...") == std::string::npos ? "" : "...";
+  for (char c = 'A'; c <= 'z'; ++c)
+    if (std::count(inputs.begin(), inputs.end(), c) == 1) output += c;
+  return output;
 }
 
 }  // namespace
 
-Tensor outer(const Tensor& x, const Tensor& other) {
-  common_device(x.checked("outer"), other.checked("outer"), "outer");
-  if (x.dim() != 1 || other.dim() != 1)
-    throw Error(Error::Kind::shape, "outer", pair_text(x, other) + "needs two vectors");
-  checked_numel({x.numel(), other.numel()}, "outer");
-  return mul(x.unsqueeze(1), other);
+Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
+  const char* op = "einsum";
+  Equation equation{text};
+  std::string compact = text;
+  std::erase(compact, ' ');
+  const size_t arrow = compact.find("->");
+  const std::string left = compact.substr(0, arrow);
+  const auto count = size_t(std::count(left.begin(), left.end(), ',')) + 1;
+  equation.require(!operands.empty(), Wrong::argument, "no operands");
+  equation.require(count == operands.size(), Wrong::argument, "describes ", count, " operands, got ", operands.size());
+  for (const Tensor& x : operands) common_device(operands[0].checked(op), x.checked(op), op);
+  const DType dtype = result_type(std::vector<Operand>(operands.begin(), operands.end()), op);
+  equation.require(dtype != boolean, Wrong::dtype, "is not defined for booleans");
+
+  std::vector<Factor> terms;
+  std::istringstream list(left + ",");
+  for (std::string term; std::getline(list, term, ',');)
+    terms.push_back(equation.labelled(term, operands[terms.size()]));
+  const std::string output =
+      equation.output(arrow == std::string::npos ? implicit_output(left) : compact.substr(arrow + 2));
+  while (terms.size() > 1) {
+    const auto [i, j] = cheapest(terms, output, equation.sizes);
+    terms[i] = contract(terms[i], terms[j], needed(terms, i, j, output));
+    terms.erase(terms.begin() + ptrdiff_t(j));
+  }
+  return permuted(reduced(terms[0], "", output), output).to(dtype);
 }
 
 Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t>& dims_x,
                  const std::vector<int64_t>& dims_other) {
-  common_device(x.checked("tensordot"), other.checked("tensordot"), "tensordot");
-  if (dims_x.size() != dims_other.size())
-    throw Error(
-        Error::Kind::argument, "tensordot",
-        std::to_string(dims_x.size()) + " axes of one tensor are paired with " + std::to_string(dims_other.size()));
-  const Shape axes_x = checked_axes(x, dims_x), axes_other = checked_axes(other, dims_other);
-  for (int i = 0; i < axes_x.size(); ++i) {
-    const int64_t n = x.size(axes_x[i]), m = other.size(axes_other[i]);
-    if (n != m)
-      throw Error(Error::Kind::shape, "tensordot",
-                  pair_text(x, other) + "axes " + std::to_string(axes_x[i]) + " and " + std::to_string(axes_other[i]) +
-                      " have sizes " + std::to_string(n) + " and " + std::to_string(m));
+  const char* op = "tensordot";
+  common_device(x.checked(op), other.checked(op), op);
+  const size_t count = dims_x.size();
+  require(count == dims_other.size(), Wrong::argument, op, count, " axes are paired with ", dims_other.size());
+  // Axes are labelled by numbers, paired ones alike.
+  std::string labels_x, labels_other;
+  for (int i = 0; i < x.dim(); ++i) labels_x += char(i);
+  for (int i = 0; i < other.dim(); ++i) labels_other += char(x.dim() + i);
+  std::string keep = labels_x + labels_other;
+  for (size_t i = 0; i < count; ++i) {
+    const int a = axis_of(x, dims_x[i], op, 1), b = axis_of(other, dims_other[i], op, 1);
+    char &label_x = labels_x[size_t(a)], &label_other = labels_other[size_t(b)];
+    require(has(keep, label_x) && has(keep, label_other), Wrong::argument, op, "axis ", dims_x[i], " of ", x,
+            " or axis ", dims_other[i], " of ", other, " is named twice");
+    std::erase(keep, label_x);
+    std::erase(keep, label_other);
+    label_other = label_x;
   }
-  const Shape rest_x = other_axes(x, axes_x), rest_other = other_axes(other, axes_other);
-  const Shape shape = joined(sizes_of(x, rest_x), sizes_of(other, rest_other));
-  const int64_t k = product_of_sizes(x, axes_x);
-  const Tensor a = x.permute(joined(rest_x, axes_x)).reshape({product_of_sizes(x, rest_x), k});
-  const Tensor b = other.permute(joined(axes_other, rest_other)).reshape({k, product_of_sizes(other, rest_other)});
-  return mm(a, b).reshape(shape);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t a = dims_x[i], b = dims_other[i], n = x.size(a), m = other.size(b);
+    require(n == m, Wrong::shape, op, x, " x ", other, ": axes ", a, " and ", b, " have sizes ", n, " and ", m);
+  }
+  const Operand operands[] = {x, other};
+  product_dtype(operands, op);
+  return contract({x, labels_x}, {other, labels_other}, keep).x;
 }
 
 Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
   const int64_t most = std::min(x.checked("tensordot").dim(), other.checked("tensordot").dim());
-  if (dims < 0 || dims > most)
-    throw Error(Error::Kind::argument, "tensordot",
-                pair_text(x, other) + std::to_string(dims) + " axes cannot be contracted");
+  require(dims >= 0 && dims <= most, Wrong::argument, "tensordot", x, " x ", other, ": ", dims,
+          " axes cannot be contracted");
   std::vector<int64_t> last, first;
   for (int64_t i = 0; i < dims; ++i) {
     last.push_back(x.dim() - dims + i);
@@ -106,32 +241,47 @@ Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
   return tensordot(x, other, last, first);
 }
 
+Tensor outer(const Tensor& x, const Tensor& other) {
+  const char* op = "outer";
+  common_device(x.checked(op), other.checked(op), op);
+  require(x.dim() == 1 && other.dim() == 1, Wrong::shape, op, x, " x ", other, ": needs two vectors");
+  checked_numel({x.numel(), other.numel()}, op);
+  return mul(x.unsqueeze(1), other);
+}
+
 Tensor kron(const Tensor& x, const Tensor& other) {
-  common_device(x.checked("kron"), other.checked("kron"), "kron");
+  const char* op = "kron";
+  common_device(x.checked(op), other.checked(op), op);
   const int rank = int(std::max(x.dim(), other.dim()));
-  if (2 * rank > Shape::max_rank)
-    throw Error(Error::Kind::shape, "kron", pair_text(x, other) + "more than 6 axes are not supported");
-  const Tensor a = interleaved(x, rank, false), b = interleaved(other, rank, true);
-  Shape shape;
-  for (int i = 0; i < rank; ++i) shape.push_back(a.shape()[2 * i] * b.shape()[2 * i + 1]);
-  return mul(a, b).reshape(shape);
+  require(2 * rank <= Shape::max_rank, Wrong::shape, op, x, " x ", other, ": more than 6 axes are not supported");
+  const auto size = [&](const Tensor& t, int axis) {
+    const int own = axis - rank + int(t.dim());
+    return own < 0 ? 1 : t.shape()[own];
+  };
+  Shape wide_x, wide_other, shape;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t n = size(x, i), m = size(other, i);
+    wide_x = joined(wide_x, {n, 1});
+    wide_other = joined(wide_other, {1, m});
+    shape.push_back(n * m);
+  }
+  return mul(x.reshape(wide_x), other.reshape(wide_other)).reshape(shape);
 }
 
 Tensor trace(const Tensor& x) {
-  if (x.checked("trace").dim() != 2)
-    throw Error(Error::Kind::shape, "trace", "needs a matrix, got shape " + x.shape().str());
+  require(x.checked("trace").dim() == 2, Wrong::shape, "trace", "needs a matrix, got shape ", x);
   return x.diagonal().sum();
 }
 
 Tensor cross(const Tensor& x, const Tensor& other, int64_t dim) {
-  common_device(x.checked("cross"), other.checked("cross"), "cross");
-  if (x.dim() != other.dim() || x.dim() == 0)
-    throw Error(Error::Kind::shape, "cross", pair_text(x, other) + "needs as many axes in both, at least one");
-  const int axis = normalize_axis(dim, int(x.dim()), x.shape(), "cross");
-  if (x.size(axis) != 3 || other.size(axis) != 3)
-    throw Error(Error::Kind::shape, "cross",
-                pair_text(x, other) + "axis " + std::to_string(axis) + " must have size 3 in both");
-  broadcast_shapes(x.shape(), other.shape(), "cross");
+  const char* op = "cross";
+  common_device(x.checked(op), other.checked(op), op);
+  require(x.dim() == other.dim() && x.dim() > 0, Wrong::shape, op, x, " x ", other,
+          ": needs as many axes in both, at least one");
+  const int axis = axis_of(x, dim, op);
+  require(x.size(axis) == 3 && other.size(axis) == 3, Wrong::shape, op, x, " x ", other, ": axis ", axis,
+          " must have size 3 in both");
+  broadcast_shapes(x.shape(), other.shape(), op);
   const auto term = [&](int64_t i, int64_t j) { return mul(x.narrow(axis, i, 1), other.narrow(axis, j, 1)); };
   return cat({sub(term(1, 2), term(2, 1)), sub(term(2, 0), term(0, 2)), sub(term(0, 1), term(1, 0))}, axis);
 }

@@ -1,4 +1,4 @@
-// Reductions over axes and their gradients.
+// Reductions over axes, norms and medians, and their gradients.
 #include "ops/reduce.h"
 
 #include <cmath>
@@ -7,60 +7,80 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
-#include "ops/fold.h"
+#include "ops/pointwise.h"
 
 namespace volta {
 namespace {
 
-// Integers and truth values add up as i64; u64 keeps its own.
-DType sum_type(DType t) { return is_floating(t) || t == u64 ? t : i64; }
+Tensor run_fold(Fold fold, const Tensor& x, const Reduction& r, DType result, double parameter = 0,
+                Tensor* indices = nullptr) {
+  Tensor y = allocate(r.to, result, x.device(), r.op);
+  if (indices) *indices = allocate(r.to, i64, x.device(), r.op);
+  const Layout out = Layout::contiguous(r.kept);
+  FoldCall call{fold, traits(x.dtype()).compute, arg(y), {}, arg(x), r.mask, parameter};
+  if (is_integral(result) && (fold == Fold::sum || fold == Fold::prod || fold == Fold::nansum)) call.compute = result;
+  call.out.layout = &out;
+  if (indices) {
+    call.indices = arg(*indices);
+    call.indices.layout = &out;
+  }
+  backend(x.device()).fold(call);
+  return y;
+}
 
 // There is no largest of nothing; of no results there is nothing to say.
-void require_elements(const Tensor& x, const Reduction& r) {
+void require_elements(const Tensor& x, const Reduction& r, const std::string& when = "") {
   if (r.count == 0 && r.kept.numel() > 0)
-    throw Error(Error::Kind::shape, r.op, "no result over zero elements, for shape " + x.shape().str());
+    throw Error(Error::Kind::shape, r.op, "no result over zero elements" + when + ", for shape " + x.shape().str());
+}
+
+// Halves in f32, where a formula takes several steps and is to be rounded once.
+Tensor widened(const Tensor& x) { return is_half(x.dtype()) ? x.to(f32) : x; }
+
+// 0 where the denominator is 0; the quotient's own derivatives stay finite there.
+Tensor safe_quotient(const Tensor& a, const Tensor& b) {
+  const Tensor flat = eq(b, 0);
+  return where(flat, 0, a / where(flat, 1, b));
+}
+
+// The gradient g shared evenly by the elements of x that equal their result y (or are NaN as it is).
+Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Reduction& r) {
+  Tensor mask, many;
+  {
+    const NoGrad off;
+    mask = logical_or(eq(x, r.restore(y)), isnan(x));
+    many = run_fold(Fold::sum, mask, r, i64).to(traits(x.dtype()).compute);
+  }
+  return where(mask, r.restore(widened(g) / many), 0);
+}
+
+Tensor shared_by_equals(Tensor y, const Tensor& x, const Reduction& r) {
+  const Saved kept = save_output(y);
+  return record(r.op, std::move(y), {x}, [r, x = save(x), kept](const Tensor& g, Gradients& d) {
+    d[0] = share_evenly(g, d.take(x), d.take(kept), r);
+  });
 }
 
 Tensor sum_over(const Tensor& x, const Reduction& r) {
-  Tensor y = run_fold(Fold::sum, x, r, sum_type(x.dtype()));
-  return record(r.op, std::move(y), {x}, [r](const Tensor& g, Gradients& d) { d[0] = r.restore(g); });
+  return record(r.op, run_fold(Fold::sum, x, r, sum_type(x.dtype())), {x},
+                [r](const Tensor& g, Gradients& d) { d[0] = r.restore(g); });
 }
 
-// Products of all other elements of the row, without division: of those before times those after.
-Tensor product_of_others(const Tensor& x) {
-  const int64_t n = x.size(-1);
-  Shape column = x.shape();
-  column[column.size() - 1] = 1;
-  const Tensor one = ones(column, {x.dtype(), x.device()});
-  const Tensor before = cat({one, cumprod(narrow(x, -1, 0, n - 1), -1)}, -1);
-  const Tensor after = cat({flip(cumprod(flip(narrow(x, -1, 1, n - 1), -1), -1), -1), one}, -1);
-  return before * after;
-}
-
+// The product of all other elements of a row, without division: of those before times those after.
 Tensor prod_back(const Tensor& g, const Tensor& x, const Reduction& r) {
   if (x.numel() == 0) return zeros_like(x);
-  Shape order, rows, back = Shape::filled(x.shape().size(), 0);
-  for (int pass = 0; pass < 2; ++pass)
-    for (int i = 0; i < r.from.size(); ++i)
-      if ((r.mask >> i & 1) == uint32_t(pass)) order.push_back(i);
-  for (int i = 0; i < order.size(); ++i) {
-    back[int(order[i])] = i;
-    if (!(r.mask >> order[i] & 1)) rows.push_back(r.from[int(order[i])]);
-  }
-  const Tensor moved = permute(x, order);
-  rows.push_back(r.count);
-  const Tensor others = reshape(product_of_others(reshape(moved, rows)), moved.shape());
-  return r.restore(g) * permute(others, back);
+  const Shape axes = r.axes();
+  Shape last;
+  for (int i = 0; i < axes.size(); ++i) last.push_back(i - axes.size());
+  const Tensor moved = movedim(x, axes, last), rows = reshape(moved, {-1, r.count});
+  const Tensor others = products_before(rows, 1) * flip(products_before(flip(rows, 1), 1), 1);
+  return r.restore(g) * movedim(reshape(others, moved.shape()), last, axes);
 }
 
 Tensor extreme(const char* op, Fold fold, const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, op);
   require_elements(x, r);
-  Tensor y = run_fold(fold, x, r, x.dtype());
-  const Saved kept = save_output(y);
-  return record(op, std::move(y), {x}, [r, x = save(x), kept](const Tensor& g, Gradients& d) {
-    d[0] = share_evenly(g, d.take(x), d.take(kept), r);
-  });
+  return shared_by_equals(run_fold(fold, x, r, x.dtype()), x, r);
 }
 
 ValuesIndices extreme_along(const char* op, Fold fold, const Tensor& x, int64_t dim, bool keepdim) {
@@ -83,38 +103,98 @@ Tensor index_of_extreme(const char* op, Fold fold, const Tensor& x, std::optiona
   return run_fold(fold, x, r, i64);
 }
 
-Tensor truth(const char* op, Fold fold, const Tensor& x, const Axes& dim, bool keepdim) {
-  return run_fold(fold, x, Reduction(x, dim, keepdim, op), boolean);
+// The variance y or its root; d var = 2 (x - mean) / n, and of the root that over 2 y, or 0 where y is.
+Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const VarOptions& options) {
+  require_floating(x, op);
+  const Reduction r(x, dim, options.keepdim, op);
+  const double n = std::max(double(r.count) - options.correction, 0.0);
+  Tensor y = run_fold(Fold::var, x, r, root ? traits(x.dtype()).compute : x.dtype(), options.correction);
+  if (root) y = sqrt(y).to(x.dtype());
+  return record(op, y, {x}, [r, n, x = save(x), y = root ? save_output(y) : Saved()](const Tensor& g, Gradients& d) {
+    const Tensor wide = widened(d.take(x)), slope = y ? safe_quotient(g, d.take(y) * n) : g * (2 / n);
+    d[0] = r.restore(slope) * (wide - mean(wide, r.axes(), true));
+  });
 }
 
-// x minus its mean over the axes, in at least f32.
-Tensor centred(const Tensor& x, const Reduction& r) {
-  const Tensor wide = widened(x);
-  return wide - mean(wide, r.axes(), true);
+// The p-norm, in f32 for halves. Powers are summed in one pass and the root taken of the few results.
+Tensor norm_value(const Tensor& x, double p, const Reduction& r) {
+  const DType wide = traits(x.dtype()).compute;
+  if (p == 2) return sqrt(run_fold(Fold::sum_squares, x, r, wide));
+  if (p == 1) return run_fold(Fold::sum_abs, x, r, wide);
+  if (p == 0) return run_fold(Fold::count_nonzero, x, r, i64).to(wide);
+  if (std::isinf(p)) return run_fold(p > 0 ? Fold::max : Fold::min, abs(x), r, wide);
+  return pow(run_fold(Fold::sum_powers, x, r, wide, p), 1 / p);
 }
 
-// What the sum of squared deviations is divided by.
-double freedom(const Reduction& r, double correction) { return std::max(double(r.count) - correction, 0.0); }
+// d|x|_p / dx = sign(x) (|x| / y)^(p-1), and 0 at the corners where it has no value.
+Tensor norm_back(const Tensor& g, const Tensor& x, const Tensor& y, double p, const Reduction& r) {
+  if (p == 0) return zeros_like(x);
+  if (p == 1) return r.restore(g) * sign(x);
+  if (p == 2) return r.restore(safe_quotient(g, y)) * x;
+  if (std::isinf(p)) return share_evenly(g, abs(x), y, r) * sign(x);
+  const Tensor ratio = safe_quotient(abs(x), r.restore(y)), flat = eq(ratio, 0);
+  return r.restore(g) * sign(x) * where(flat, 0, pow(where(flat, 1, ratio), p - 1));
+}
+
+// Where the lower median stands; the first NaN if there is one.
+Tensor median_index(const Tensor& x, int64_t axis) {
+  const NoGrad off;
+  const Tensor index = kthvalue(x, (x.size(axis) + 1) / 2, axis, true).indices;
+  if (!is_floating(x.dtype())) return index;
+  const Tensor holes = isnan(x);
+  return where(any(holes, axis, true), argmax(holes, axis, true), index);
+}
 
 }  // namespace
 
+Reduction::Reduction(const Tensor& x, const Axes& axes_given, bool keep, const char* name) : op(name) {
+  from = kept = x.checked(name).shape();
+  for (int64_t a : normalize_axes(axes_given, from, name)) mask |= 1u << a;
+  for (int i = 0; i < from.size(); ++i) {
+    const bool gone = mask >> i & 1;
+    if (gone) count *= from[i], kept[i] = 1;
+    if (!gone || keep) to.push_back(kept[i]);
+  }
+}
+
+Shape Reduction::axes() const {
+  Shape list;
+  for (int i = 0; i < from.size(); ++i)
+    if (mask >> i & 1) list.push_back(i);
+  return list;
+}
+
+Tensor Reduction::restore(const Tensor& y) const {
+  if (grad_enabled()) return expand(reshape(y, kept), from);
+  Layout l{from, from, layout(y).offset};
+  for (int i = 0, k = 0; i < from.size(); ++i) {
+    const bool gone = mask >> i & 1;
+    l.strides[i] = gone ? 0 : layout(y).strides[k];
+    k += !gone || to.size() == from.size();
+  }
+  return alias(y, l);
+}
+
+void require_floating(const Tensor& x, const char* op) {
+  if (!is_floating(x.checked(op).dtype()))
+    throw Error(Error::Kind::dtype, op,
+                "needs floats, got " + std::string(name(x.dtype())) + "; convert with x.to(f32)");
+}
+
 Tensor sum_to(const Tensor& x, const Shape& shape, const char* op) {
   const int extra = int(x.checked(op).dim()) - shape.size();
+  bool fits = extra >= 0;
   Shape axes;
-  for (int i = 0; i < x.dim(); ++i) {
+  for (int i = 0; i < x.dim() && fits; ++i) {
     const int64_t wanted = i < extra ? 1 : shape[i - extra];
-    if (wanted != x.shape()[i] && wanted != 1)
-      throw Error(Error::Kind::shape, op, x.shape().str() + " does not sum to " + shape.str());
+    fits = wanted == x.shape()[i] || wanted == 1;
     if (i < extra || wanted != x.shape()[i]) axes.push_back(i);
   }
-  if (extra < 0) throw Error(Error::Kind::shape, op, x.shape().str() + " does not sum to " + shape.str());
+  if (!fits) throw Error(Error::Kind::shape, op, x.shape().str() + " does not sum to " + shape.str());
   if (axes.empty()) return x;
   Reduction r(x, axes, true, op);
+  if (grad_enabled()) return reshape(sum_over(x, r), shape);
   r.to = shape;
-  if (grad_enabled()) {
-    r.to = r.kept;
-    return reshape(sum_over(x, r), shape);
-  }
   return run_fold(Fold::sum, x, r, x.dtype());
 }
 
@@ -143,14 +223,8 @@ Tensor amax(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("am
 Tensor amin(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("amin", Fold::min, x, dim, keepdim); }
 Tensor max(const Tensor& x) { return extreme("max", Fold::max, x, {}, false); }
 Tensor min(const Tensor& x) { return extreme("min", Fold::min, x, {}, false); }
-
-ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim) {
-  return extreme_along("max", Fold::max, x, dim, keepdim);
-}
-ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim) {
-  return extreme_along("min", Fold::min, x, dim, keepdim);
-}
-
+ValuesIndices max(const Tensor& x, int64_t dim, bool keep) { return extreme_along("max", Fold::max, x, dim, keep); }
+ValuesIndices min(const Tensor& x, int64_t dim, bool keep) { return extreme_along("min", Fold::min, x, dim, keep); }
 Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   return index_of_extreme("argmax", Fold::argmax, x, dim, keepdim);
 }
@@ -158,36 +232,23 @@ Tensor argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   return index_of_extreme("argmin", Fold::argmin, x, dim, keepdim);
 }
 
-Tensor any(const Tensor& x, const Axes& dim, bool keepdim) { return truth("any", Fold::any, x, dim, keepdim); }
-Tensor all(const Tensor& x, const Axes& dim, bool keepdim) { return truth("all", Fold::all, x, dim, keepdim); }
-
+Tensor any(const Tensor& x, const Axes& dim, bool keepdim) {
+  return run_fold(Fold::any, x, Reduction(x, dim, keepdim, "any"), boolean);
+}
+Tensor all(const Tensor& x, const Axes& dim, bool keepdim) {
+  return run_fold(Fold::all, x, Reduction(x, dim, keepdim, "all"), boolean);
+}
 Tensor count_nonzero(const Tensor& x, const Axes& dim) {
   return run_fold(Fold::count_nonzero, x, Reduction(x, dim, false, "count_nonzero"), i64);
 }
 
 Tensor var(const Tensor& x, const Axes& dim, const VarOptions& options) {
-  require_floating(x, "var");
-  const Reduction r(x, dim, options.keepdim, "var");
-  const double n = freedom(r, options.correction);
-  return record(
-      "var", run_fold(Fold::var, x, r, x.dtype(), options.correction), {x},
-      [r, n, x = save(x)](const Tensor& g, Gradients& d) { d[0] = r.restore(g * (2 / n)) * centred(d.take(x), r); });
+  return spread("var", false, x, dim, options);
 }
-
 Tensor std_dev(const Tensor& x, const Axes& dim, const VarOptions& options) {
-  require_floating(x, "std_dev");
-  const Reduction r(x, dim, options.keepdim, "std_dev");
-  const double n = freedom(r, options.correction);
-  Tensor y;
-  {
-    const NoGrad off;
-    y = sqrt(run_fold(Fold::var, x, r, traits(x.dtype()).compute, options.correction)).to(x.dtype());
-  }
-  return record("std_dev", y, {x}, [r, n, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
-    const Tensor root = d.take(y), flat = eq(root, 0);
-    d[0] = r.restore(where(flat, 0, g / (where(flat, 1, root) * n))) * centred(d.take(x), r);
-  });
+  return spread("std_dev", true, x, dim, options);
 }
+Tensor Tensor::std(const Axes& dim, const VarOptions& options) const { return std_dev(*this, dim, options); }
 
 Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
   require_floating(x, "logsumexp");
@@ -200,6 +261,41 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
   });
 }
 
-Tensor Tensor::std(const Axes& dim, const VarOptions& options) const { return std_dev(*this, dim, options); }
+Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
+  require_floating(x, "norm");
+  const Reduction r(x, dim, keepdim, "norm");
+  if (std::isnan(p)) throw Error(Error::Kind::argument, "norm", "the power is NaN");
+  if (p < 0 || std::isinf(p)) require_elements(x, r, " for this power");
+  Tensor y;
+  {
+    const NoGrad off;
+    y = norm_value(x, p, r).to(x.dtype());
+  }
+  return record("norm", y, {x}, [r, p, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
+    d[0] = norm_back(g, d.take(x), d.take(y), p, r);
+  });
+}
+
+Tensor median(const Tensor& x) {
+  const Reduction r(x, {}, false, "median");
+  require_elements(x, r);
+  Tensor y;
+  {
+    const NoGrad off;
+    const Tensor row = reshape(x, {-1});
+    y = reshape(gather(row, 0, median_index(row, 0)), {});
+  }
+  return shared_by_equals(std::move(y), x, r);
+}
+
+ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
+  const int axis = normalize_axis(dim, int(x.checked("median").dim()), x.shape(), "median");
+  const Reduction r(x, axis, keepdim, "median");
+  require_elements(x, r);
+  if (x.dim() == 0) return {x.clone(), zeros({}, {i64, x.device()})};
+  if (r.kept.numel() == 0) return {empty(r.to, {x.dtype(), x.device()}), empty(r.to, {i64, x.device()})};
+  const Tensor index = median_index(x, axis);
+  return {reshape(gather(x, axis, index), r.to), reshape(index, r.to)};
+}
 
 }  // namespace volta

@@ -5,167 +5,100 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/history.h"
 #include "autograd/record.h"
+#include "ops/check.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"
 
 namespace volta {
 namespace {
 
-int axis_of(const Tensor& x, int64_t dim, const char* op) {
-  return normalize_axis(dim, int(x.checked(op).dim()), x.shape(), op);
-}
-
-// The shape and dtype of tensors joined along an axis.
-struct Joined {
-  Shape shape;
-  DType dtype;
-  int axis;
-};
-
-Joined join(const std::vector<Tensor>& tensors, int64_t dim) {
-  const char* op = "cat";
-  if (tensors.empty()) throw Error(Error::Kind::argument, op, "needs at least one tensor");
-  const Tensor& first = tensors[0].checked(op);
-  if (first.dim() == 0) throw Error(Error::Kind::shape, op, "0-d tensors have no axis to join along; use stack");
-  Joined j{first.shape(), first.dtype(), normalize_axis(dim, int(first.dim()), first.shape(), op)};
-  j.shape[j.axis] = 0;
-  for (const Tensor& t : tensors) {
-    common_device(first, t.checked(op), op);
-    Shape expected = j.shape;
-    if (t.dim() == expected.size()) expected[j.axis] = t.size(j.axis);
-    if (t.shape() != expected)
-      throw Error(
-          Error::Kind::shape, op,
-          first.shape().str() + " and " + t.shape().str() + " must agree on every axis but " + std::to_string(j.axis));
-    j.shape[j.axis] += t.size(j.axis);
-    j.dtype = promote(j.dtype, t.dtype());
-  }
-  return j;
-}
-
-// Axis `axis` of x as the middle one of three.
-Tensor around(const Tensor& x, int axis) {
-  int64_t outer = 1, inner = 1;
-  for (int i = 0; i < x.dim(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : x.shape()[i];
-  return x.reshape({outer, x.shape()[axis], inner});
-}
+// A result is never x itself.
+Tensor apart(const Tensor& y, const Tensor& x) { return y.shares_storage(x) ? y.clone() : y; }
 
 // Axis `axis` n times over: the whole of it again and again, or each element.
-Tensor repeated(const Tensor& x, int axis, int64_t n, bool each) {
+Tensor repeated(const Tensor& x, int axis, int64_t n, bool each, const char* op) {
   if (n == 1) return x;
-  const Tensor three = around(x, axis);
-  Shape wide{three.size(0), three.size(1), three.size(2)};
-  wide.insert(each ? 2 : 1, n);
   Shape shape = x.shape();
-  if (__builtin_mul_overflow(shape[axis], n, &shape[axis]))
-    throw Error(Error::Kind::shape, "repeat", "too many elements");
-  checked_numel(shape, "repeat");
+  require(!__builtin_mul_overflow(shape[axis], n, &shape[axis]), Wrong::shape, op, "too many elements");
+  checked_numel(shape, op);
+  // As three axes, the middle one repeated, so that the rank does not matter.
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < shape.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
+  Shape wide{outer, x.size(axis), inner};
+  const Tensor three = x.reshape(wide);
+  wide.insert(each ? 2 : 1, n);
   return three.unsqueeze(each ? 2 : 1).expand(wide).reshape(shape);
 }
 
 Tensor repeat_axes(const Tensor& x, const Shape& sizes, const char* op) {
   for (int64_t n : sizes)
-    if (n < 0)
-      throw Error(Error::Kind::argument, op, "the numbers of repetitions " + sizes.str() + " must not be negative");
-  Shape shape = x.shape();
-  while (shape.size() < sizes.size()) shape.insert(0, 1);
-  Tensor y = x.reshape(shape);
-  for (int i = shape.size() - 1; i >= 0; --i) y = repeated(y, i, sizes[i], false);
-  return y.shares_storage(x) ? y.clone() : y;
+    require(n >= 0, Wrong::argument, op, "the numbers of repetitions ", sizes, " must not be negative");
+  Tensor y = x.reshape(joined(Shape::filled(sizes.size() - int(x.dim()), 1), x.shape()));
+  for (int i = sizes.size() - 1; i >= 0; --i) y = repeated(y, i, sizes[i], false, op);
+  return apart(y, x);
 }
 
 Tensor roll_axis(const Tensor& x, int axis, int64_t shift) {
   const int64_t n = x.size(axis);
-  if (n == 0) return x;
+  if (n == 0 || shift % n == 0) return x;
   const int64_t s = ((shift % n) + n) % n;
-  return s == 0 ? x : cat({x.narrow(axis, n - s, s), x.narrow(axis, 0, n - s)}, axis);
+  return cat({x.narrow(axis, n - s, s), x.narrow(axis, 0, n - s)}, axis);
 }
 
-struct Padding {
-  Shape before, after;
-};
-
-Padding padding_of(const Tensor& x, const std::vector<int64_t>& pad) {
+// Pairs (before, after) from the last axis on; negative ones cut.
+void check_padding(const Tensor& x, const std::vector<int64_t>& pad) {
   const int rank = int(x.dim());
-  if (pad.size() % 2 != 0 || pad.size() / 2 > size_t(rank))
-    throw Error(Error::Kind::argument, "pad",
-                "pairs of sizes for at most " + std::to_string(rank) + " axes are needed, got " +
-                    std::to_string(pad.size()) + " numbers for shape " + x.shape().str());
-  Padding p{Shape::filled(rank, 0), Shape::filled(rank, 0)};
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    p.before[rank - 1 - int(i)] = pad[2 * i];
-    p.after[rank - 1 - int(i)] = pad[2 * i + 1];
+  require(pad.size() % 2 == 0 && pad.size() / 2 <= size_t(rank), Wrong::argument, "pad", "pairs of sizes for at most ",
+          rank, " axes are needed, got ", pad.size(), " numbers for shape ", x);
+  for (size_t k = 0; k < pad.size(); k += 2) {
+    const int axis = rank - 1 - int(k / 2);
+    const int64_t before = pad[k], after = pad[k + 1], n = x.shape()[axis];
+    int64_t size;
+    const bool fits = !__builtin_add_overflow(n, before, &size) && !__builtin_add_overflow(size, after, &size) &&
+                      size >= 0 && n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) >= 0;
+    require(fits, Wrong::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
+            after);
   }
-  for (int i = 0; i < rank; ++i) {
-    int64_t size = x.shape()[i];
-    const bool fits = !__builtin_add_overflow(size, p.before[i], &size) &&
-                      !__builtin_add_overflow(size, p.after[i], &size) && size >= 0 &&
-                      x.shape()[i] + std::min<int64_t>(p.before[i], 0) + std::min<int64_t>(p.after[i], 0) >= 0;
-    if (!fits)
-      throw Error(Error::Kind::argument, "pad",
-                  "axis " + std::to_string(i) + " of shape " + x.shape().str() + " cannot be padded by " +
-                      std::to_string(p.before[i]) + " and " + std::to_string(p.after[i]));
-  }
-  return p;
 }
 
-Tensor pad_constant(const Tensor& x, const Padding& p, double value) {
+Tensor pad_constant(const Tensor& x, std::vector<int64_t> pad, double value) {
   Shape shape = x.shape();
-  for (int i = 0; i < shape.size(); ++i) shape[i] += p.before[i] + p.after[i];
+  for (size_t k = 0; k < pad.size(); ++k) shape[shape.size() - 1 - int(k / 2)] += pad[k];
   checked_numel(shape, "pad");
   Tensor y = full(shape, is_floating(x.dtype()) ? Scalar(value) : Scalar(int64_t(value)),
                   {.dtype = x.dtype(), .device = x.device()});
   Layout from = layout(x), to = layout(y);
-  for (int i = 0; i < shape.size(); ++i) {
-    const int64_t cut = std::max<int64_t>(-p.before[i], 0),
-                  kept = x.shape()[i] - cut - std::max<int64_t>(-p.after[i], 0);
-    from = views::narrow(from, i, cut, kept);
-    to = views::narrow(to, i, std::max<int64_t>(p.before[i], 0), kept);
+  for (size_t k = 0; k < pad.size(); k += 2) {
+    const int axis = shape.size() - 1 - int(k / 2);
+    const int64_t cut = std::max<int64_t>(-pad[k], 0), kept = x.size(axis) - cut - std::max<int64_t>(-pad[k + 1], 0);
+    from = views::narrow(from, axis, cut, kept);
+    to = views::narrow(to, axis, std::max<int64_t>(pad[k], 0), kept);
   }
-  const Tensor source = alias(x, from), target = alias(y, to);
-  backend(x.device()).copy(arg(target), arg(source));
-  return record("pad", std::move(y), {x}, [p](const Tensor& g, Gradients& d) {
-    Padding back = p;
-    for (int64_t& n : back.before) n = -n;
-    for (int64_t& n : back.after) n = -n;
-    d[0] = pad_constant(g, back, 0);
-  });
+  backend(x.device()).copy(arg(alias(y, to)), arg(alias(x, from)));
+  for (int64_t& n : pad) n = -n;
+  return record("pad", std::move(y), {x}, [pad](const Tensor& g, Gradients& d) { d[0] = pad_constant(g, pad, 0); });
 }
 
-enum class Border { reflect, replicate, circular };
+enum class Border { constant, reflect, replicate, circular };
+constexpr std::array<std::string_view, 4> borders = {"constant", "reflect", "replicate", "circular"};
 
-int64_t source_of(int64_t i, int64_t n, Border edge) {
-  if (edge == Border::replicate) return std::clamp<int64_t>(i, 0, n - 1);
-  if (edge == Border::circular) return i < 0 ? i + n : i >= n ? i - n : i;
+int64_t source_of(int64_t i, int64_t n, Border border) {
+  if (border == Border::replicate) return std::clamp<int64_t>(i, 0, n - 1);
+  if (border == Border::circular) return i < 0 ? i + n : i >= n ? i - n : i;
   return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
 }
 
-Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border edge) {
+Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border border) {
+  if (before == 0 && after == 0) return x;
   const int64_t n = x.size(axis);
   std::vector<int64_t> index;
-  for (int64_t i = -before; i < n + after; ++i) index.push_back(source_of(i, n, edge));
+  for (int64_t i = -before; i < n + after; ++i) index.push_back(source_of(i, n, border));
   return pick_slices("pad", x, axis, tensor(index).to(x.device()));
 }
 
-void require_edge(const Tensor& x, const Padding& p, Border edge) {
-  for (int i = 0; i < x.dim(); ++i) {
-    const int64_t n = x.size(i), most = std::max(p.before[i], p.after[i]);
-    const bool fits = edge == Border::reflect ? most < n : edge == Border::circular ? most <= n : n > 0;
-    if (most > 0 && !fits)
-      throw Error(Error::Kind::argument, "pad",
-                  "axis " + std::to_string(i) + " of shape " + x.shape().str() + " is too short to be padded by " +
-                      std::to_string(most) +
-                      (edge == Border::reflect    ? " in mode reflect"
-                       : edge == Border::circular ? " in mode circular"
-                                                  : " in mode replicate"));
-  }
-}
-
 Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
-  if (x.checked(op).dim() < 2)
-    throw Error(Error::Kind::shape, op, "needs at least 2 axes, got shape " + x.shape().str());
+  axis_of(x, 0, op, 2);
   const int64_t rows = x.size(-2), cols = x.size(-1), k = std::clamp(diagonal, -rows - 1, cols + 1);
   const Options options{.dtype = i64, .device = x.device()};
   const Tensor row = arange(k, rows + k, 1, options).unsqueeze(1), column = arange(0, cols, 1, options);
@@ -175,20 +108,30 @@ Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
-  const Joined j = join(tensors, dim);
-  Tensor y = allocate(j.shape, j.dtype, tensors[0].device(), "cat");
-  int64_t start = 0;
-  std::vector<int64_t> starts;
+  const char* op = "cat";
+  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  const Tensor& first = tensors[0].checked(op);
+  require(first.dim() > 0, Wrong::shape, op, "0-d tensors have no axis to join along; use stack");
+  const int axis = axis_of(first, dim, op);
+  Shape shape = first.shape();
+  DType dtype = first.dtype();
+  std::vector<int64_t> starts{0};
   for (const Tensor& t : tensors) {
-    const int64_t length = t.size(j.axis);
-    const Tensor target = alias(y, views::narrow(layout(y), j.axis, start, length));
-    if (t.numel() > 0) backend(y.device()).copy(arg(target), arg(t));
-    starts.push_back(start);
-    start += length;
+    common_device(first, t.checked(op), op);
+    if (t.dim() == first.dim()) shape[axis] = t.shape()[axis];
+    require(t.shape() == shape, Wrong::shape, op, first, " and ", t, " must agree on every axis but ", axis);
+    starts.push_back(starts.back() + shape[axis]);
+    dtype = promote(dtype, t.dtype());
   }
-  starts.push_back(start);
-  if (!is_floating(j.dtype)) return y;
-  return record("cat", std::move(y), std::span(tensors), [axis = j.axis, starts](const Tensor& g, Gradients& d) {
+  shape[axis] = starts.back();
+  Tensor y = allocate(shape, dtype, first.device(), op);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    const Layout part = views::narrow(layout(y), axis, starts[i], t.size(axis));
+    if (t.numel() > 0) backend(y.device()).copy(arg(alias(y, part)), arg(t));
+  }
+  if (!is_floating(dtype)) return y;
+  return record(op, std::move(y), std::span(tensors), [axis, starts](const Tensor& g, Gradients& d) {
     for (size_t i = 0; i < d.size(); ++i)
       if (d.needs(i)) d[i] = g.narrow(axis, starts[i], starts[i + 1] - starts[i]);
   });
@@ -196,13 +139,12 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "stack";
-  if (tensors.empty()) throw Error(Error::Kind::argument, op, "needs at least one tensor");
+  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
   const Shape& shape = tensors[0].checked(op).shape();
   const int axis = normalize_axis(dim, shape.size() + 1, shape, op);
   std::vector<Tensor> parts;
   for (const Tensor& t : tensors) {
-    if (t.checked(op).shape() != shape)
-      throw Error(Error::Kind::shape, op, "shapes " + shape.str() + " and " + t.shape().str() + " differ");
+    require(t.checked(op).shape() == shape, Wrong::shape, op, "shapes ", shape, " and ", t, " differ");
     parts.push_back(t.unsqueeze(axis));
   }
   return cat(parts, axis);
@@ -210,89 +152,73 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
 
 Tensor roll(const Tensor& x, const Axes& shifts, const Axes& dims) {
   const char* op = "roll";
-  const Shape& by = shifts.list();
+  const Shape &by = shifts.list(), &axes = dims.list();
   x.checked(op);
   if (dims.all()) {
-    if (by.size() != 1) throw Error(Error::Kind::argument, op, "without axes one shift is needed, got " + by.str());
-    return x.numel() == 0 ? x.clone() : roll_axis(x.reshape({x.numel()}), 0, by[0]).reshape(x.shape());
+    require(by.size() == 1, Wrong::argument, op, "without axes one shift is needed, got ", by);
+    return apart(roll_axis(x.reshape({x.numel()}), 0, by[0]).reshape(x.shape()), x);
   }
-  if (by.size() != dims.list().size())
-    throw Error(Error::Kind::argument, op,
-                "as many shifts as axes are needed, got " + by.str() + " and " + dims.list().str());
-  Shape axes;
-  for (int64_t a : dims.list()) axes.push_back(axis_of(x, a, op));
+  require(by.size() == axes.size(), Wrong::argument, op, "as many shifts as axes are needed, got ", by, " and ", axes);
+  for (int64_t a : axes) axis_of(x, a, op);
   Tensor y = x;
-  for (int i = 0; i < axes.size() && x.dim() > 0; ++i) y = roll_axis(y, int(axes[i]), by[i]);
-  return y.shares_storage(x) ? y.clone() : y;
+  for (int i = 0; i < axes.size() && x.dim() > 0; ++i) y = roll_axis(y, axis_of(x, axes[i], op), by[i]);
+  return apart(y, x);
 }
 
 Tensor tile(const Tensor& x, const Shape& dims) {
-  Shape sizes = dims;
-  while (sizes.size() < x.checked("tile").dim()) sizes.insert(0, 1);
-  return repeat_axes(x, sizes, "tile");
+  const int missing = std::max(0, int(x.checked("tile").dim()) - dims.size());
+  return repeat_axes(x, joined(Shape::filled(missing, 1), dims), "tile");
 }
 
 Tensor repeat(const Tensor& x, const Shape& sizes) {
-  if (sizes.size() < x.checked("repeat").dim())
-    throw Error(Error::Kind::argument, "repeat",
-                "a number for every axis of shape " + x.shape().str() + " is needed, got " + sizes.str());
+  require(sizes.size() >= x.checked("repeat").dim(), Wrong::argument, "repeat", "a number for every axis of shape ", x,
+          " is needed, got ", sizes);
   return repeat_axes(x, sizes, "repeat");
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
   const char* op = "repeat_interleave";
-  x.checked(op);
-  if (repeats < 0)
-    throw Error(Error::Kind::argument, op, "the number of repetitions is negative: " + std::to_string(repeats));
-  if (!dim || x.dim() == 0) {
-    if (dim) axis_of(x, *dim, op);
-    const Tensor y = repeated(x.reshape({x.numel()}), 0, repeats, true);
-    return y.shares_storage(x) ? y.clone() : y;
-  }
-  const Tensor y = repeated(x, axis_of(x, *dim, op), repeats, true);
-  return y.shares_storage(x) ? y.clone() : y;
+  const int axis = axis_of(x, dim.value_or(0), op);
+  require(repeats >= 0, Wrong::argument, op, "the number of repetitions is negative: ", repeats);
+  const bool flat = !dim || x.dim() == 0;
+  return apart(repeated(flat ? x.reshape({x.numel()}) : x, flat ? 0 : axis, repeats, true, op), x);
 }
 
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim) {
   const char* op = "repeat_interleave";
-  x.checked(op);
-  Tensor n = as_index(repeats, op);
+  const int axis = axis_of(x, dim.value_or(0), op);
+  const Tensor n = as_index(repeats, op), source = dim && x.dim() > 0 ? x : x.reshape({x.numel()});
   common_device(x, n, op);
-  const Tensor source = dim && x.dim() > 0 ? x : x.reshape({x.numel()});
-  const int axis = dim ? axis_of(source, *dim, op) : 0;
   const int64_t size = source.size(axis);
-  if (n.dim() > 1 || (n.numel() != 1 && n.numel() != size))
-    throw Error(Error::Kind::shape, op,
-                "repeats of shape " + n.shape().str() + " do not fit " + std::to_string(size) +
-                    " elements along axis " + std::to_string(axis));
-  if (n.numel() > 0 && amin(n).item<int64_t>() < 0)
-    throw Error(Error::Kind::argument, op, "a number of repetitions is negative");
-  const Options options{.dtype = i64, .device = x.device()};
+  require(n.dim() <= 1 && (n.numel() == 1 || n.numel() == size), Wrong::shape, op, "repeats of shape ", n,
+          " do not fit ", size, " elements along axis ", axis);
+  require(n.numel() == 0 || amin(n).item<int64_t>() >= 0, Wrong::argument, op, "a number of repetitions is negative");
   if (size == 0) return source.clone();
   const Tensor ends = n.reshape({n.numel()}).expand({size}).cumsum(0);
-  const int64_t total = ends.select(0, size - 1).item<int64_t>();
-  return pick_slices(op, source, axis, searchsorted(ends, arange(0, total, 1, options), {.right = true}));
+  const Tensor places = arange(0, ends.select(0, size - 1).item<int64_t>(), 1, {.dtype = i64, .device = x.device()});
+  return pick_slices(op, source, axis, searchsorted(ends, places, {.right = true}));
 }
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& options) {
   const char* op = "pad";
-  const Padding p = padding_of(x.checked(op), pad);
-  if (options.mode == "constant") {
+  check_padding(x.checked(op), pad);
+  const auto border = Border(std::find(borders.begin(), borders.end(), options.mode) - borders.begin());
+  require(size_t(border) < borders.size(), Wrong::argument, op,
+          "mode is one of constant, reflect, replicate, circular; got ", options.mode);
+  if (border == Border::constant) {
     require_storable(options.value, x.dtype(), op);
-    return pad_constant(x, p, options.value);
+    return pad_constant(x, pad, options.value);
   }
-  const bool known = options.mode == "reflect" || options.mode == "replicate" || options.mode == "circular";
-  if (!known)
-    throw Error(Error::Kind::argument, op,
-                "mode is one of constant, reflect, replicate, circular; got " + options.mode);
-  const Border edge = options.mode == "reflect"     ? Border::reflect
-                      : options.mode == "replicate" ? Border::replicate
-                                                    : Border::circular;
-  require_edge(x, p, edge);
+  for (size_t k = 0; k < pad.size(); k += 2) {
+    const int axis = int(x.dim()) - 1 - int(k / 2);
+    const int64_t n = x.size(axis), most = std::max(pad[k], pad[k + 1]);
+    const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
+    require(most <= 0 || most <= limit, Wrong::argument, op, "axis ", axis, " of shape ", x,
+            " is too short to be padded by ", most, " in mode ", options.mode);
+  }
   Tensor y = x;
-  for (int i = int(x.dim()) - 1; i >= 0; --i)
-    if (p.before[i] != 0 || p.after[i] != 0) y = pad_axis(y, i, p.before[i], p.after[i], edge);
-  return y.shares_storage(x) ? y.clone() : y;
+  for (size_t k = 0; k < pad.size(); k += 2) y = pad_axis(y, int(x.dim()) - 1 - int(k / 2), pad[k], pad[k + 1], border);
+  return apart(y, x);
 }
 
 Tensor tril(const Tensor& x, int64_t diagonal) { return triangle(x, diagonal, true, "tril"); }
@@ -301,7 +227,7 @@ Tensor triu(const Tensor& x, int64_t diagonal) { return triangle(x, diagonal, fa
 Tensor diag(const Tensor& x, int64_t diagonal) {
   const int64_t rank = x.checked("diag").dim();
   if (rank == 2) return volta::diagonal(x, diagonal).clone();
-  if (rank != 1) throw Error(Error::Kind::shape, "diag", "needs one or two axes, got shape " + x.shape().str());
+  require(rank == 1, Wrong::shape, "diag", "needs one or two axes, got shape ", x);
   const int64_t n = x.numel() + std::abs(diagonal);
   checked_numel({n, n}, "diag");
   return embed(x, {n, n}, views::diagonal(Layout::contiguous({n, n}), diagonal, 0, 1));

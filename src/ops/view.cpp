@@ -1,82 +1,81 @@
 // Views: reshape, permute, slice and their kin. None of them copies.
-#include "ops/view.h"
-
 #include <algorithm>
 
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "autograd/record.h"
+#include "ops/check.h"
+
 namespace volta {
 namespace {
 
-Shape as_permutation(const Shape& dims, const Shape& shape) {
-  if (dims.size() != shape.size())
-    throw Error(Error::Kind::shape, "permute",
-                dims.str() + " does not name every axis of shape " + shape.str() + " once");
-  Shape axes = dims;
-  for (int64_t& a : axes) a = normalize_axis(a, shape.size(), shape, "permute");
-  Shape sorted = axes;
-  std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-    throw Error(Error::Kind::shape, "permute", dims.str() + " names an axis of shape " + shape.str() + " twice");
-  return axes;
-}
+const Layout* given(const Layout& l) { return &l; }
+const Layout* given(const std::optional<Layout>& l) { return l ? &*l : nullptr; }
 
-Shape inverse(const Shape& axes) {
-  Shape inv = axes;
-  for (int i = 0; i < axes.size(); ++i) inv[int(axes[i])] = i;
-  return inv;
-}
-
-Tensor permuted(const char* op, const Tensor& x, const Shape& axes) {
-  return make_view(
-      op, x, [axes](const Layout& l) { return views::permute(l, axes); },
-      [back = inverse(axes)](const Tensor& g) { return g.permute(back); });
-}
-
-// A reshape without a copy; relative layouts of views may not follow, then the view is not traced to its base.
-Tensor reshaped(const char* op, const Tensor& x, const Layout& target) {
-  Tensor y = alias(x, target);
+// y = x seen through f(layout); undefined where f gives nothing. Gradients go back by inverse(g). A view whose layout
+// relative to the base cannot be said is not traced to it.
+template <class F, class Inverse> Tensor make_view(const char* op, const Tensor& x, F f, Inverse inverse) {
+  const auto seen = f(layout(x));
+  if (!given(seen)) return {};
+  Tensor y = alias(x, *given(seen));
   if (!grad_enabled()) return y;
   const auto& parent = x.impl().view;
   std::optional<Layout> relative;
-  if (!parent) relative = Layout::contiguous(target.shape);
-  else if (parent->relative) relative = views::reshape(*parent->relative, target.shape);
+  if (!parent) relative = f(Layout::contiguous(x.shape()));
+  else if (parent->relative) relative = f(*parent->relative);
   remember_view(y, x, relative);
-  return record(op, std::move(y), {x}, [shape = x.shape()](const Tensor& g, Gradients& d) { d[0] = g.reshape(shape); });
+  return record(op, std::move(y), {x}, [inverse](const Tensor& g, Gradients& d) { d[0] = inverse(g); });
+}
+// A part of x: its gradient is embedded into zeros.
+template <class F> Tensor make_part(const char* op, const Tensor& x, F f) {
+  return make_view(
+      op, x, f, [base = Layout::contiguous(x.shape()), f](const Tensor& g) { return embed(g, base.shape, f(base)); });
+}
+// All of x in another shape.
+template <class F> Tensor make_reshaped(const char* op, const Tensor& x, F f) {
+  return make_view(op, x, f, [shape = x.shape()](const Tensor& g) { return g.reshape(shape); });
 }
 
-int axis_of(const Tensor& x, int64_t dim, const char* op) {
-  return normalize_axis(dim, int(x.checked(op).dim()), x.shape(), op);
+Tensor reshaped(const char* op, const Tensor& x, const Shape& shape) {
+  return make_reshaped(op, x, [shape](const Layout& l) { return views::reshape(l, shape); });
 }
 
-void require_axes(const Tensor& x, int rank, const char* op) {
-  if (x.checked(op).dim() < rank)
-    throw Error(Error::Kind::shape, op,
-                "needs at least " + std::to_string(rank) + " axes, got shape " + x.shape().str());
+Tensor permuted(const char* op, const Tensor& x, const Shape& axes) {
+  Shape back = axes;
+  for (int i = 0; i < axes.size(); ++i) back[int(axes[i])] = i;
+  return make_view(
+      op, x, [axes](const Layout& l) { return views::permute(l, axes); },
+      [back](const Tensor& g) { return g.permute(back); });
 }
 
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   const Shape target = infer_shape(shape, x.checked("reshape").shape(), "reshape");
-  if (auto l = views::reshape(layout(x), target)) return reshaped("reshape", x, *l);
-  const Tensor dense = x.contiguous();
-  return reshaped("reshape", dense, *views::reshape(layout(dense), target));
+  const Tensor y = reshaped("reshape", x, target);
+  return y.defined() ? y : reshaped("reshape", x.contiguous(), target);
 }
 
 Tensor view(const Tensor& x, const Shape& shape) {
   const Shape target = infer_shape(shape, x.checked("view").shape(), "view");
-  const auto l = views::reshape(layout(x), target);
-  if (!l)
-    throw Error(Error::Kind::shape, "view",
-                "shape " + x.shape().str() + " with strides " + x.strides().str() + " cannot be viewed as " +
-                    target.str() + " without a copy; use reshape");
-  return reshaped("view", x, *l);
+  const Tensor y = reshaped("view", x, target);
+  require(y.defined(), Wrong::shape, "view", "shape ", x, " with strides ", x.strides(), " cannot be viewed as ",
+          target, " without a copy; use reshape");
+  return y;
 }
 
 Tensor permute(const Tensor& x, const Shape& dims) {
-  return permuted("permute", x, as_permutation(dims, x.checked("permute").shape()));
+  const char* op = "permute";
+  require(dims.size() == x.checked(op).dim(), Wrong::shape, op, dims, " does not name once every axis of shape ", x);
+  Shape axes = dims;
+  uint32_t named = 0;
+  for (int64_t& axis : axes) {
+    axis = axis_of(x, axis, op);
+    require(!(named >> axis & 1), Wrong::shape, op, dims, " names an axis of shape ", x, " twice");
+    named |= 1u << axis;
+  }
+  return permuted(op, x, axes);
 }
 
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
@@ -88,33 +87,34 @@ Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
 }
 
 Tensor t(const Tensor& x) {
-  if (x.checked("t").dim() > 2)
-    throw Error(Error::Kind::shape, "t", "needs at most 2 axes, got shape " + x.shape().str());
+  require(x.checked("t").dim() <= 2, Wrong::shape, "t", "needs at most 2 axes, got shape ", x);
   return x.dim() < 2 ? x : x.transpose(0, 1);
 }
 
 Tensor mT(const Tensor& x) {
-  require_axes(x, 2, "mT");
+  axis_of(x, 0, "mT", 2);
   return x.transpose(-2, -1);
 }
 
 Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
-  const Shape& shape = x.checked("movedim").shape();
-  if (source.list().size() != destination.list().size())
-    throw Error(Error::Kind::argument, "movedim",
-                "as many sources as destinations, got " + source.list().str() + " and " + destination.list().str());
-  Shape order = Shape::filled(shape.size(), -1), rest;
-  Shape from, to;
-  for (int64_t a : source.list()) from.push_back(normalize_axis(a, shape.size(), shape, "movedim"));
-  for (int64_t a : destination.list()) to.push_back(normalize_axis(a, shape.size(), shape, "movedim"));
-  normalize_axes(source, shape, "movedim");
-  normalize_axes(destination, shape, "movedim");
-  for (int i = 0; i < from.size(); ++i) order[int(to[i])] = from[i];
-  for (int i = 0; i < shape.size(); ++i)
-    if (std::find(from.begin(), from.end(), i) == from.end()) rest.push_back(i);
-  for (int i = 0, k = 0; i < shape.size(); ++i)
-    if (order[i] < 0) order[i] = rest[k++];
-  return permuted("movedim", x, order);
+  const char* op = "movedim";
+  const Shape &shape = x.checked(op).shape(), &from = source.list(), &to = destination.list();
+  require(from.size() == to.size(), Wrong::argument, op, "as many sources as destinations, got ", from, " and ", to);
+  normalize_axes(source, shape, op);
+  normalize_axes(destination, shape, op);
+  Shape order = Shape::filled(shape.size(), -1);
+  uint32_t moved = 0;
+  for (int i = 0; i < from.size(); ++i) {
+    const int axis = axis_of(x, from[i], op);
+    order[axis_of(x, to[i], op)] = axis;
+    moved |= 1u << axis;
+  }
+  int next = 0;
+  for (int64_t& axis : order) {
+    while (moved >> next & 1) ++next;
+    if (axis < 0) axis = next++;
+  }
+  return permuted(op, x, order);
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
@@ -127,66 +127,43 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) { return expand(x, shap
 
 Tensor squeeze(const Tensor& x, const Axes& dim) {
   const Shape axes = normalize_axes(dim, x.checked("squeeze").shape(), "squeeze");
-  return make_view(
-      "squeeze", x, [axes](const Layout& l) { return views::squeeze(l, axes); },
-      [shape = x.shape()](const Tensor& g) { return g.reshape(shape); });
+  return make_reshaped("squeeze", x, [axes](const Layout& l) { return views::squeeze(l, axes); });
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
-  const int rank = int(x.checked("unsqueeze").dim()), axis = normalize_axis(dim, rank + 1, x.shape(), "unsqueeze");
-  return make_view(
-      "unsqueeze", x, [axis](const Layout& l) { return views::unsqueeze(l, axis); },
-      [shape = x.shape()](const Tensor& g) { return g.reshape(shape); });
+  const int axis = normalize_axis(dim, int(x.checked("unsqueeze").dim()) + 1, x.shape(), "unsqueeze");
+  return make_reshaped("unsqueeze", x, [axis](const Layout& l) { return views::unsqueeze(l, axis); });
 }
 
 Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   const int a = axis_of(x, start_dim, "flatten"), b = axis_of(x, end_dim, "flatten");
-  if (a > b)
-    throw Error(Error::Kind::argument, "flatten", "the first axis comes after the last, for shape " + x.shape().str());
-  if (x.dim() == 0) return x.reshape({1});
-  Shape shape;
-  int64_t joined = 1;
-  for (int i = 0; i < x.dim(); ++i) {
-    if (i < a || i > b) shape.push_back(x.shape()[i]);
-    else joined *= x.shape()[i];
-    if (i == b) shape.push_back(joined);
-  }
-  return x.reshape(shape);
+  require(a <= b, Wrong::argument, "flatten", "the first axis comes after the last, for shape ", x);
+  int64_t total = 1;
+  for (int i = a; i <= b && i < x.dim(); ++i) total *= x.shape()[i];
+  return x.reshape(spliced(x.shape(), a, b - a + 1, {total}));
 }
 
 Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
   const int axis = axis_of(x, dim, "unflatten");
-  const Shape inner = infer_shape(sizes, Shape{x.size(axis)}, "unflatten");
-  Shape shape;
-  for (int i = 0; i < x.dim(); ++i) {
-    if (i != axis) shape.push_back(x.shape()[i]);
-    else
-      for (int64_t s : inner) shape.push_back(s);
-  }
-  return x.reshape(shape);
+  return x.reshape(spliced(x.shape(), axis, 1, infer_shape(sizes, {x.size(axis)}, "unflatten")));
 }
 
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
-  require_axes(x, 1, "narrow");
-  const int axis = axis_of(x, dim, "narrow");
+  const int axis = axis_of(x, dim, "narrow", 1);
   const int64_t n = x.shape()[axis], from = start < 0 ? start + n : start;
-  if (from < 0 || length < 0 || from > n || length > n - from)
-    throw Error(Error::Kind::index, "narrow",
-                "start " + std::to_string(start) + " and length " + std::to_string(length) + " leave axis " +
-                    std::to_string(axis) + " of shape " + x.shape().str());
-  return make_view("narrow", x, [axis, from, length](const Layout& l) { return views::narrow(l, axis, from, length); });
+  require(from >= 0 && length >= 0 && from <= n && length <= n - from, Wrong::index, "narrow", "start ", start,
+          " and length ", length, " leave axis ", axis, " of shape ", x);
+  return make_part("narrow", x, [axis, from, length](const Layout& l) { return views::narrow(l, axis, from, length); });
 }
 
 Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step) {
-  require_axes(x, 1, "slice");
-  const int axis = axis_of(x, dim, "slice");
-  return make_view("slice", x, [=](const Layout& l) { return views::slice(l, axis, {begin, end, step}, "slice"); });
+  const int axis = axis_of(x, dim, "slice", 1);
+  return make_part("slice", x, [=](const Layout& l) { return views::slice(l, axis, {begin, end, step}, "slice"); });
 }
 
 Tensor select(const Tensor& x, int64_t dim, int64_t index) {
-  require_axes(x, 1, "select");
-  const int axis = axis_of(x, dim, "select");
-  return make_view("select", x, [=](const Layout& l) { return views::select(l, axis, index, "index"); });
+  const int axis = axis_of(x, dim, "select", 1);
+  return make_part("select", x, [=](const Layout& l) { return views::select(l, axis, index, "index"); });
 }
 
 Tensor flip(const Tensor& x, const Axes& dims) {
@@ -197,71 +174,51 @@ Tensor flip(const Tensor& x, const Axes& dims) {
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
-  require_axes(x, 2, "diagonal");
-  const int a = axis_of(x, dim1, "diagonal"), b = axis_of(x, dim2, "diagonal");
-  if (a == b) throw Error(Error::Kind::argument, "diagonal", "needs two different axes of shape " + x.shape().str());
-  return make_view("diagonal", x, [=](const Layout& l) { return views::diagonal(l, offset, a, b); });
+  const int a = axis_of(x, dim1, "diagonal", 2), b = axis_of(x, dim2, "diagonal", 2);
+  require(a != b, Wrong::argument, "diagonal", "needs two different axes of shape ", x);
+  return make_part("diagonal", x, [=](const Layout& l) { return views::diagonal(l, offset, a, b); });
 }
 
 Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
-  require_axes(x, 1, "unfold");
-  const int axis = axis_of(x, dim, "unfold");
-  if (size < 0 || step <= 0 || size > x.size(axis))
-    throw Error(Error::Kind::argument, "unfold",
-                "windows of size " + std::to_string(size) + " and step " + std::to_string(step) + " do not fit axis " +
-                    std::to_string(axis) + " of shape " + x.shape().str());
-  return make_view("unfold", x, [=](const Layout& l) { return views::unfold(l, axis, size, step); });
+  const int axis = axis_of(x, dim, "unfold", 1);
+  require(size >= 0 && step > 0 && size <= x.size(axis), Wrong::argument, "unfold", "windows of size ", size,
+          " and step ", step, " do not fit axis ", axis, " of shape ", x);
+  return make_part("unfold", x, [=](const Layout& l) { return views::unfold(l, axis, size, step); });
 }
 
 Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::optional<int64_t> storage_offset) {
   const char* op = "as_strided";
-  checked_numel(size, op);
-  if (size.size() != stride.size())
-    throw Error(Error::Kind::shape, op, "as many strides as sizes, got " + size.str() + " and " + stride.str());
-  const Layout wanted{size, stride, storage_offset.value_or(x.checked(op).storage_offset())};
+  const int64_t numel = checked_numel(size, op), origin = x.checked(op).storage_offset();
+  require(size.size() == stride.size(), Wrong::shape, op, "as many strides as sizes, got ", size, " and ", stride);
+  const Layout wanted{size, stride, storage_offset.value_or(origin)};
   const Extent e = extent(wanted);
-  if (size.numel() > 0 && (e.begin < 0 || e.end * size_of(x.dtype()) > x.impl().storage->bytes))
-    throw Error(Error::Kind::index, op, "size " + size.str() + " and stride " + stride.str() + " leave the storage");
+  require(numel == 0 || (e.begin >= 0 && e.end * size_of(x.dtype()) <= x.impl().storage->bytes), Wrong::index, op,
+          "size ", size, " and stride ", stride, " leave the storage");
   if (!any_needs_grad(x)) return alias(x, wanted);
   // Gradients are traced through positions in a contiguous x; other layouts have no such positions.
-  if (!x.is_contiguous() || e.begin < x.storage_offset() || e.end > x.storage_offset() + x.numel())
-    throw Error(Error::Kind::autograd, op, "with gradients the input must be contiguous and the result lie within it");
-  Layout relative = wanted;
-  relative.offset -= x.storage_offset();
-  return make_view(op, x, [=](const Layout& l) {
-    Layout out = relative;
-    out.offset += l.offset;
-    return out;
-  });
+  require(x.is_contiguous() && e.begin >= origin && e.end <= origin + x.numel(), Wrong::autograd, op,
+          "with gradients the input must be contiguous and the result lie within it");
+  return make_part(op, x, [=](const Layout& l) { return Layout{size, stride, wanted.offset - origin + l.offset}; });
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
-  require_axes(x, 1, "split");
-  const int axis = axis_of(x, dim, "split");
+  const int axis = axis_of(x, dim, "split", 1);
   int64_t total = 0;
-  bool fits = true;
-  for (int64_t s : sizes) {
-    fits = fits && s >= 0;
-    total += s;
+  for (int64_t n : sizes) {
+    require(n >= 0, Wrong::shape, "split", "a size is negative: ", n);
+    total += n;
   }
-  if (!fits || total != x.size(axis))
-    throw Error(Error::Kind::shape, "split",
-                "sizes " + Shape(sizes).str() + " do not add up to axis " + std::to_string(axis) + " of shape " +
-                    x.shape().str());
+  require(total == x.size(axis), Wrong::shape, "split", sizes.size(), " sizes with sum ", total,
+          " do not add up to axis ", axis, " of shape ", x);
   std::vector<Tensor> pieces;
-  int64_t at = 0;
-  for (int64_t s : sizes) {
-    pieces.push_back(x.narrow(axis, at, s));
-    at += s;
-  }
+  int64_t end = 0;
+  for (int64_t n : sizes) pieces.push_back(x.narrow(axis, (end += n) - n, n));
   return pieces;
 }
 
 std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
-  require_axes(x, 1, "split");
-  if (split_size <= 0)
-    throw Error(Error::Kind::argument, "split", "needs a positive size, got " + std::to_string(split_size));
-  const int axis = axis_of(x, dim, "split");
+  const int axis = axis_of(x, dim, "split", 1);
+  require(split_size > 0, Wrong::argument, "split", "needs a positive size, got ", split_size);
   std::vector<Tensor> pieces;
   const int64_t n = x.size(axis);
   for (int64_t at = 0; at < n || pieces.empty(); at += split_size)
@@ -270,16 +227,13 @@ std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
-  require_axes(x, 1, "chunk");
-  if (chunks <= 0)
-    throw Error(Error::Kind::argument, "chunk", "needs a positive number of chunks, got " + std::to_string(chunks));
-  const int64_t n = x.size(axis_of(x, dim, "chunk"));
+  const int64_t n = x.size(axis_of(x, dim, "chunk", 1));
+  require(chunks > 0, Wrong::argument, "chunk", "needs a positive number of chunks, got ", chunks);
   return split(x, std::max<int64_t>(1, (n + chunks - 1) / chunks), dim);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
-  require_axes(x, 1, "unbind");
-  const int axis = axis_of(x, dim, "unbind");
+  const int axis = axis_of(x, dim, "unbind", 1);
   std::vector<Tensor> pieces;
   for (int64_t i = 0; i < x.size(axis); ++i) pieces.push_back(x.select(axis, i));
   return pieces;

@@ -1,43 +1,24 @@
-// Copies between layouts and dtypes on the CPU; a scalar source fills.
+// Moves, conversions and copies between layouts and dtypes, evenly spaced and random numbers.
+#include <bit>
 #include <cstring>
 
-#include "backend/cpu/cast.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/move.h"
-#include "core/parallel.h"
-#include "core/walk.h"
+#include "backend/cpu/split.h"
 
 namespace volta::cpu {
 namespace {
 
 constexpr int64_t grain = 64 * 1024;  // elements worth a thread
-constexpr int64_t chunk = 1024;
+constexpr int64_t chunk = 1024;       // elements staged at a time
+
+const MoveKernels& moves(int64_t size) {
+  static const MoveKernels* const kernels = for_isa([]<Isa level>() { return move_kernels<level>(); });
+  return kernels[std::countr_zero(uint64_t(size))];
+}
 
 using Geometry = Walk<2>;  // output, input
-
-// One row of n elements, both sides strided, converting on the way.
-void copy_row(int64_t n, char* out, int64_t out_stride, DType to, const char* in, int64_t in_stride, DType from) {
-  const int64_t to_size = size_of(to), from_size = size_of(from);
-  if (to == from && out_stride == to_size && in_stride == from_size) {
-    std::memcpy(out, in, size_t(n * to_size));
-  } else if (to == from && out_stride == to_size && in_stride == 0) {
-    fill_row(to_size, n, out, in);
-  } else if (to == from && out_stride == to_size) {
-    gather_row(to_size, n, out, in, in_stride);
-  } else if (to == from && in_stride == from_size) {
-    scatter_row(to_size, n, out, out_stride, in);
-  } else if (to != from && out_stride == to_size && in_stride == from_size) {
-    cast_row(to, from)(n, out, in);
-  } else {
-    alignas(64) char a[chunk * 8], b[chunk * 8];
-    for (int64_t i = 0; i < n; i += chunk) {
-      const int64_t m = std::min(chunk, n - i);
-      gather_row(from_size, m, a, in + i * in_stride, in_stride);
-      if (to != from) cast_row(to, from)(m, b, a);
-      scatter_row(to_size, m, out + i * out_stride, out_stride, to == from ? a : b);
-    }
-  }
-}
 
 // Whether two axes of the walk form a transposition: contiguous in the output along one, in the input along the other.
 bool transposes(const Geometry& w, DType to, DType from) {
@@ -45,43 +26,80 @@ bool transposes(const Geometry& w, DType to, DType from) {
   return w.stride[0][0] == size_of(to) && w.stride[1][1] == size_of(from) && w.stride[1][0] > 0 && w.stride[0][1] > 0;
 }
 
-void copy_walk(const Geometry& w, char* out, DType to, const char* in, DType from) {
-  const int64_t inner = w.size[0], outer = w.rows();
-  if (outer == 1) {
-    parallel((inner + grain - 1) / grain, [&](int64_t p) {
-      const int64_t begin = p * grain, n = std::min(grain, inner - begin);
-      copy_row(n, out + begin * w.stride[0][0], w.stride[0][0], to, in + begin * w.stride[0][1], w.stride[0][1], from);
-    });
-    return;
-  }
-  const int64_t each = std::max<int64_t>(1, grain / inner);
-  parallel((outer + each - 1) / each, [&](int64_t p) {
-    w.for_rows(p * each, std::min(outer, (p + 1) * each), [&](const int64_t* offset) {
-      copy_row(inner, out + offset[0], w.stride[0][0], to, in + offset[1], w.stride[0][1], from);
-    });
+// The two innermost axes are transposed matrices; the rest are independent.
+void copy_transposed(const Geometry& w, char* out, const char* in, int64_t size) {
+  const int64_t elements = w.size[0] * w.size[1], matrices = w.rows() / w.size[1];
+  const auto run = [&](int64_t begin, int64_t end) {
+    const auto one = [&](const int64_t* offset) {
+      transpose(size, w.size[0], w.size[1], out + offset[0], w.stride[1][0], in + offset[1], w.stride[0][1]);
+    };
+    w.for_rows(begin, end, one, 2);
+  };
+  if (elements >= grain) run(0, matrices);
+  else parallel_ranges(matrices, grain / elements, run);
+}
+
+// Computes in T (double, or uint64_t for the wrapping arithmetic of integers) and converts from its dtype.
+template <class T> void count_up(const Arg& out, T start, T step, DType computed) {
+  const int64_t stride = out.layout->strides[0] * size_of(out.dtype);
+  parallel_ranges(out.layout->numel(), grain / 2, [&](int64_t begin, int64_t end) {
+    alignas(64) T values[chunk];
+    for (int64_t i = begin; i < end; i += chunk) {
+      const int64_t n = std::min(chunk, end - i);
+      for (int64_t k = 0; k < n; ++k) values[k] = start + T(i + k) * step;
+      copy_row(n, static_cast<char*>(out.data) + i * stride, stride, out.dtype, reinterpret_cast<const char*>(values),
+               sizeof(T), computed);
+    }
   });
 }
 
-// The two innermost axes are transposed matrices; the rest are independent.
-void copy_transposed(const Geometry& w, char* out, const char* in, int64_t size) {
-  Geometry rest = w;
-  rest.rank = w.rank - 1;
-  for (int i = 1; i < w.rank; ++i) {
-    rest.size[i - 1] = w.size[i];
-    std::copy(w.stride[i], w.stride[i] + 2, rest.stride[i - 1]);
-  }
-  const int64_t matrices = rest.rows(), elements = w.size[0] * w.size[1];
-  const auto run = [&](int64_t begin, int64_t end) {
-    rest.for_rows(begin, end, [&](const int64_t* offset) {
-      transpose(size, w.size[0], w.size[1], out + offset[0], w.stride[1][0], in + offset[1], w.stride[0][1]);
-    });
-  };
-  if (elements >= grain || matrices == 1) return run(0, matrices);
-  const int64_t each = std::max<int64_t>(1, grain / elements);
-  parallel((matrices + each - 1) / each, [&](int64_t p) { run(p * each, std::min(matrices, (p + 1) * each)); });
+}  // namespace
+
+CastRow cast_row(DType to, DType from) {
+  static const auto find = for_isa([]<Isa level>() { return &cast_kernel<level>; });
+  return find(to, from);
 }
 
-}  // namespace
+void gather_row(int64_t size, int64_t n, void* out, const void* in, int64_t in_stride) {
+  moves(size).gather(n, static_cast<std::byte*>(out), static_cast<const std::byte*>(in), in_stride);
+}
+
+void scatter_row(int64_t size, int64_t n, void* out, int64_t out_stride, const void* in) {
+  moves(size).scatter(n, static_cast<std::byte*>(out), out_stride, static_cast<const std::byte*>(in));
+}
+
+void fill_row(int64_t size, int64_t n, void* out, const void* value) {
+  moves(size).fill(n, static_cast<std::byte*>(out), static_cast<const std::byte*>(value));
+}
+
+void copy_row(int64_t n, char* out, int64_t out_stride, DType to, const char* in, int64_t in_stride, DType from) {
+  const int64_t to_size = size_of(to), from_size = size_of(from);
+  if (to == from && out_stride == to_size) return gather_row(to_size, n, out, in, in_stride);
+  if (to == from && in_stride == from_size) return scatter_row(to_size, n, out, out_stride, in);
+  if (out_stride == to_size && in_stride == from_size) return cast_row(to, from)(n, out, in);
+  alignas(64) char a[chunk * 8], b[chunk * 8];
+  for (int64_t i = 0; i < n; i += chunk) {
+    const int64_t m = std::min(chunk, n - i);
+    gather_row(from_size, m, a, in + i * in_stride, in_stride);
+    if (to != from) cast_row(to, from)(m, b, a);
+    scatter_row(to_size, m, out + i * out_stride, out_stride, to == from ? a : b);
+  }
+}
+
+// Tiles follow each other along the output's rows, so a cache line that two tiles share is still there for the second.
+void transpose(int64_t size, int64_t rows, int64_t cols, void* out, int64_t out_stride, const void* in,
+               int64_t in_stride) {
+  constexpr int64_t part_bytes = 1 << 18;  // enough work to be worth handing to another thread
+  const int64_t side = transpose_tile(size), down = divide_up(rows, side), tiles = down * divide_up(cols, side);
+  parallel_ranges(tiles, part_bytes / (side * side * size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t r = i % down * side, c = i / down * side;
+      moves(size).tile(std::min(side, rows - r), std::min(side, cols - c),
+                       static_cast<std::byte*>(out) + c * out_stride + r * size, out_stride,
+                       static_cast<const std::byte*>(in) + r * in_stride + c * size, in_stride);
+    }
+  });
+}
 
 void copy(const Arg& out, const Arg& in) {
   const Layout& l = *out.layout;
@@ -105,8 +123,29 @@ void copy(const Arg& out, const Arg& in) {
   }
   w.finish();
   auto* target = static_cast<char*>(out.data);
-  if (transposes(w, out.dtype, from)) copy_transposed(w, target, source, size_of(from));
-  else copy_walk(w, target, out.dtype, source, from);
+  if (transposes(w, out.dtype, from)) return copy_transposed(w, target, source, size_of(from));
+  parallel_rows(w, grain, [&](const int64_t* offset, int64_t begin, int64_t n) {
+    const int64_t* step = w.stride[0];
+    copy_row(n, target + offset[0] + begin * step[0], step[0], out.dtype, source + offset[1] + begin * step[1], step[1],
+             from);
+  });
+}
+
+void iota(const Arg& out, Scalar start, Scalar step) {
+  if (is_floating(out.dtype)) count_up(out, start.as<double>(), step.as<double>(), f64);
+  else count_up(out, start.as<uint64_t>(), step.as<uint64_t>(), i64);
+}
+
+void fill_random(const RandomCall& call) {
+  check(call);
+  random::with_formula(call, [&](const auto& formula) {
+    const auto& table = for_isa([]<Isa level>() { return &draws<level>; })();
+    const auto draw = std::get<Draw<std::decay_t<decltype(formula)>>>(table);
+    parallel_ranges(call.n, grain / 2, [&](int64_t begin, int64_t end) {
+      draw(formula, {call.seed, call.offset + uint64_t(begin / 4), call.dtype, end - begin,
+                     static_cast<std::byte*>(call.out) + begin * size_of(call.dtype)});
+    });
+  });
 }
 
 }  // namespace volta::cpu

@@ -1,16 +1,13 @@
 // Reductions on the CPU: the geometry, its split into tasks, and the staging of rows no kernel can read as they are.
 //
-// A task takes a tile of results and a piece of what is reduced into them. Tiles and pieces depend on shapes and
-// strides alone, and pieces are merged in a fixed order, so results do not depend on the number of threads.
-#include "backend/cpu/fold.h"
-
-#include "backend/cpu/axes.h"
-#include "backend/cpu/cast.h"
+// A task takes a tile of results, neighbours along the innermost kept axis, and a piece of what is reduced into them.
+// Tiles and pieces depend on shapes and strides alone, and pieces are merged in a fixed order, so results do not depend
+// on the number of threads.
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/scratch.h"
-#include "core/parallel.h"
+#include "backend/cpu/split.h"
 
 namespace volta::cpu {
 namespace {
@@ -26,17 +23,6 @@ constexpr int64_t sums_together = 64;      // the same for sums along rows
 constexpr int64_t tile_bytes = 16 * 1024;  // of states that are worked on together
 constexpr int64_t short_row = 32;
 
-const FoldTable& table() {
-#if defined(VOLTA_HAVE_ISA_V4)
-  if (isa() == Isa::v4) return v4::fold_table;
-#endif
-#if defined(VOLTA_HAVE_ISA_V3)
-  if (isa() >= Isa::v3) return v3::fold_table;
-#endif
-  return baseline::fold_table;
-}
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t padded(int64_t bytes) { return divide_up(bytes, 64) * 64; }
 
 class Folding {
@@ -46,64 +32,67 @@ class Folding {
 
  private:
   enum Operand { in, out, indices };
+  struct Tile {
+    int64_t width, offset[3];  // results, and the bytes to the first of them in every operand
+  };
 
   void choose_direction();
   void choose_tiles();
-  void task(int64_t tile, int64_t piece, char* states);
-  void along(int64_t tile, int64_t begin, int64_t end, char* low, char* high);
-  void along_one(const char* x, const FoldState& low, const FoldState& high, int64_t begin, int64_t end);
-  void across(int64_t tile, int64_t begin, int64_t end, char* low, char* high);
-  void across_rows(const char* x, int64_t n, int64_t begin, int64_t rows, int64_t first, const FoldState& s);
-  void join_wide(char* states);
-  void finish(int64_t tile, char* states);
-  void store(int64_t tile, Operand operand, const Arg& arg, DType from, const char* row);
+  Tile tile(int64_t number) const;
+  void task(const Tile& tile, int64_t piece, char* states) const;
+  template <class F> void for_units(int64_t begin, int64_t end, F f) const;
+  void take(const char* x, int64_t n, int64_t begin, int64_t end, FoldState low, const FoldState* high) const;
+  void across_rows(const char* x, int64_t n, int64_t rows, int64_t first, FoldState s, char* buffer) const;
+  void finish(const Tile& tile, char* states) const;
 
-  const char* staged(const char* row, int64_t stride, int64_t n, char* buffer) const;
+  const char* staged(const char* row, int64_t stride, int64_t n, char* buffer) const {
+    if (direct_) return row;
+    copy_row(n, buffer, size_of(kernel_.input), kernel_.input, row, stride, call_.in.dtype);
+    return buffer;
+  }
   FoldState at(char* states, int64_t i) const {
     FoldState s{};
     for (int p = 0; p < kernel_.parts; ++p) s.part[p] = states + part_offset_[p] + i * kernel_.size[p];
     return s;
   }
-  int64_t results_in(int64_t tile) const {
-    if (!across_) return std::min(width_, results_ - tile * width_);
-    return std::min(width_, columns_ - tile % tiles_per_row_ * width_);
-  }
-  int64_t states_in(int64_t tile) const { return across_ ? results_in(tile) * wide_ : results_in(tile); }
-  // Two levels of sums, then two rows of results; all of it lives in the thread's scratch memory.
+  // Two levels of sums, then a row of results; all of it lives in the thread's scratch memory.
   char* working_memory() const {
-    return static_cast<char*>(scratch(Scratch::tile, size_t(2 * state_bytes_ + 2 * padded(width_ * 8))));
+    return static_cast<char*>(scratch(Scratch::tile, size_t(2 * state_bytes_ + width_ * 8)));
   }
 
   const FoldCall& call_;
   const FoldKernel& kernel_;
-  AxisList<1> reduced_;
-  AxisList<3> kept_;
-  int64_t results_ = 0, count_ = 0;  // results, and elements in each
+  Walk<1> reduced_;
+  Walk<3> kept_;
+  int64_t results_ = 1, count_ = 1;  // results, and elements in each
   bool across_ = false, direct_ = false;
-  int64_t columns_ = 0;  // across: size of the innermost kept axis
-  int64_t wide_ = 1;     // across: so many rows lie end to end and are taken as one
+  int64_t wide_ = 1;  // across: so many rows lie end to end and are taken as one
   int64_t grain_ = grain;
-  int64_t width_ = 0;  // results of a tile
-  int64_t tiles_ = 0, tiles_per_row_ = 1, pieces_ = 1;
+  int64_t width_ = 0, tiles_ = 0, tiles_per_row_ = 1, pieces_ = 1;  // width: results of a tile, at most
+  // What is reduced is taken by units: stretches of a row, or rows that are added up together.
   int64_t unit_size_ = 0, units_per_row_ = 0, units_ = 0, units_per_piece_ = 0;
   int64_t part_offset_[FoldState::max_parts] = {}, state_bytes_ = 0;
 };
 
 Folding::Folding(const FoldCall& call, const FoldKernel& kernel) : call_(call), kernel_(kernel) {
   const Layout &x = *call.in.layout, &y = *call.out.layout;
-  for (int i = 0; i < x.rank(); ++i) {
-    const int64_t step = x.strides[i] * size_of(call.in.dtype);
-    if (call.reduced >> i & 1) {
-      reduced_.add({x.shape[i], {step}});
-    } else {
-      const int64_t index_step = call.indices.data ? call.indices.layout->strides[i] * 8 : 0;
-      kept_.add({x.shape[i], {step, y.strides[i] * size_of(call.out.dtype), index_step}});
+  const auto add_reduced = [&](bool repeated) {
+    for (int i = 0; i < x.rank(); ++i) {
+      const int64_t step = x.strides[i] * size_of(call.in.dtype);
+      if ((call.reduced >> i & 1) && (kernel.indexed || repeated == (step == 0))) reduced_.add_axis(x.shape[i], &step);
     }
+  };
+  if (!kernel.indexed) add_reduced(true);  // axes that repeat elements come outermost
+  add_reduced(false);
+  reduced_.finish(!kernel.indexed);
+  for (int i = 0; i < x.rank(); ++i) {
+    const int64_t strides[] = {x.strides[i] * size_of(call.in.dtype), y.strides[i] * size_of(call.out.dtype),
+                               call.indices.data ? call.indices.layout->strides[i] * 8 : 0};
+    const bool is_reduced = call.reduced >> i & 1;
+    if (!is_reduced) kept_.add_axis(x.shape[i], strides);
+    (is_reduced ? count_ : results_) *= x.shape[i];
   }
-  results_ = kept_.count();
-  count_ = reduced_.count();
-  reduced_.finish(!kernel_.indexed);
-  kept_.finish(true);
+  kept_.finish();
   if (results_ == 0) return;
   choose_direction();
   choose_tiles();
@@ -111,36 +100,30 @@ Folding::Folding(const FoldCall& call, const FoldKernel& kernel) : call_(call), 
 
 // Along rows where the reduced elements lie next to each other, across rows where those of neighbouring results do.
 void Folding::choose_direction() {
-  const int64_t size = size_of(call_.in.dtype);
-  const auto& r = reduced_.axis[0];
-  const auto& q = kept_.axis[0];
-  const bool adjoining = q.stride[in] == size && r.stride[0] == q.size * size && !kernel_.indexed;
-  if (results_ == 1) across_ = false;
-  else if (r.stride[0] == size && r.size >= short_row) across_ = false;
-  else across_ = q.size >= short_row || adjoining || q.size >= r.size;
-  if (across_ && adjoining && q.size < short_row) wide_ = std::max<int64_t>(1, std::min(512 / q.size, r.size / 4));
-  const int64_t inner_stride = across_ ? q.stride[in] : r.stride[0];
-  direct_ = call_.in.dtype == kernel_.input && (inner_stride == size || count_ == 0);
+  const int64_t size = size_of(call_.in.dtype), length = reduced_.size[0], step = reduced_.stride[0][0];
+  const int64_t columns = kept_.size[0], beside = kept_.stride[0][in];
+  const bool adjoining = beside == size && step == columns * size && !kernel_.indexed;
+  if (results_ == 1 || (step == size && length >= short_row)) across_ = false;
+  else across_ = columns >= short_row || adjoining || columns >= length;
+  if (across_ && adjoining && columns < short_row) wide_ = std::max<int64_t>(1, std::min(512 / columns, length / 4));
+  direct_ = call_.in.dtype == kernel_.input && ((across_ ? beside : step) == size || count_ == 0);
 }
 
 void Folding::choose_tiles() {
-  const int64_t inner = reduced_.axis[0].size;
+  const int64_t inner = reduced_.size[0], columns = kept_.size[0];
   grain_ = std::clamp(results_ * count_ / enough_parts, grain, large_grain);
   int64_t state_size = 0;
   for (int p = 0; p < kernel_.parts; ++p) state_size += kernel_.size[p];
   if (across_) {
-    columns_ = kept_.axis[0].size;
-    const int64_t limit = direct_ ? tile_bytes / state_size / 64 * 64 : staged_block;
-    width_ = std::min(columns_, limit);
-    tiles_per_row_ = divide_up(columns_, width_);
-    tiles_ = results_ / columns_ * tiles_per_row_;
+    width_ = direct_ ? tile_bytes / state_size / 64 * 64 : staged_block;
     unit_size_ = rows_together * wide_;
   } else {
     width_ = std::clamp<int64_t>(grain_ / std::max<int64_t>(count_, 1), 1, 256);
-    width_ = std::min(width_, results_);
-    tiles_ = divide_up(results_, width_);
     unit_size_ = direct_ ? direct_block : staged_block;
   }
+  width_ = std::min(columns, width_);
+  tiles_per_row_ = divide_up(columns, width_);
+  tiles_ = results_ / columns * tiles_per_row_;
   units_per_row_ = divide_up(inner, unit_size_);
   units_ = count_ == 0 ? 0 : count_ / inner * units_per_row_;
   const int64_t unit_elements = std::max<int64_t>(1, std::min(inner, unit_size_) * (across_ ? width_ : 1));
@@ -153,156 +136,109 @@ void Folding::choose_tiles() {
   }
 }
 
-const char* Folding::staged(const char* row, int64_t stride, int64_t n, char* buffer) const {
-  if (direct_) return row;
-  const DType from = call_.in.dtype, to = kernel_.input;
-  if (stride != size_of(from)) {
-    char* raw = from == to ? buffer : buffer + staged_block * 8;
-    gather_row(size_of(from), n, raw, row, stride);
-    row = raw;
-  }
-  if (from == to) return row;
-  cast_row(to, from)(n, buffer, row);
-  return buffer;
+Folding::Tile Folding::tile(int64_t number) const {
+  const int64_t row = number / tiles_per_row_, column = number % tiles_per_row_ * width_;
+  Tile t{std::min(width_, kept_.size[0] - column), {}};
+  kept_.for_rows(row, row + 1, [&](const int64_t* offset) {
+    for (int k = 0; k < 3; ++k) t.offset[k] = offset[k] + column * kept_.stride[0][k];
+  });
+  return t;
 }
 
-void Folding::along_one(const char* x, const FoldState& low, const FoldState& high, int64_t begin, int64_t end) {
-  alignas(64) char buffer[2 * staged_block * 8];
-  const auto& r = reduced_.axis[0];
-  int64_t outer = begin / units_per_row_, unit = begin % units_per_row_, held = 0;
-  Steps<1> steps(reduced_, 1, outer);
-  for (int64_t u = begin; u < end; ++u) {
-    const int64_t i = unit * unit_size_, n = std::min(unit_size_, r.size - i);
-    const char* row = staged(x + steps.offset[0] + i * r.stride[0], r.stride[0], n, buffer);
-    kernel_.along(n, row, low, outer * r.size + i, call_.parameter);
-    if (kernel_.rounds && ++held == sums_together) {
-      kernel_.merge(1, high, low);
-      kernel_.start(1, low);
-      held = 0;
-    }
-    if (++unit < units_per_row_) continue;
-    unit = 0;
-    ++outer;
-    steps.next();
-  }
+// Calls f(offset in bytes, index of the first, length along the innermost reduced axis) for units [begin, end).
+template <class F> void Folding::for_units(int64_t begin, int64_t end, F f) const {
+  const int64_t size = reduced_.size[0];
+  int64_t row = begin / units_per_row_;
+  reduced_.for_rows(row, divide_up(end, units_per_row_), [&](const int64_t* offset) {
+    const int64_t from = std::max<int64_t>(0, begin - row * units_per_row_) * unit_size_;
+    const int64_t to = std::min(size, (end - row * units_per_row_) * unit_size_);
+    for (int64_t i = from; i < to; i += unit_size_)
+      f(offset[0] + i * reduced_.stride[0][0], row * size + i, std::min(unit_size_, size - i));
+    ++row;
+  });
 }
 
-void Folding::along(int64_t tile, int64_t begin, int64_t end, char* low, char* high) {
-  const char* x = static_cast<const char*>(call_.in.data);
-  const int64_t n = results_in(tile);
-  Steps<3> result(kept_, 0, tile * width_);
-  for (int64_t i = 0; i < n; ++i, result.next()) along_one(x + result.offset[in], at(low, i), at(high, i), begin, end);
-}
-
-// Rows [begin, begin + rows) of the innermost reduced axis, n columns each.
-void Folding::across_rows(const char* x, int64_t n, int64_t begin, int64_t rows, int64_t first, const FoldState& s) {
-  alignas(64) char buffer[2 * staged_block * 8];
-  const int64_t step = reduced_.axis[0].stride[0] * wide_, column_step = kept_.axis[0].stride[in];
-  const int64_t full = rows / wide_, rest = rows % wide_;
-  const char* start = x + begin * reduced_.axis[0].stride[0];
-  if (direct_) {
-    kernel_.across(n * wide_, full, start, step, s, first, call_.parameter);
-  } else {
-    for (int64_t r = 0; r < full; ++r)
-      kernel_.across(n * wide_, 1, staged(start + r * step, column_step, n * wide_, buffer), 0, s, first + r,
-                     call_.parameter);
-  }
-  if (rest > 0)
-    kernel_.across(n * rest, 1, staged(start + full * step, column_step, n * rest, buffer), 0, s, first,
+// `rows` rows of n columns each.
+void Folding::across_rows(const char* x, int64_t n, int64_t rows, int64_t first, FoldState s, char* buffer) const {
+  const int64_t step = reduced_.stride[0][0] * wide_, beside = kept_.stride[0][in];
+  const int64_t full = rows / wide_, rest = rows % wide_, together = direct_ ? full : 1;
+  for (int64_t r = 0; r < full; r += together)
+    kernel_.across(n * wide_, together, staged(x + r * step, beside, n * wide_, buffer), step, s, first + r,
                    call_.parameter);
+  if (rest > 0)
+    kernel_.across(n * rest, 1, staged(x + full * step, beside, n * rest, buffer), 0, s, first, call_.parameter);
 }
 
-void Folding::across(int64_t tile, int64_t begin, int64_t end, char* low, char* high) {
-  const auto& r = reduced_.axis[0];
-  const int64_t n = results_in(tile);
-  const Steps<3> result(kept_, 1, tile / tiles_per_row_);
-  const char* x = static_cast<const char*>(call_.in.data) + result.offset[in] +
-                  tile % tiles_per_row_ * width_ * kept_.axis[0].stride[in];
-  int64_t outer = begin / units_per_row_, unit = begin % units_per_row_;
-  Steps<1> steps(reduced_, 1, outer);
-  for (int64_t u = begin; u < end; ++u) {
-    const int64_t row = unit * unit_size_, rows = std::min(unit_size_, r.size - row);
-    across_rows(x + steps.offset[0], n, row, rows, outer * r.size + row, at(low, 0));
-    if (kernel_.rounds && u + 1 < end) {
-      kernel_.merge(n * wide_, at(high, 0), at(low, 0));
-      kernel_.start(n * wide_, at(low, 0));
-    }
-    if (++unit < units_per_row_) continue;
-    unit = 0;
-    ++outer;
-    steps.next();
+// Units [begin, end) into n states, if there is a higher level by way of it.
+void Folding::take(const char* x, int64_t n, int64_t begin, int64_t end, FoldState low, const FoldState* high) const {
+  alignas(64) char buffer[staged_block * 8];
+  const int64_t together = across_ ? 1 : sums_together;
+  int64_t held = 0;
+  for_units(begin, end, [&](int64_t offset, int64_t first, int64_t length) {
+    if (across_) across_rows(x + offset, n, length, first, low, buffer);
+    else kernel_.along(length, staged(x + offset, reduced_.stride[0][0], length, buffer), low, first, call_.parameter);
+    if (!high || ++held < together) return;
+    kernel_.merge(n * wide_, *high, low);
+    kernel_.start(n * wide_, low);
+    held = 0;
+  });
+  if (high) kernel_.merge(n * wide_, low, *high);
+}
+
+// One piece of one tile into `states`.
+void Folding::task(const Tile& tile, int64_t piece, char* states) const {
+  char* high = working_memory() + state_bytes_;
+  const int64_t begin = piece * units_per_piece_, end = std::min(units_, begin + units_per_piece_);
+  const bool levels = kernel_.rounds && end - begin > (across_ ? 1 : sums_together - 1);
+  const char* x = static_cast<const char*>(call_.in.data) + tile.offset[in];
+  kernel_.start(tile.width * wide_, at(states, 0));
+  if (units_ == 0) return;
+  if (levels) kernel_.start(tile.width * wide_, at(high, 0));
+  const int64_t together = across_ ? tile.width : 1;
+  for (int64_t i = 0; i < tile.width; i += together) {
+    const FoldState upper = at(high, i);
+    take(x + i * kept_.stride[0][in], together, begin, end, at(states, i), levels ? &upper : nullptr);
   }
-}
-
-// The results of a wide row, by halves.
-void Folding::join_wide(char* states) {
-  for (int64_t n = wide_; n > 1; n = (n + 1) / 2) {
+  for (int64_t n = wide_; n > 1; n = (n + 1) / 2) {  // the results of a wide row, by halves
     const int64_t upper = (n + 1) / 2;
     kernel_.merge((n - upper) * width_, at(states, 0), at(states, upper * width_));
   }
 }
 
-// One piece of one tile into `states`.
-void Folding::task(int64_t tile, int64_t piece, char* states) {
-  char* high = working_memory() + state_bytes_;
-  const int64_t begin = piece * units_per_piece_, end = std::min(units_, begin + units_per_piece_), n = states_in(tile);
-  const bool levels = kernel_.rounds && end - begin > (across_ ? 1 : sums_together - 1);
-  kernel_.start(n, at(states, 0));
-  if (units_ == 0) return;
-  if (levels) kernel_.start(n, at(high, 0));
-  if (across_) across(tile, begin, end, states, high);
-  else along(tile, begin, end, states, high);
-  if (levels) kernel_.merge(n, at(states, 0), at(high, 0));
-  if (wide_ > 1) join_wide(states);
-}
-
-void Folding::store(int64_t tile, Operand operand, const Arg& arg, DType from, const char* row) {
-  const int64_t n = results_in(tile), size = size_of(arg.dtype);
-  if (arg.dtype != from) {
-    char* buffer = working_memory() + 2 * state_bytes_ + padded(width_ * 8);
-    cast_row(arg.dtype, from)(n, buffer, row);
-    row = buffer;
-  }
-  char* to = static_cast<char*>(arg.data);
-  const auto& q = kept_.axis[0];
-  const int64_t first = across_ ? tile / tiles_per_row_ * q.size + tile % tiles_per_row_ * width_ : tile * width_;
-  Steps<3> result(kept_, 0, first);
-  for (int64_t i = 0; i < n;) {
-    const int64_t run = std::min(n - i, q.size - result.at[0]);
-    scatter_row(size, run, to + result.offset[operand], q.stride[operand], row + i * size);
-    i += run;
-    result.advance(run);
-  }
-}
-
-void Folding::finish(int64_t tile, char* states) {
+void Folding::finish(const Tile& tile, char* states) const {
   char* row = working_memory() + 2 * state_bytes_;
   const FoldState s = at(states, 0);
-  kernel_.finish(results_in(tile), row, s, count_, call_.parameter);
-  store(tile, out, call_.out, kernel_.result, row);
-  if (call_.indices.data) store(tile, indices, call_.indices, i64, s.part[1]);
+  kernel_.finish(tile.width, row, s, count_, call_.parameter);
+  const auto store = [&](const Arg& arg, Operand operand, const char* from, DType dtype) {
+    copy_row(tile.width, static_cast<char*>(arg.data) + tile.offset[operand], kept_.stride[0][operand], arg.dtype, from,
+             size_of(dtype), dtype);
+  };
+  store(call_.out, out, row, kernel_.result);
+  if (call_.indices.data) store(call_.indices, indices, s.part[1], i64);
 }
 
 void Folding::run() {
   if (results_ == 0) return;
   if (pieces_ == 1) {
     const int64_t together = std::max<int64_t>(1, grain_ / std::max<int64_t>(1, count_ * width_));
-    return parallel(divide_up(tiles_, together), [&](int64_t part) {
+    return parallel_ranges(tiles_, together, [&](int64_t begin, int64_t end) {
       char* states = working_memory();
-      for (int64_t t = part * together; t < std::min(tiles_, (part + 1) * together); ++t) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Tile t = tile(i);
         task(t, 0, states);
         finish(t, states);
       }
     });
   }
   char* partial = static_cast<char*>(scratch(Scratch::shared, size_t(tiles_ * pieces_ * state_bytes_)));
-  const auto states = [&](int64_t tile, int64_t piece) { return partial + (tile * pieces_ + piece) * state_bytes_; };
-  parallel(tiles_ * pieces_, [&](int64_t i) { task(i / pieces_, i % pieces_, partial + i * state_bytes_); });
-  for (int64_t tile = 0; tile < tiles_; ++tile) {
+  parallel(tiles_ * pieces_, [&](int64_t i) { task(tile(i / pieces_), i % pieces_, partial + i * state_bytes_); });
+  for (int64_t i = 0; i < tiles_; ++i) {
+    const Tile t = tile(i);
+    char* states = partial + i * pieces_ * state_bytes_;
     for (int64_t step = 1; step < pieces_; step *= 2)
       for (int64_t p = 0; p + step < pieces_; p += 2 * step)
-        kernel_.merge(results_in(tile), at(states(tile, p), 0), at(states(tile, p + step), 0));
-    finish(tile, states(tile, 0));
+        kernel_.merge(t.width, at(states + p * state_bytes_, 0), at(states + (p + step) * state_bytes_, 0));
+    finish(t, states);
   }
 }
 
@@ -325,7 +261,8 @@ bool fold_small(const FoldCall& call, const FoldKernel& kernel) {
 }  // namespace
 
 void fold(const FoldCall& call) {
-  const FoldKernel kernel = table().find(call.fold, call.indices.data != nullptr, call.compute);
+  const auto find = for_isa([]<Isa level>() { return &fold_kernel<level>; });
+  const FoldKernel kernel = find(call.fold, call.indices.data != nullptr, call.compute);
   if (!fold_small(call, kernel)) Folding(call, kernel).run();
 }
 

@@ -1,16 +1,12 @@
 // f32 and f64 products through cblas, when the build has one.
-#include "backend/cpu/gemm_blas.h"
-
 #ifdef VOLTA_HAVE_CBLAS
 #include <cblas.h>
 
-#include <algorithm>
 #include <limits>
-#endif
+
+#include "backend/cpu/gemm_plan.h"
 
 namespace volta::cpu {
-
-#ifdef VOLTA_HAVE_CBLAS
 namespace {
 
 constexpr int64_t blas_limit = std::numeric_limits<int>::max();
@@ -33,29 +29,20 @@ BlasMatrix blas_matrix(const Matrix& x, int64_t rows, int64_t columns) {
 }  // namespace
 
 bool blas_gemm(const Gemm& g) {
-  const bool plain = !g.epilogue.bias && g.epilogue.activation == Activation::none && g.batch.empty() &&
-                     g.c_dtype.value_or(g.dtype) == g.dtype;
-  if (!plain || (g.dtype != f32 && g.dtype != f64) || g.k == 0 || g.m > blas_limit || g.n > blas_limit ||
-      g.k > blas_limit) {
-    return false;
-  }
+  const bool plain = !g.epilogue.bias && g.epilogue.activation == Activation::none && g.batch.empty();
+  if (!plain || (g.dtype != f32 && g.dtype != f64) || g.k == 0 || std::max({g.m, g.n, g.k}) > blas_limit) return false;
   const BlasMatrix a = blas_matrix(g.a, g.m, g.k), b = blas_matrix(g.b, g.k, g.n);
   const BlasMatrix c = blas_matrix({g.c, g.c_row_stride, g.c_column_stride}, g.m, g.n);
   if (!a.usable || !b.usable || !c.usable || c.transpose == CblasTrans) return false;
-  const int m = int(g.m), n = int(g.n), k = int(g.k);
-  if (g.dtype == f32) {
-    cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1.0f, static_cast<const float*>(g.a.data), a.leading,
-                static_cast<const float*>(g.b.data), b.leading, g.accumulate ? 1.0f : 0.0f, static_cast<float*>(g.c),
-                c.leading);
-  } else {
-    cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1.0, static_cast<const double*>(g.a.data), a.leading,
-                static_cast<const double*>(g.b.data), b.leading, g.accumulate ? 1.0 : 0.0, static_cast<double*>(g.c),
-                c.leading);
-  }
+  const auto call = [&]<class T>(auto function, T one) {
+    function(CblasRowMajor, a.transpose, b.transpose, int(g.m), int(g.n), int(g.k), one,
+             static_cast<const T*>(g.a.data), a.leading, static_cast<const T*>(g.b.data), b.leading,
+             g.accumulate ? one : T(0), static_cast<T*>(g.c), c.leading);
+  };
+  if (g.dtype == f32) call(cblas_sgemm, 1.0f);
+  else call(cblas_dgemm, 1.0);
   return true;
 }
-#else
-bool blas_gemm(const Gemm&) { return false; }
-#endif
 
 }  // namespace volta::cpu
+#endif

@@ -1,24 +1,16 @@
-// How a matrix product is cut into parts: by its shape and the tile sizes alone, never by the number of threads.
+// What the driver of matrix products and the GEMM of each instruction set share: the normalised product, how it is cut
+// into parts, and the table of functions that work on one part.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
-#include "backend/cpu/gemm_table.h"
+#include "backend/cpu/gemm.h"
 
 namespace volta::cpu {
 
 struct Range {
   int64_t begin, size;
 };
-
-// Part `index` of `total` cut into `parts` at multiples of `unit`; parts may be empty.
-inline Range cut(int64_t total, int64_t unit, int64_t parts, int64_t index) {
-  const int64_t units = (total + unit - 1) / unit;
-  const int64_t begin = std::min(total, units * index / parts * unit);
-  return {begin, std::min(total, units * (index + 1) / parts * unit) - begin};
-}
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Shape3 {
   int64_t m, n, k;
@@ -31,26 +23,59 @@ struct Rectangle {
   bool empty() const { return rows.size <= 0 || columns.size <= 0; }
 };
 
-// C as rows x columns parts of nearly equal size, both powers of two so that few threads share them evenly.
+// What plans depend on: a register tile is rows x columns, columns come in multiples of lanes; packing a value of A or B
+// takes as long as so many multiply-adds.
+struct GemmTile {
+  int64_t rows, columns, lanes, pack_a, pack_b;
+};
+
+// C as rows x columns parts of nearly equal size.
 struct Grid {
   int64_t rows = 1, columns = 1;
   int64_t parts() const { return rows * columns; }
   Rectangle part(const Shape3& s, const GemmTile& tile, int64_t index) const;
 };
 
-inline constexpr double serial_work = 1 << 17;  // below, a second thread does not pay
-inline constexpr double shared_work = 1 << 21;  // from here on, operands are packed once for all parts
+// The cheapest grid of at most `parts` parts. An element of C has the same bits whatever part it falls into.
+Grid plan_grid(const Shape3& s, const GemmTile& tile, int64_t parts);
 
-Grid plan_grid(const Shape3& s, const GemmTile& tile);
-
-// Into how many segments k is cut when C alone is too small to occupy several threads.
-int64_t plan_segments(const Shape3& s, const Grid& grid);
-
-// The same two decisions for products with at most thin_rows rows.
-struct ThinPlan {
-  int64_t chunk;  // columns of one part
-  int64_t segments;
+// One matrix product, normalised: c_dtype given, relu only for signed types, C's rows contiguous if anything is.
+struct Product : Gemm {
+  bool bias_by_row = false;
+  bool thin = false;  // at most thin_rows rows: stream B, of which one stride is 1
+  Shape3 shape() const { return {m, n, k}; }
 };
-ThinPlan plan_thin(const Shape3& s, bool rows_contiguous);
+inline constexpr int64_t thin_rows = 4;
+
+struct GemmKernels {
+  GemmTile tile;
+  int64_t sum_bytes;  // size of the compute type
+  // The sums of one rectangle over a range of k: finished and stored to C, or left in `partial`, m x n sums.
+  void (*part)(const Product& p, const Rectangle& r, Range depth, void* partial);
+  // Adds up `count` partial sums of all of C, in order, for some of its rows; finishes and stores them.
+  void (*finish)(const Product& p, Range rows, void* partials, int64_t count);
+};
+
+// By DType. Integers are multiplied as unsigned numbers of 32 or 64 bits, booleans as floats: a sum of ones never
+// becomes zero again.
+struct GemmTable {
+  GemmKernels kernels[dtype_count];
+};
+
+namespace baseline {
+extern const GemmTable gemm_table;
+}
+namespace v3 {
+extern const GemmTable gemm_table;
+}
+namespace v4 {
+extern const GemmTable gemm_table;
+}
+
+#ifdef VOLTA_HAVE_CBLAS
+// Computes g with the BLAS and returns true, or returns false if it does not cover g. Whether a BLAS gives the same
+// bits for every number of threads is up to it.
+bool blas_gemm(const Gemm& g);
+#endif
 
 }  // namespace volta::cpu

@@ -31,26 +31,20 @@ struct FreeAtThreadEnd {
   }
 };
 
-void* allocate(size_t bytes) {
-  const size_t page = bytes >= huge_page ? huge_page : small_page;
-  void* data = std::aligned_alloc(page, bytes);
-  if (!data) throw Error(Error::Kind::memory, "scratch", std::to_string(bytes) + " bytes of working memory refused");
-#ifdef __linux__
-  if (page == huge_page) madvise(data, bytes, MADV_HUGEPAGE);  // a hint; without it the buffer works all the same
-#endif
-  // Kernels prefetch past what they use, and a prefetch of a page never touched walks the page tables in vain each
-  // time.
-  for (size_t i = 0; i < bytes; i += small_page) static_cast<volatile char*>(data)[i] = 0;
-  return data;
-}
-
 void grow(Buffer& buffer, size_t bytes) {
   static thread_local FreeAtThreadEnd guard;
   static_cast<void>(&guard);
   const size_t page = bytes >= huge_page ? huge_page : small_page, rounded = (bytes + page - 1) / page * page;
   std::free(buffer.data);
-  buffer = {};
-  buffer = {allocate(rounded), rounded};
+  buffer = {std::aligned_alloc(page, rounded), 0};
+  if (!buffer.data)
+    throw Error(Error::Kind::memory, "scratch", std::to_string(rounded) + " bytes of working memory refused");
+  buffer.bytes = rounded;
+#ifdef __linux__
+  if (page == huge_page) madvise(buffer.data, rounded, MADV_HUGEPAGE);  // a hint; without it the buffer works as well
+#endif
+  // Kernels prefetch past what they use, and a prefetch of a page never touched walks the page tables in vain each time.
+  for (size_t i = 0; i < rounded; i += small_page) static_cast<volatile char*>(buffer.data)[i] = 0;
 }
 
 }  // namespace

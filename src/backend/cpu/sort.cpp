@@ -1,15 +1,15 @@
-// Least-significant-digit radix sort and selection, on integer keys in the elements' order paired with their indices.
-#include "backend/cpu/sort.h"
-
+// Sorting, selection and searching along an axis of any layout: least-significant-digit radix sort and selection on
+// integer keys in the elements' order, paired with their indices.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <memory>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "core/parallel.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/move.h"
+#include "backend/cpu/split.h"
 
 namespace volta::cpu {
 namespace {
@@ -66,45 +66,27 @@ struct Wide {
 };
 
 // The row as a sequence of records in ascending order of what is wanted first.
-template <class T> struct Row {
+template <class T, class Record> struct Row {
   const Stored<T>* in;
   KeyOf<T> flip;  // all ones to sort descending
   KeyOf<T> key(int64_t i) const { return KeyOf<T>(ascending_key<T>(in[i]) ^ flip); }
-  template <class Record> Record record(int64_t i) const { return Record(key(i), uint64_t(i)); }
-};
-
-template <class T> Row<T> row_of(const void* in, bool descending) {
-  return {static_cast<const Stored<T>*>(in), descending ? KeyOf<T>(~KeyOf<T>(0)) : KeyOf<T>(0)};
-}
-
-// Calls f(row, TypeTag<Record>) for the dtype; indices of rows beyond 2^32 need the wide record.
-template <class F> void with_row(DType dtype, int64_t n, const void* in, bool descending, F&& f) {
-  visit(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const Row<T> row = row_of<T>(in, descending);
-    if (sizeof(T) == 8 || n > int64_t(1) << 32) f(row, TypeTag<Wide>{});
-    else f(row, TypeTag<Packed>{});
-  });
-}
-
-template <class Record> struct Records {
-  explicit Records(int64_t n) : data(std::make_unique_for_overwrite<Record[]>(size_t(n))) {}
-  std::unique_ptr<Record[]> data;
-  Record* get() const { return data.get(); }
-};
-
-template <class T, class Record> void write(const Row<T>& row, const Record& r, Stored<T>* value, int64_t* index) {
-  *value = row.in[r.index()];
-  *index = r.index();
-}
-
-template <class Record> void insertion_sort(Record* a, int64_t n) {
-  for (int64_t i = 1; i < n; i++) {
-    const Record x = a[i];
-    int64_t j = i;
-    for (; j > 0 && x < a[j - 1]; j--) a[j] = a[j - 1];
-    a[j] = x;
+  Record operator[](int64_t i) const { return Record(key(i), uint64_t(i)); }
+  void write(int64_t n, const Record* records, void* values, int64_t* indices) const {
+    for (int64_t i = 0; i < n; i++) {
+      indices[i] = records[i].index();
+      static_cast<Stored<T>*>(values)[i] = in[indices[i]];
+    }
   }
+};
+
+// Calls f(row) for the dtype; indices of rows beyond 2^32 need the wide record.
+template <class F> void with_row(DType dtype, int64_t n, const void* in, bool descending, F&& f) {
+  visit(dtype, [&]<class T>(TypeTag<T>) {
+    const auto* elements = static_cast<const Stored<T>*>(in);
+    const auto flip = KeyOf<T>(descending ? -1 : 0);
+    if (sizeof(T) == 8 || n > int64_t(1) << 32) f(Row<T, Wide>{elements, flip});
+    else f(Row<T, Packed>{elements, flip});
+  });
 }
 
 constexpr int digit_bits = 8;
@@ -112,14 +94,6 @@ constexpr int digit_values = 1 << digit_bits;
 using Counts = std::array<uint64_t, digit_values>;
 
 template <class Key> size_t digit(Key key, int pass) { return size_t(key >> (pass * digit_bits)) & (digit_values - 1); }
-
-// Rows are cut into blocks of a fixed number of elements. In each pass a block counts its digits, the counts of all
-// blocks become the places where each block's runs begin, and every block moves its own records there, in order.
-struct Blocks {
-  explicit Blocks(int64_t length) : n(length), count(std::clamp<int64_t>(length / 65536, 1, 32)) {}
-  int64_t n, count;
-  int64_t begin(int64_t block) const { return n * block / count; }
-};
 
 // Turns counts into starting places; false if one digit value has all, when the pass would move nothing.
 bool place(std::vector<Counts>& counts, int64_t n) {
@@ -132,94 +106,79 @@ bool place(std::vector<Counts>& counts, int64_t n) {
   return true;
 }
 
-template <class T, class Record> class RadixSort {
- public:
-  RadixSort(const Row<T>& row, int64_t n)
-      : row_(row), blocks_(n), counts_(size_t(blocks_.count)), from_(n), to_(n), n_(n) {}
-
-  void run(Stored<T>* values, int64_t* indices) {
-    make_records();
-    for (int pass = 0; pass < int(sizeof(T)); pass++) move(pass);
-    const Record* sorted = from_.get();
-    each_block([&](int64_t, int64_t i, int64_t end) {
-      for (; i < end; i++) write(row_, sorted[i], values + i, indices + i);
-    });
-  }
-
- private:
-  template <class F> void each_block(F&& f) {
-    parallel(blocks_.count, [&](int64_t b) { f(b, blocks_.begin(b), blocks_.begin(b + 1)); });
-  }
-
-  void make_records() {
-    Record* out = from_.get();
-    each_block([&](int64_t, int64_t i, int64_t end) {
-      for (; i < end; i++) out[i] = row_.template record<Record>(i);
-    });
-  }
-
-  void move(int pass) {
-    const Record* in = from_.get();
-    each_block([&](int64_t b, int64_t i, int64_t end) {
+// Rows are cut into blocks of a fixed number of elements. In each pass a block counts its digits, the counts of all
+// blocks become the places where each block's runs begin, and every block moves its own records there, in order.
+template <class T, class Record> void radix_sort(const Row<T, Record>& row, int64_t n, void* values, int64_t* indices) {
+  const int64_t blocks = std::clamp<int64_t>(n / 65536, 1, 32);
+  const auto each_block = [=](auto&& f) {
+    parallel(blocks, [&](int64_t b) { f(size_t(b), n * b / blocks, n * (b + 1) / blocks); });
+  };
+  auto from = std::make_unique_for_overwrite<Record[]>(size_t(n));
+  auto to = std::make_unique_for_overwrite<Record[]>(size_t(n));
+  std::vector<Counts> counts(static_cast<size_t>(blocks));
+  each_block([&, out = from.get()](size_t, int64_t i, int64_t end) {
+    for (; i < end; i++) out[i] = row[i];
+  });
+  for (int pass = 0; pass < int(sizeof(T)); pass++) {
+    const Record* in = from.get();
+    Record* out = to.get();
+    each_block([&, in](size_t b, int64_t i, int64_t end) {
       Counts c{};
       for (; i < end; i++) c[digit(in[i].key(), pass)]++;
-      counts_[size_t(b)] = c;
+      counts[b] = c;
     });
-    if (!place(counts_, n_)) return;
-    Record* out = to_.get();
-    each_block([&](int64_t b, int64_t i, int64_t end) {
-      Counts next = counts_[size_t(b)];
+    if (!place(counts, n)) continue;
+    each_block([&, in, out](size_t b, int64_t i, int64_t end) {
+      Counts next = counts[b];
       for (; i < end; i++) out[next[digit(in[i].key(), pass)]++] = in[i];
     });
-    std::swap(from_.data, to_.data);
+    std::swap(from, to);
   }
+  each_block([&](size_t, int64_t i, int64_t end) {
+    row.write(end - i, from.get() + i, static_cast<Stored<T>*>(values) + i, indices + i);
+  });
+}
 
-  Row<T> row_;
-  Blocks blocks_;
-  std::vector<Counts> counts_;
-  Records<Record> from_, to_;
-  int64_t n_;
-};
+constexpr int64_t short_row = 256;
 
-template <class T, class Record> void sort_short(const Row<T>& row, int64_t n, Stored<T>* values, int64_t* indices) {
-  constexpr int64_t most = 256, few = 24;
-  Record records[most];
-  for (int64_t i = 0; i < n; i++) records[i] = row.template record<Record>(i);
-  if (n <= few) insertion_sort(records, n);
-  else std::sort(records, records + n);
-  for (int64_t i = 0; i < n; i++) write(row, records[i], values + i, indices + i);
+template <class T, class Record> void sort_short(const Row<T, Record>& row, int64_t n, void* values, int64_t* indices) {
+  Record records[short_row];
+  for (int64_t i = 0; i < n; i++) records[i] = row[i];
+  std::sort(records, records + n);
+  row.write(n, records, values, indices);
+}
+
+template <class Record> void keep_first(std::vector<Record>& records, int64_t k) {
+  if (int64_t(records.size()) <= k) return;
+  std::nth_element(records.begin(), records.begin() + (k - 1), records.end());
+  records.resize(size_t(k));
 }
 
 // Keeps the k first records seen so far among at most 2k + 1000; what does not beat the k-th is not even stored. Every
 // clearing costs as much as the elements that caused it, so the whole is linear.
-template <class T, class Record> std::vector<Record> first_k(const Row<T>& row, int64_t n, int64_t k) {
+template <class T, class Record> std::vector<Record> first_k(const Row<T, Record>& row, int64_t n, int64_t k) {
   const size_t room = size_t(std::min(n, 2 * k + 1000));
   std::vector<Record> kept;
   kept.reserve(room);
   Record limit{};
   bool limited = false;
   for (int64_t i = 0; i < n; i++) {
-    const Record r = row.template record<Record>(i);
+    const Record r = row[i];
     if (limited && limit < r) continue;
     kept.push_back(r);
-    if (kept.size() < room || i + 1 == n) continue;
-    std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end());
-    kept.resize(size_t(k));
+    if (kept.size() < room) continue;
+    keep_first(kept, k);
     limit = kept.back();
     limited = true;
   }
-  if (int64_t(kept.size()) > k) {
-    std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end());
-    kept.resize(size_t(k));
-  }
+  keep_first(kept, k);
   return kept;
 }
 
 // The record at position k: leading digits are counted to find the one it has, then only records with that digit are
 // looked at.
-template <class T, class Record> Record nth(const Row<T>& row, int64_t n, int64_t k) {
-  using Key = KeyOf<T>;
-  constexpr int bits = sizeof(Key) == 1 ? 8 : 11, shift = 8 * sizeof(Key) - bits;
+template <class T, class Record> Record nth(const Row<T, Record>& row, int64_t n, int64_t k) {
+  constexpr int bits = sizeof(T) == 1 ? 8 : 11, shift = 8 * sizeof(T) - bits;
   std::vector<int64_t> counts(size_t(1) << bits);
   for (int64_t i = 0; i < n; i++) counts[size_t(row.key(i) >> shift)]++;
   size_t value = 0;
@@ -227,36 +186,141 @@ template <class T, class Record> Record nth(const Row<T>& row, int64_t n, int64_
   std::vector<Record> same;
   same.reserve(size_t(counts[value]));
   for (int64_t i = 0; i < n; i++)
-    if (size_t(row.key(i) >> shift) == value) same.push_back(row.template record<Record>(i));
+    if (size_t(row.key(i) >> shift) == value) same.push_back(row[i]);
   std::nth_element(same.begin(), same.begin() + k, same.end());
   return same[size_t(k)];
+}
+
+// The rows of a call along its axis: of in, values and indices, either of which may be missing.
+struct Rows {
+  Walk<3> starts;
+  int64_t step[3] = {};  // along the sorted axis, in bytes
+  int64_t n, wanted;
+
+  explicit Rows(const SortCall& call) {
+    const Arg* args[] = {&call.in, &call.values, &call.indices};
+    const Layout &in = *call.in.layout, &result = call.values.data ? *call.values.layout : *call.indices.layout;
+    n = in.shape[call.axis];
+    wanted = result.shape[call.axis];
+    for (int i = 0; i < in.rank(); ++i) {
+      int64_t strides[3] = {};
+      for (int k = 0; k < 3; ++k)
+        if (args[k]->data) strides[k] = args[k]->layout->strides[i] * size_of(args[k]->dtype);
+      if (i != call.axis) starts.add_axis(in.shape[i], strides);
+      else std::copy(strides, strides + 3, step);
+    }
+    starts.finish();
+  }
+};
+
+// Working memory for one row: a contiguous copy of it, its sorted values and their indices.
+struct Space {
+  Space(int64_t n, int64_t size)
+      : room(divide_up(n * size, 8) * 8), bytes(std::make_unique_for_overwrite<char[]>(size_t(2 * room + 8 * n))) {}
+  int64_t room;
+  std::unique_ptr<char[]> bytes;
+};
+
+// Positions [begin, begin + wanted) of the sorted row. What is wanted whole and contiguous is sorted into its place.
+void sort_window(const SortCall& call, const Rows& rows, const Space& space, const int64_t* offset) {
+  const DType dtype = call.in.dtype;
+  const int64_t size = size_of(dtype), n = rows.n, begin = call.begin, wanted = rows.wanted;
+  char *copied = space.bytes.get(), *values = copied + space.room, *indices = values + space.room;
+  const auto at = [&](const Arg& a, int k) { return a.data ? static_cast<char*>(a.data) + offset[k] : nullptr; };
+  char *row = at(call.in, 0), *values_out = at(call.values, 1), *indices_out = at(call.indices, 2);
+  if (rows.step[0] != size && n > 1) {
+    gather_row(size, n, copied, row, rows.step[0]);
+    row = copied;
+  }
+  if (wanted == n && values_out && rows.step[1] == size) values = values_out;
+  if (wanted == n && indices_out && rows.step[2] == 8) indices = indices_out;
+  auto* positions = reinterpret_cast<int64_t*>(indices);
+  const bool one = wanted == 1 && !call.descending;
+  if (one) nth_row(dtype, n, begin, row, values, positions);
+  else if (begin + wanted <= n / 8) topk_row(dtype, n, begin + wanted, row, values, positions, call.descending, true);
+  else sort_row(dtype, n, row, values, positions, call.descending);
+  const int64_t skipped = one ? 0 : begin;
+  if (values_out && values != values_out) scatter_row(size, wanted, values_out, rows.step[1], values + skipped * size);
+  if (indices_out && indices != indices_out) scatter_row(8, wanted, indices_out, rows.step[2], indices + skipped * 8);
+}
+
+// How many elements of a sorted row are before the value. Arithmetic instead of branches: which way to go is a coin toss.
+template <bool Right, class T> int64_t position(const char* sorted, int64_t step, int64_t n, KeyOf<T> value) {
+  if (n == 0) return 0;
+  const auto before = [&](int64_t i) {
+    const KeyOf<T> x = ascending_key<T>(*reinterpret_cast<const Stored<T>*>(sorted + i * step));
+    return int64_t(Right ? x <= value : x < value);
+  };
+  int64_t begin = 0;
+  for (; n > 1; n -= n / 2) begin += before(begin + n / 2 - 1) * (n / 2);
+  return begin + before(begin);
+}
+
+template <bool Right, class T> void search_rows(const SearchCall& call) {
+  const Layout &out = *call.out.layout, &values = *call.values.layout, &sorted = *call.sorted.layout;
+  constexpr int64_t grain = 1 << 13, size = sizeof(T);
+  const int last = out.rank() - 1;
+  Walk<3> walk;
+  for (int i = 0; i <= last; ++i) {
+    const int64_t strides[] = {out.strides[i] * 8, values.strides[i] * size, i == last ? 0 : sorted.strides[i] * size};
+    walk.add_axis(out.shape[i], strides);
+  }
+  walk.finish();
+  parallel_rows(walk, grain, [&](const int64_t* offset, int64_t begin, int64_t count) {
+    const auto at = [&](const Arg& a, int k, int64_t i) {
+      return static_cast<char*>(a.data) + offset[k] + i * walk.stride[0][k];
+    };
+    for (int64_t i = begin; i < begin + count; ++i) {
+      const KeyOf<T> value = ascending_key<T>(*reinterpret_cast<const Stored<T>*>(at(call.values, 1, i)));
+      *reinterpret_cast<int64_t*>(at(call.out, 0, i)) =
+          position<Right, T>(at(call.sorted, 2, i), sorted.strides[last] * size, sorted.shape[last], value);
+    }
+  });
 }
 
 }  // namespace
 
 void sort_row(DType dtype, int64_t n, const void* in, void* values_out, int64_t* indices_out, bool descending) {
-  with_row(dtype, n, in, descending, [&]<class T, class Record>(const Row<T>& row, TypeTag<Record>) {
-    auto* values = static_cast<Stored<T>*>(values_out);
-    if (n <= 256) sort_short<T, Record>(row, n, values, indices_out);
-    else RadixSort<T, Record>(row, n).run(values, indices_out);
+  with_row(dtype, n, in, descending, [&](const auto& row) {
+    if (n <= short_row) sort_short(row, n, values_out, indices_out);
+    else radix_sort(row, n, values_out, indices_out);
   });
 }
 
 void topk_row(DType dtype, int64_t n, int64_t k, const void* in, void* values_out, int64_t* indices_out, bool largest,
               bool sorted) {
   if (k <= 0) return;
-  with_row(dtype, n, in, largest, [&]<class T, class Record>(const Row<T>& row, TypeTag<Record>) {
-    std::vector<Record> first = first_k<T, Record>(row, n, k);
+  with_row(dtype, n, in, largest, [&](const auto& row) {
+    auto first = first_k(row, n, k);
     if (sorted) std::sort(first.begin(), first.end());
-    auto* values = static_cast<Stored<T>*>(values_out);
-    for (int64_t i = 0; i < k; i++) write(row, first[size_t(i)], values + i, indices_out + i);
+    row.write(k, first.data(), values_out, indices_out);
   });
 }
 
 void nth_row(DType dtype, int64_t n, int64_t k, const void* in, void* value_out, int64_t* index_out) {
-  with_row(dtype, n, in, false, [&]<class T, class Record>(const Row<T>& row, TypeTag<Record>) {
-    write(row, nth<T, Record>(row, n, k), static_cast<Stored<T>*>(value_out), index_out);
+  with_row(dtype, n, in, false, [&](const auto& row) {
+    const auto found = nth(row, n, k);
+    row.write(1, &found, value_out, index_out);
   });
+}
+
+void sort(const SortCall& call) {
+  const Rows r(call);
+  if (call.in.layout->numel() == 0 || r.wanted == 0) return;
+  const int64_t rows = r.starts.rows() * r.starts.size[0];
+  const auto run = [&](int64_t begin, int64_t end) {
+    const Space space(r.n, size_of(call.in.dtype));
+    r.starts.for_rows(
+        begin, end, [&](const int64_t* offset) { sort_window(call, r, space, offset); }, 0);
+  };
+  if (r.n >= int64_t(1) << 17 && rows < 16) run(0, rows);  // long rows are sorted by several threads each
+  else parallel_ranges(rows, std::max<int64_t>(1, 4096 / r.n), run);
+}
+
+void search(const SearchCall& call) {
+  if (call.out.layout->numel() == 0) return;
+  visit(call.values.dtype,
+        [&]<class T>(TypeTag<T>) { call.right ? search_rows<true, T>(call) : search_rows<false, T>(call); });
 }
 
 }  // namespace volta::cpu

@@ -1,12 +1,13 @@
-// One GPU's state: its stream, memory, staging buffers and what its kernels report.
+// One GPU as a backend: its stream, its memory, and how kernels are started. Each kind of loop has a file of its own.
 #pragma once
 #include <cuda_runtime_api.h>
 
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <type_traits>
 
-#include "backend/cuda/memory.h"
+#include "backend/backend.h"
 
 namespace volta::cuda {
 
@@ -25,31 +26,86 @@ class OnDevice {
   int previous_ = -1;
 };
 
+// A part of a slab of device memory. Neighbours are linked, so that free ones merge.
+struct Block {
+  class Memory* owner;
+  char* data;
+  int64_t bytes;
+  bool small, free;
+  Block *before, *after;
+};
+
+// The caching allocator: slabs from the driver, split on demand and merged again when their parts come back.
+// All work of a device runs on one stream, so a block may be handed out again while kernels that use its old content
+// are still queued: whatever the new owner launches comes after them. With several streams, `give` would record an
+// event on the block and `take` would wait for it when it runs on another stream.
+class Memory {
+ public:
+  explicit Memory(int device);
+  Block* take(int64_t bytes, const char* op);  // throws Error::Kind::memory when the device has no more
+  void give(Block* block) noexcept;
+  void release_cached();
+  MemoryStats stats() const;
+
+ private:
+  struct BySize {
+    bool operator()(const Block* a, const Block* b) const {
+      return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data;
+    }
+  };
+  using Free = std::set<Block*, BySize>;
+
+  Block* grow(int64_t bytes, bool small, const char* op);
+  void split(Block* block, int64_t bytes);
+  Block* join(Block* left, Block* right) noexcept;
+  void release_slabs();
+  [[noreturn]] void refuse(int64_t bytes, const char* op) const;
+  Free& list(const Block* block) noexcept { return free_[block->small]; }
+
+  int device_;
+  int64_t total_ = 0;  // bytes the device has
+  mutable std::mutex mutex_;
+  Free free_[2];  // large and small blocks
+  int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
+};
+
 // Written by kernels that meet an index out of range, in host memory the device can reach.
 struct Fault {
   int raised;
   int64_t index, size;
 };
 
-class Context {
+class Context final : public Backend {
  public:
   explicit Context(int device);
 
-  int device;
+  const int device;
   cudaStream_t stream = nullptr;
   Memory memory;
   Fault* fault = nullptr;
 
-  void upload(void* to, const void* from, int64_t bytes);
-  void download(void* to, const void* from, int64_t bytes);
+  Ptr<Storage> allocate(int64_t bytes, int index, const char* op) override;
+  void copy(const Arg& out, const Arg& in) override;
+  void map(const MapCall& call) override;
+  void fold(const FoldCall& call) override;
+  void rows(const RowCall& call) override;
+  void scan(const ScanCall& call) override;
+  void gather(const GatherCall& call) override;
+  void scatter(const ScatterCall& call) override;
+  void sort(const SortCall& call) override;
+  void search(const SearchCall& call) override;
+  void random(const RandomCall& call) override;
+  void iota(const Arg& out, Scalar start, Scalar step) override;
+  void matmul(const MatmulCall& call) override;
+  void upload(void* to, const void* from, int64_t bytes) override;
+  void download(void* to, const void* from, int64_t bytes) override;
   void synchronize(const char* op);  // waits, then throws what kernels reported
   MemoryStats stats() const;
 
  private:
   static constexpr int slot_count = 16;
   static constexpr int64_t slot_bytes = 64 << 10;
-  char* slot(int i) const { return staging_ + i * slot_bytes; }
-  int next_slot();
+  void transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, const char* op);
 
   std::mutex staging_mutex_;
   char* staging_ = nullptr;  // pinned: copies from it need not wait
@@ -58,20 +114,16 @@ class Context {
   std::atomic<int64_t> transfers_{0};
 };
 
-Context& context(int device);  // made on first use; throws when there is no such GPU
-
 // Device memory for the length of a call.
 class Scratch {
  public:
-  Scratch(Context& context, int64_t bytes, const char* op) : memory_(context.memory), block_(memory_.take(bytes, op)) {}
-  ~Scratch() { memory_.give(block_); }
+  Scratch(Context& context, int64_t bytes, const char* op) : block_(context.memory.take(bytes, op)) {}
+  ~Scratch() { block_->owner->give(block_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  void* data() const { return block_->data; }
-  template <class T> T* as() const { return reinterpret_cast<T*>(block_->data); }
+  template <class T = void> T* as() const { return static_cast<T*>(static_cast<void*>(block_->data)); }
 
  private:
-  Memory& memory_;
   Block* block_;
 };
 
@@ -82,6 +134,14 @@ template <class... P> void launch(const Context& context, const char* op, void (
   check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, context.stream), op);
 }
 
+inline constexpr int threads = 256;  // of a block
+
 inline unsigned blocks_for(int64_t n, int64_t each) { return unsigned((n + each - 1) / each); }
+
+// A product of any dtypes and strides, bias and activation included; not fast.
+void plain_product(Context& c, const MatmulCall& call);
+
+// out = activation(product + bias [+ out]), where `product` has the shape of out and may be of a wider dtype.
+void finish_product(Context& c, const MatmulCall& call, const Arg& product, bool accumulate);
 
 }  // namespace volta::cuda

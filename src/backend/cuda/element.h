@@ -25,16 +25,6 @@ template <class T> __device__ inline T narrow(float x) {
 }
 
 // Toward zero and saturated, as the hardware converts; NaN gives 0.
-template <class To> __device__ inline To truncate(float x) {
-  if (x != x) return To(0);
-  if constexpr (std::is_same_v<To, int64_t>) return __float2ll_rz(x);
-  else if constexpr (std::is_same_v<To, uint64_t>) return __float2ull_rz(x);
-  else if constexpr (std::is_same_v<To, uint32_t>) return __float2uint_rz(x);
-  else {
-    const int wide = __float2int_rz(x), low = std::numeric_limits<To>::min(), high = std::numeric_limits<To>::max();
-    return To(wide < low ? low : wide > high ? high : wide);
-  }
-}
 template <class To> __device__ inline To truncate(double x) {
   if (x != x) return To(0);
   if constexpr (std::is_same_v<To, int64_t>) return __double2ll_rz(x);
@@ -76,25 +66,6 @@ template <class To, class From> __device__ inline To convert(From x) {
   else return To(x);
 }
 
-// f(TypeTag<T>{}) with the type of a dtype, on the device.
-template <class F> __device__ inline decltype(auto) visit_element(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f16: return f(TypeTag<float16>{});
-    case DType::bf16: return f(TypeTag<bfloat16>{});
-    case DType::f32: return f(TypeTag<float>{});
-    case DType::f64: return f(TypeTag<double>{});
-    case DType::i8: return f(TypeTag<int8_t>{});
-    case DType::i16: return f(TypeTag<int16_t>{});
-    case DType::i32: return f(TypeTag<int32_t>{});
-    case DType::i64: return f(TypeTag<int64_t>{});
-    case DType::u8: return f(TypeTag<uint8_t>{});
-    case DType::u16: return f(TypeTag<uint16_t>{});
-    case DType::u32: return f(TypeTag<uint32_t>{});
-    case DType::u64: return f(TypeTag<uint64_t>{});
-    default: return f(TypeTag<bool>{});
-  }
-}
-
 template <class To, class From> __device__ inline To read(const void* p) {
   const Stored<From> x = *static_cast<const Stored<From>*>(p);
   if constexpr (std::is_same_v<From, bool>) return convert<To>(x != 0);
@@ -103,62 +74,55 @@ template <class To, class From> __device__ inline To read(const void* p) {
 
 // One copy per kernel file: dtypes other than the expected ones need not be fast.
 template <class To> __device__ __noinline__ To load_other(const void* p, DType dtype) {
-  return visit_element(dtype, [&]<class From>(TypeTag<From>) { return read<To, From>(p); });
+  return visit(dtype, [&]<class From>(TypeTag<From>) { return read<To, From>(p); });
 }
 template <class From> __device__ __noinline__ void store_other(void* p, DType dtype, From x) {
-  visit_element(dtype, [&]<class To>(TypeTag<To>) { *static_cast<To*>(p) = convert<To>(x); });
+  visit(dtype, [&]<class To>(TypeTag<To>) { *static_cast<To*>(p) = convert<To>(x); });
 }
 
-// The dtype is the same for all threads, so these branches do not diverge.
-template <class To> __device__ inline To load(const void* p, DType dtype) {
-  if (dtype == dtype_of<To>()) return read<To, To>(p);
+// v[u] = the element at p(u). The dtype, the same for all threads, is chosen once and outside the loop, so that the loads
+// are in flight together.
+template <class To, int U, class P> __device__ inline void load_all(To (&v)[U], DType dtype, P p) {
+  const auto as = [&]<class From>(TypeTag<From>) {
+#pragma unroll
+    for (int u = 0; u < U; ++u) v[u] = read<To, From>(p(u));
+  };
+  if (dtype == dtype_of<To>()) return as(TypeTag<To>{});
   if constexpr (std::is_same_v<To, float>) {
-    if (dtype == DType::f16) return read<float, float16>(p);
-    if (dtype == DType::bf16) return read<float, bfloat16>(p);
+    if (dtype == DType::f16) return as(TypeTag<float16>{});
+    if (dtype == DType::bf16) return as(TypeTag<bfloat16>{});
   }
-  return load_other<To>(p, dtype);
+#pragma unroll
+  for (int u = 0; u < U; ++u) v[u] = load_other<To>(p(u), dtype);
 }
-template <class From> __device__ inline void store(void* p, DType dtype, From x) {
-  if (dtype == dtype_of<From>()) {
-    *static_cast<From*>(p) = x;
-    return;
-  }
+template <class To> __device__ inline To load(const void* p, DType dtype) {
+  To v[1];
+  load_all(v, dtype, [=](int) { return p; });
+  return v[0];
+}
+
+// The first `count` of the elements at p(u) = v[u].
+template <class From, int U, class P>
+__device__ inline void store_all(const From (&v)[U], DType dtype, P p, int count = U) {
+  const auto as = [&]<class To>(TypeTag<To>) {
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+      if (u < count) *reinterpret_cast<To*>(p(u)) = convert<To>(v[u]);
+  };
+  if (dtype == dtype_of<From>()) return as(TypeTag<From>{});
   if constexpr (std::is_same_v<From, float>) {
-    if (dtype == DType::f16) return void(*static_cast<float16*>(p) = narrow<float16>(x));
-    if (dtype == DType::bf16) return void(*static_cast<bfloat16*>(p) = narrow<bfloat16>(x));
+    if (dtype == DType::f16) return as(TypeTag<float16>{});
+    if (dtype == DType::bf16) return as(TypeTag<bfloat16>{});
   }
-  store_other(p, dtype, x);
-}
-
-// Byte offsets of the first K operands at U elements.
-template <int U, int K, int N>
-__device__ inline void offsets(const Strided<N>& g, uint32_t (&i)[U], int64_t (&offset)[U][K]) {
 #pragma unroll
   for (int u = 0; u < U; ++u)
-#pragma unroll
-    for (int k = 0; k < K; ++k) offset[u][k] = 0;
-#pragma unroll 1
-  for (int a = 0; a + 1 < g.rank; ++a)
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-      const uint32_t outer = g.axis[a].divide(i[u]), at = i[u] - outer * g.axis[a].size;
-#pragma unroll
-      for (int k = 0; k < K; ++k) offset[u][k] += int64_t(at) * g.stride[a][k];
-      i[u] = outer;
-    }
-#pragma unroll
-  for (int u = 0; u < U; ++u)
-#pragma unroll
-    for (int k = 0; k < K; ++k) offset[u][k] += int64_t(i[u]) * g.stride[g.rank - 1][k];
+    if (u < count) store_other(p(u), dtype, v[u]);
 }
-template <int K, int N> __device__ inline void offsets(const Strided<N>& g, uint32_t i, int64_t (&offset)[K]) {
-  uint32_t one[1] = {i};
-  int64_t result[1][K];
-  offsets(g, one, result);
-#pragma unroll
-  for (int k = 0; k < K; ++k) offset[k] = result[0][k];
+template <class From> __device__ inline void store(char* p, DType dtype, From x) {
+  const From v[1] = {x};
+  store_all(v, dtype, [=](int) { return p; });
 }
 
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };
 
 }  // namespace volta::cuda

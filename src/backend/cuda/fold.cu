@@ -4,95 +4,81 @@
 #include <vector>
 
 #include "backend/cuda/element.h"
-#include "backend/cuda/fold_formulas.h"
-#include "backend/cuda/loops.h"
-#include "backend/cuda/team.h"
+#include "backend/cuda/formulas.h"
 
 namespace volta::cuda {
 namespace {
 
 struct FoldArgs {
-  Strided<3> kept;     // in, out, indices
-  Strided<1> reduced;  // in
-  const char* in;
-  char *out, *indices;
-  void* partial;        // states [result, piece], or null when the only piece is the result
-  int64_t first_index;  // of the first reduced element of this launch
+  Strided<3> kept;     // in, values, indices
+  Strided<2> reduced;  // counted: offset in `in`, and position among the reduced elements (where it matters)
+  void* partial;       // states [result, piece], or null when the only piece is the result
   uint32_t piece_length, first_piece, pieces;
   DType in_dtype, out_dtype;
   bool across;
   double count, parameter;
+  __device__ int64_t first(int k) const { return reinterpret_cast<int64_t>(reduced.data[k]); }
 };
 
-template <class F> __device__ void finish(const FoldArgs& a, const typename F::State& s, const int64_t (&offset)[3]) {
-  if (a.out) store(a.out + offset[1], a.out_dtype, F::finish(s, a.count, a.parameter));
-  if constexpr (F::indexed)
-    if (a.indices) *reinterpret_cast<int64_t*>(a.indices + offset[2]) = s.index;
-}
-
-template <class F> __device__ void conclude(const FoldArgs& a, const Team& team, typename F::State s, uint32_t result) {
-  s = team_merge(team, s, [](const auto& x, const auto& y) { return F::merge(x, y); });
+template <class F>
+__device__ void conclude(const FoldArgs& a, const Team& team, typename F::State s, uint32_t result, void* partial) {
+  s = team_merge<F>(team, s);
   if (team.rank() != 0 || result >= a.kept.n) return;
-  if (a.partial) {
-    static_cast<typename F::State*>(a.partial)[size_t(result) * a.pieces + a.first_piece + blockIdx.y] = s;
-  } else {
-    int64_t offset[3];
-    offsets(a.kept, result, offset);
-    finish<F>(a, s, offset);
+  if (partial) {
+    static_cast<typename F::State*>(partial)[size_t(result) * a.pieces + a.first_piece + blockIdx.y] = s;
+    return;
   }
+  const auto to = place(a.kept, result);
+  if (to.p[0][1]) store(to.p[0][1], a.out_dtype, F::finish(s, a.count, a.parameter));
+  if constexpr (F::indexed)
+    if (to.p[0][2]) *reinterpret_cast<int64_t*>(to.p[0][2]) = s.index;
 }
 
-template <class F> __global__ __launch_bounds__(team_threads) void fold_strided(const __grid_constant__ FoldArgs a) {
-  using T = typename F::Element;
-  constexpr int U = 4;
+template <class F> __global__ __launch_bounds__(threads) void fold_strided(const __grid_constant__ FoldArgs a) {
+  constexpr int U = F::indexed ? 4 : 8, K = F::indexed ? 2 : 1;
   const Team team{a.across};
   const uint32_t result = blockIdx.x * team.rows() + team.row();
   typename F::State s = F::start();
   if (result < a.kept.n) {
-    int64_t offset[3];
-    offsets(a.kept, result, offset);
-    const uint32_t begin = blockIdx.y * a.piece_length, step = team.size();
-    const uint32_t end = ::min(begin + a.piece_length, a.reduced.n);
+    const char* row = place(a.kept, result).p[0][0] + a.first(0);
+    const uint32_t begin = blockIdx.y * a.piece_length, end = ::min(begin + a.piece_length, a.reduced.n);
+    const uint32_t step = team.size();
     for (uint32_t r = begin + team.rank(); r < end; r += U * step) {
       uint32_t at[U];
-      int64_t inner[U][1];
+      int64_t offset[U][K];
 #pragma unroll
       for (int u = 0; u < U; ++u) at[u] = r + u * step < end ? r + u * step : r;
-      offsets(a.reduced, at, inner);
-      T x[U];
-#pragma unroll
-      for (int u = 0; u < U; ++u) x[u] = load<T>(a.in + offset[0] + inner[u][0], a.in_dtype);
+      offsets(a.reduced, at, offset);
+      typename F::Element x[U];
+      load_all(x, a.in_dtype, [&](int u) { return row + offset[u][0]; });
 #pragma unroll
       for (int u = 0; u < U; ++u)
-        if (r + u * step < end) s = F::take(s, x[u], a.first_index + r + u * step, a.parameter);
+        if (r + u * step < end) s = folds::take<F>(s, x[u], a.first(1) + offset[u][K - 1], a.parameter);
     }
   }
-  conclude<F>(a, team, s, result);
+  conclude<F>(a, team, s, result, a.partial);
 }
 
 // Rows of contiguous elements aligned to 16 bytes. Several states per thread: shorter chains of sums round less.
-template <class F, class S>
-__global__ __launch_bounds__(team_threads) void fold_packs(const __grid_constant__ FoldArgs a) {
+template <class F, class S> __global__ __launch_bounds__(threads) void fold_packs(const __grid_constant__ FoldArgs a) {
   constexpr int V = 16 / sizeof(S), U = 4, ways = 4;
   using P = Pack<S, V>;
-  using State = typename F::State;
   const Team team{false};
   const uint32_t result = blockIdx.x * team.rows() + team.row();
-  State s[ways];
+  typename F::State s[ways];
 #pragma unroll
   for (int w = 0; w < ways; ++w) s[w] = F::start();
   if (result < a.kept.n) {
-    int64_t offset[3];
-    offsets(a.kept, result, offset);
-    const S* row = reinterpret_cast<const S*>(a.in + offset[0]);
+    const S* row = reinterpret_cast<const S*>(place(a.kept, result).p[0][0] + a.first(0));
+    const P* packs = reinterpret_cast<const P*>(row);
     const uint32_t begin = blockIdx.y * a.piece_length, end = ::min(begin + a.piece_length, a.reduced.n);
     const uint32_t last = end / V, step = team.size();
     const auto take = [&](const P& pack, uint32_t p) {
 #pragma unroll
       for (int j = 0; j < V; ++j)
-        s[j % ways] = F::take(s[j % ways], convert<float>(pack.v[j]), a.first_index + int64_t(p) * V + j, a.parameter);
+        s[j % ways] =
+            folds::take<F>(s[j % ways], convert<float>(pack.v[j]), a.first(1) + int64_t(p) * V + j, a.parameter);
     };
-    const P* packs = reinterpret_cast<const P*>(row);
     uint32_t p = begin / V + team.rank();
     for (; p + (U - 1) * step < last; p += U * step) {
       P held[U];
@@ -103,26 +89,21 @@ __global__ __launch_bounds__(team_threads) void fold_packs(const __grid_constant
     }
     for (; p < last; p += step) take(packs[p], p);
     for (uint32_t r = last * V + team.rank(); r < end; r += step)
-      s[0] = F::take(s[0], convert<float>(row[r]), a.first_index + r, a.parameter);
+      s[0] = folds::take<F>(s[0], convert<float>(row[r]), a.first(1) + r, a.parameter);
   }
   for (int w = 1; w < ways; ++w) s[0] = F::merge(s[0], s[w]);
-  conclude<F>(a, team, s[0], result);
+  conclude<F>(a, team, s[0], result, a.partial);
 }
 
 // One warp per result merges its pieces.
-template <class F> __global__ __launch_bounds__(team_threads) void fold_pieces(const __grid_constant__ FoldArgs a) {
-  using State = typename F::State;
+template <class F> __global__ __launch_bounds__(threads) void fold_pieces(const __grid_constant__ FoldArgs a) {
   const Team team{false};
   const uint32_t result = blockIdx.x * team.rows() + team.row();
-  State s = F::start();
-  const State* states = static_cast<const State*>(a.partial) + size_t(result) * a.pieces;
+  typename F::State s = F::start();
+  const auto* states = static_cast<const typename F::State*>(a.partial) + size_t(result) * a.pieces;
   if (result < a.kept.n)
     for (uint32_t p = team.rank(); p < a.pieces; p += team.size()) s = F::merge(s, states[p]);
-  s = team_merge(team, s, [](const auto& x, const auto& y) { return F::merge(x, y); });
-  if (team.rank() != 0 || result >= a.kept.n) return;
-  int64_t offset[3];
-  offsets(a.kept, result, offset);
-  finish<F>(a, s, offset);
+  conclude<F>(a, team, s, result, nullptr);
 }
 
 using FoldKernel = void (*)(FoldArgs);
@@ -181,129 +162,93 @@ FoldKernels find(Fold fold, bool indices, DType t) {
 constexpr int64_t enough_blocks = 2048;
 constexpr int64_t elements_per_thread = 32;  // at least, before a result is shared among blocks
 
+// How results and pieces are laid over threads; a function of the shapes alone.
 struct FoldPlan {
   Walk<3> kept;
-  Walk<1> reduced;
-  int64_t results = 1, count = 1;
+  Walk<2> reduced;
+  int64_t results, count = 1, piece_length = 0, rows_per_block = 0;
   bool across = false;
   dim3 block;
-  int64_t rows_per_block = 1, piece_length = 1;
-};
 
-int64_t power_of_two(int64_t at_least, int64_t most) {
-  int64_t p = 1;
-  while (p < at_least && p < most) p *= 2;
-  return p;
-}
-
-FoldPlan make_plan(const FoldCall& call, bool indexed) {
-  FoldPlan p;
-  Walk<2> reduced;  // ordered by the first operand: the position among the reduced elements, where that matters
-  const Layout &x = *call.in.layout, &y = *call.out.layout;
-  for (int i = 0; i < x.rank(); ++i)
-    if (call.reduced >> i & 1) p.count *= x.shape[i];
-  int64_t position = p.count;
-  for (int i = 0; i < x.rank(); ++i) {
-    const int64_t in = x.strides[i] * size_of(call.in.dtype);
-    if (call.reduced >> i & 1) {
+  FoldPlan(const FoldCall& call, const Arg& values, const Arg& places, bool indexed) {
+    const Layout& x = *call.in.layout;
+    kept = walk_of<3>(x.shape, {&call.in, &values, &places}, call.reduced);
+    results = kept.rows() * kept.size[0];
+    for (int i = 0; i < x.rank(); ++i)
+      if (call.reduced >> i & 1) count *= x.shape[i];
+    int64_t position = count;
+    for (int i = 0; i < x.rank(); ++i) {
+      if (!(call.reduced >> i & 1)) continue;
       position /= std::max<int64_t>(x.shape[i], 1);
-      const int64_t strides[] = {indexed ? position : in, in};
+      const int64_t strides[] = {x.strides[i] * size_of(call.in.dtype), indexed ? position : 0};
       reduced.add_axis(x.shape[i], strides);
-    } else {
-      const int64_t places = call.indices.data ? call.indices.layout->strides[i] * 8 : 0;
-      const int64_t strides[] = {in, y.strides[i] * size_of(call.out.dtype), places};
-      p.kept.add_axis(x.shape[i], strides);
-      p.results *= x.shape[i];
     }
+    reduced.finish();
   }
-  p.kept.finish();
-  reduced.finish();
-  p.reduced.rank = reduced.rank;
-  for (int i = 0; i < reduced.rank; ++i) {
-    p.reduced.size[i] = reduced.size[i];
-    p.reduced.stride[i][0] = reduced.stride[i][1];
+
+  void choose_threads() {
+    const int64_t inner = std::abs(reduced.stride[0][0]), beside = std::abs(kept.stride[0][0]);
+    across = results > 1 && beside != 0 && (beside < inner || count == 1);
+    const auto wide = across ? std::bit_ceil(uint64_t(std::min<int64_t>(kept.size[0], 32)))
+                             : std::bit_ceil(uint64_t(std::clamp<int64_t>((count + 3) / 4, 1, threads)));
+    block = dim3(unsigned(wide), unsigned(threads / wide));
+    const int64_t team = across ? block.y : block.x;
+    rows_per_block = across ? block.x : block.y;
+    const int64_t blocks = (results + rows_per_block - 1) / rows_per_block;
+    const int64_t most = std::clamp<int64_t>(count / (team * elements_per_thread), 1, enough_blocks);
+    const int64_t pieces = std::clamp<int64_t>(enough_blocks / blocks, 1, most), length = (count + pieces - 1) / pieces;
+    piece_length = std::clamp<int64_t>((length + 63) / 64 * 64, 64, chunk_limit);  // whole packs
   }
-  return p;
-}
 
-// How results and pieces are laid over threads; a function of the shapes alone.
-void choose_threads(FoldPlan& p) {
-  const int64_t inner = std::abs(p.reduced.stride[0][0]), beside = std::abs(p.kept.stride[0][0]);
-  p.across = p.results > 1 && beside != 0 && (beside < inner || p.count == 1);
-  const int64_t wide = p.across ? power_of_two(p.kept.size[0], 32) : power_of_two((p.count + 3) / 4, team_threads);
-  p.block = dim3(unsigned(wide), unsigned(team_threads / wide));
-  const int64_t team = p.across ? p.block.y : p.block.x;
-  p.rows_per_block = p.across ? p.block.x : p.block.y;
-  const int64_t blocks = (p.results + p.rows_per_block - 1) / p.rows_per_block;
-  const int64_t most = std::max<int64_t>(1, p.count / (team * elements_per_thread));
-  const int64_t pieces = std::clamp<int64_t>(enough_blocks / blocks, 1, std::min<int64_t>(most, enough_blocks));
-  const int64_t length = (p.count + pieces - 1) / pieces;
-  p.piece_length = std::max<int64_t>(64, (length + 63) / 64 * 64);  // whole packs
-}
-
-// Which of the pack kernels reads the rows, or -1.
-int pack_kind(const FoldPlan& p, const FoldCall& call) {
-  const DType t = call.in.dtype;
-  if (p.across || !(t == f16 || t == bf16 || t == f32) || p.reduced.rank != 1) return -1;
-  bool aligned = reinterpret_cast<uintptr_t>(call.in.data) % 16 == 0 && p.reduced.stride[0][0] == size_of(t);
-  for (int i = 0; i < p.kept.rank; ++i) aligned = aligned && p.kept.stride[i][0] % 16 == 0;
-  return aligned ? int(t) : -1;
-}
+  // Whether rows can be read as packs of 16 bytes.
+  bool packed(const Arg& in) const {
+    const int64_t size = size_of(in.dtype);
+    if (across || reduced.rank != 1 || reduced.stride[0][0] != size || reduced.stride[0][1] > 1) return false;
+    uintptr_t lowest = reinterpret_cast<uintptr_t>(in.data);
+    for (int i = 0; i < kept.rank; ++i) lowest |= uintptr_t(kept.stride[i][0]);
+    return (in.dtype == f32 || is_half(in.dtype)) && lowest % 16 == 0;
+  }
+};
 
 }  // namespace
 
-void fold(Context& c, const FoldCall& call) {
+void Context::fold(const FoldCall& call) {
   const char* op = "fold";
+  const OnDevice current(device);
+  const bool positions = call.fold == Fold::argmax || call.fold == Fold::argmin;
+  const Arg values = positions ? Arg{} : call.out, places = positions ? call.out : call.indices;
   const FoldKernels k = find(call.fold, call.indices.data != nullptr, call.compute);
-  FoldPlan p = make_plan(call, k.indexed);
-  if (p.results == 0) return;
-  choose_threads(p);
-  const int kind = pack_kind(p, call);
-  const FoldKernel first = kind >= 0 && k.packs[kind] ? k.packs[kind] : k.strided;
+  FoldPlan plan(call, values, places, k.indexed);
+  if (plan.results == 0) return;
+  plan.choose_threads();
+  const FoldKernel packs = plan.packed(call.in) ? k.packs[size_t(call.in.dtype)] : nullptr;
 
+  std::vector<Strided<2>> stretches;
+  if (plan.count > 0) in_chunks<2>(plan.reduced, {}, [&](const Strided<2>& stretch) { stretches.push_back(stretch); });
+  else stretches.emplace_back().n = 0;
   FoldArgs a{};
   a.in_dtype = call.in.dtype;
   a.out_dtype = call.out.dtype;
-  a.across = p.across;
-  a.count = double(p.count);
+  a.across = plan.across;
+  a.count = double(plan.count);
   a.parameter = call.parameter;
-  a.piece_length = uint32_t(std::min(p.piece_length, chunk_limit));
-  const bool positions = call.fold == Fold::argmax || call.fold == Fold::argmin;
-  char* values = positions ? nullptr : static_cast<char*>(call.out.data);
-  char* places = static_cast<char*>(positions ? call.out.data : call.indices.data);
-  if (positions)
-    for (int i = 0; i < p.kept.rank; ++i) p.kept.stride[i][2] = p.kept.stride[i][1];
+  a.piece_length = uint32_t(plan.piece_length);
+  const auto pieces_of = [&](const Strided<2>& stretch) { return std::max(1u, blocks_for(stretch.n, a.piece_length)); };
+  for (const Strided<2>& stretch : stretches) a.pieces += pieces_of(stretch);
 
-  struct Stretch {
-    Strided<1> axes;
-    int64_t offset;
-  };
-  std::vector<Stretch> stretches;
-  if (p.count > 0)
-    in_chunks(p.reduced, [&](const Strided<1>& s, const auto& base) { stretches.push_back({s, base[0]}); });
-  else stretches.push_back({});
-  if (p.count == 0) stretches[0].axes.n = 0;
-  a.pieces = 0;
-  for (const Stretch& s : stretches) a.pieces += std::max(1u, blocks_for(s.axes.n, a.piece_length));
-
-  in_chunks(p.kept, [&](const Strided<3>& kept, const auto& base) {
-    const Scratch partial(c, a.pieces > 1 ? int64_t(kept.n) * a.pieces * k.state_bytes : 0, op);
+  in_chunks<3>(plan.kept, {call.in.data, values.data, places.data}, [&](const Strided<3>& kept) {
+    const Scratch partial(*this, a.pieces > 1 ? int64_t(kept.n) * a.pieces * k.state_bytes : 0, op);
     a.kept = kept;
-    a.out = values ? values + base[1] : nullptr;
-    a.indices = places ? places + base[2] : nullptr;
-    a.partial = a.pieces > 1 ? partial.data() : nullptr;
+    a.partial = a.pieces > 1 ? partial.as() : nullptr;
     a.first_piece = 0;
-    a.first_index = 0;
-    const unsigned blocks = blocks_for(kept.n, p.rows_per_block);
-    for (const Stretch& s : stretches) {
-      a.reduced = s.axes;
-      a.in = static_cast<const char*>(call.in.data) + base[0] + s.offset;
-      const unsigned pieces = std::max(1u, blocks_for(s.axes.n, a.piece_length));
-      launch(c, op, first, dim3(blocks, pieces), p.block, a);
+    for (const Strided<2>& stretch : stretches) {
+      a.reduced = stretch;
+      const unsigned pieces = pieces_of(stretch);
+      launch(*this, op, packs ? packs : k.strided, dim3(blocks_for(kept.n, plan.rows_per_block), pieces), plan.block,
+             a);
       a.first_piece += pieces;
-      a.first_index += s.axes.n;
     }
-    if (a.partial) launch(c, op, k.pieces, blocks_for(kept.n, team_threads / 32), dim3(32, team_threads / 32), a);
+    if (a.partial) launch(*this, op, k.pieces, blocks_for(kept.n, threads / 32), dim3(32, threads / 32), a);
   });
 }
 

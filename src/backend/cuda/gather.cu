@@ -2,72 +2,53 @@
 #include <volta/scalar.h>
 
 #include "backend/cuda/element.h"
-#include "backend/cuda/loops.h"
-#include "backend/cuda/widen.h"
 
 namespace volta::cuda {
 namespace {
 
-constexpr int threads = 256;
-
-__device__ int64_t resolve(int64_t index, int64_t size, Fault* fault) {
-  const int64_t i = index < 0 ? index + size : index;
-  if (i >= 0 && i < size) return i;
-  fault->index = index;
-  fault->size = size;
-  __threadfence_system();
-  fault->raised = 1;
-  return i < 0 ? 0 : size - 1;
-}
-
-struct GatherArgs {
-  Strided<3> geometry;  // out, in, index
-  char* out;
-  const char *in, *index;
-  int64_t size, step;  // of the axis of `in`
+// An axis that indices choose from: its size, and what a place is apart from the next.
+struct Axis {
+  int64_t size, step;
   Fault* fault;
+  __device__ int64_t find(const char* p) const {
+    const int64_t index = *reinterpret_cast<const int64_t*>(p), i = index < 0 ? index + size : index;
+    if (i >= 0 && i < size) return i;
+    fault->index = index;
+    fault->size = size;
+    __threadfence_system();
+    fault->raised = 1;
+    return i < 0 ? 0 : size - 1;
+  }
 };
 
-template <class Word> __global__ __launch_bounds__(threads) void gather_words(const __grid_constant__ GatherArgs a) {
-  const uint32_t i = blockIdx.x * threads + threadIdx.x;
-  if (i >= a.geometry.n) return;
-  int64_t offset[3];
-  offsets(a.geometry, i, offset);
-  const int64_t at = resolve(*reinterpret_cast<const int64_t*>(a.index + offset[2]), a.size, a.fault);
-  *reinterpret_cast<Word*>(a.out + offset[0]) = *reinterpret_cast<const Word*>(a.in + offset[1] + at * a.step);
-}
+template <class Word> struct Gather {  // out, in, index
+  Axis axis;
+  __device__ Word load(char* const* p) const {
+    return *reinterpret_cast<const Word*>(p[1] + axis.find(p[2]) * axis.step);
+  }
+  __device__ void store(char* const* p, Word x) const { *reinterpret_cast<Word*>(p[0]) = x; }
+};
 
 // Of several values for one place the last along the axis wins: `owner` holds its position, per place. Rows that share
-// their indices share the owners too.
-struct ScatterArgs {
-  Strided<5> geometry;  // src, out, index, owner, position along the axis
-  const char *src, *index;
-  char* out;
-  int64_t* owner;
-  int64_t first_position;
-  int64_t size, step;  // of the axis of `out`
-  Fault* fault;
+// their indices share the owners too. Scatters walk over src, out, index, owner, and the position along the axis.
+struct Claim {
+  Axis axis;
+  __device__ int64_t load(char* const* p) const { return axis.find(p[2]); }
+  __device__ void store(char* const* p, int64_t at) const {
+    atomicMax(reinterpret_cast<long long*>(p[3]) + at, reinterpret_cast<long long>(p[4]));
+  }
 };
 
-__global__ __launch_bounds__(threads) void claim_places(const __grid_constant__ ScatterArgs a) {
-  const uint32_t i = blockIdx.x * threads + threadIdx.x;
-  if (i >= a.geometry.n) return;
-  int64_t offset[5];
-  offsets(a.geometry, i, offset);
-  const int64_t at = resolve(*reinterpret_cast<const int64_t*>(a.index + offset[2]), a.size, a.fault);
-  atomicMax(reinterpret_cast<long long*>(a.owner + offset[3] + at),
-            static_cast<long long>(a.first_position + offset[4]));
-}
-
-template <class Word> __global__ __launch_bounds__(threads) void scatter_words(const __grid_constant__ ScatterArgs a) {
-  const uint32_t i = blockIdx.x * threads + threadIdx.x;
-  if (i >= a.geometry.n) return;
-  int64_t offset[5];
-  offsets(a.geometry, i, offset);
-  const int64_t at = resolve(*reinterpret_cast<const int64_t*>(a.index + offset[2]), a.size, a.fault);
-  if (a.owner[offset[3] + at] != a.first_position + offset[4]) return;
-  *reinterpret_cast<Word*>(a.out + offset[1] + at * a.step) = *reinterpret_cast<const Word*>(a.src + offset[0]);
-}
+template <class Word> struct Put {
+  Axis axis;
+  __device__ int64_t load(char* const* p) const {
+    const int64_t at = axis.find(p[2]);
+    return reinterpret_cast<const int64_t*>(p[3])[at] == reinterpret_cast<int64_t>(p[4]) ? at : -1;
+  }
+  __device__ void store(char* const* p, int64_t at) const {
+    if (at >= 0) *reinterpret_cast<Word*>(p[1] + at * axis.step) = *reinterpret_cast<const Word*>(p[0]);
+  }
+};
 
 // *p = f(*p) without interference, by comparing and swapping the word that holds it.
 template <class Word, class T, class F> __device__ void update(Word* word, int shift, F f) {
@@ -117,127 +98,78 @@ template <class T, class F> __device__ void atomic_combine(T* p, T x, F f) {
   atomic_update(p, [=](T y) { return convert<T>(f(computed(y), by)); });
 }
 
-template <class T>
-__global__ __launch_bounds__(threads) void scatter_combine(const __grid_constant__ ScatterArgs a, Combine combine) {
-  const uint32_t i = blockIdx.x * threads + threadIdx.x;
-  if (i >= a.geometry.n) return;
-  int64_t offset[5];
-  offsets(a.geometry, i, offset);
-  const int64_t at = resolve(*reinterpret_cast<const int64_t*>(a.index + offset[2]), a.size, a.fault);
-  T* p = reinterpret_cast<T*>(a.out + offset[1] + at * a.step);
-  const T x = read<T, T>(a.src + offset[0]);
-  using C = decltype(computed(x));
-  if (combine == Combine::add) atomic_sum(p, x);
-  else if (combine == Combine::multiply) atomic_combine(p, x, [](C y, C z) { return C(y * z); });
-  else if (combine == Combine::max) atomic_combine(p, x, [](C y, C z) { return scalar::max(y, z); });
-  else atomic_combine(p, x, [](C y, C z) { return scalar::min(y, z); });
-}
-
-// With no place at all there is nothing to clamp an index to.
-void require_places(int64_t size, const char* op) {
-  if (size == 0) throw Error(Error::Kind::index, op, "every index is out of range for an axis of size 0");
-}
-
-template <class Kernel> void by_word(int64_t size, Kernel run) {
-  switch (size) {
-    case 1: return run(TypeTag<uint8_t>{});
-    case 2: return run(TypeTag<uint16_t>{});
-    case 4: return run(TypeTag<uint32_t>{});
-    case 8: return run(TypeTag<uint64_t>{});
-    default: return run(TypeTag<uint4>{});
+template <class T> struct Join {
+  Axis axis;
+  Combine combine;
+  __device__ T load(char* const* p) const { return read<T, T>(p[0]); }
+  __device__ void store(char* const* p, T x) const {
+    using C = decltype(computed(x));
+    T* to = reinterpret_cast<T*>(p[1] + axis.find(p[2]) * axis.step);
+    if (combine == Combine::add) atomic_sum(to, x);
+    else if (combine == Combine::multiply) atomic_combine(to, x, [](C y, C z) { return C(y * z); });
+    else if (combine == Combine::max) atomic_combine(to, x, [](C y, C z) { return scalar::max(y, z); });
+    else atomic_combine(to, x, [](C y, C z) { return scalar::min(y, z); });
   }
-}
-
-struct Scattering {
-  Walk<5> all, indices;  // of every element, and of every distinct index
-  int64_t places = 1;    // owners needed
 };
 
-Scattering geometry(const ScatterCall& call) {
-  const Layout &src = *call.src.layout, &out = *call.out.layout, &index = *call.index.layout;
-  const int64_t size = size_of(call.out.dtype);
-  Scattering s;
-  s.places = out.shape[call.axis];
-  for (int i = src.rank() - 1; i >= 0; --i)  // owners of neighbouring rows lie `places` apart
-    if (i != call.axis && index.strides[i] != 0 && index.shape[i] > 1) s.places *= index.shape[i];
-  int64_t left = s.places;
-  for (int i = 0; i < src.rank(); ++i) {
-    const bool axis = i == call.axis, distinct = !axis && index.strides[i] != 0 && index.shape[i] > 1;
-    if (distinct) left /= index.shape[i];
-    const int64_t strides[] = {src.strides[i] * size, axis ? 0 : out.strides[i] * size, index.strides[i] * 8,
-                               distinct ? left : 0, axis ? 1 : 0};
-    s.all.add_axis(src.shape[i], strides);
-    if (axis || distinct) s.indices.add_axis(src.shape[i], strides);
-  }
-  s.all.finish();
-  s.indices.finish();
-  return s;
+// Takes the indexed axis out of an operand, which then stands still along it.
+Axis take_axis(Context& c, Arg& x, Layout& layout, int axis, const char* op) {
+  layout = *x.layout;
+  x.layout = &layout;
+  const Axis result{layout.shape[axis], layout.strides[axis] * size_of(x.dtype), c.fault};
+  if (result.size == 0)  // there is nothing to clamp an index to
+    throw Error(Error::Kind::index, op, "every index is out of range for an axis of size 0");
+  layout.strides[axis] = 0;
+  return result;
 }
 
 }  // namespace
 
-void gather(Context& c, const GatherCall& call) {
-  const Layout &out = *call.out.layout, &in = *call.in.layout, &index = *call.index.layout;
-  if (out.numel() == 0) return;
-  const int64_t size = size_of(call.out.dtype);
-  Walk<3> walk;
-  for (int i = 0; i < out.rank(); ++i) {
-    const int64_t strides[] = {out.strides[i] * size, i == call.axis ? 0 : in.strides[i] * size, index.strides[i] * 8};
-    walk.add_axis(out.shape[i], strides);
-  }
-  walk.finish();
-  GatherArgs a{};
-  a.size = in.shape[call.axis];
-  require_places(a.size, "gather");
-  a.step = in.strides[call.axis] * size;
-  a.fault = c.fault;
-  const int64_t word = widen_words<3>(walk, size, {call.out.data, call.in.data, nullptr}, {true, true, false}, a.step);
-  in_chunks(walk, [&](const Strided<3>& g, const auto& base) {
-    a.geometry = g;
-    a.out = static_cast<char*>(call.out.data) + base[0];
-    a.in = static_cast<const char*>(call.in.data) + base[1];
-    a.index = static_cast<const char*>(call.index.data) + base[2];
-    by_word(word, [&]<class Word>(TypeTag<Word>) {
-      launch(c, "gather", &gather_words<Word>, blocks_for(g.n, threads), threads, a);
-    });
-  });
+void Context::gather(const GatherCall& call) {
+  const OnDevice current(device);
+  if (call.out.layout->numel() == 0) return;
+  Arg in = call.in;
+  Layout layout;
+  const Axis axis = take_axis(*this, in, layout, call.axis, "gather");
+  Walk<3> walk = walk_of<3>(call.out.layout->shape, {&call.out, &in, &call.index});
+  const Addresses<3> data{call.out.data, in.data, call.index.data};
+  const int64_t word = widen_words<3>(walk, size_of(in.dtype), data, {true, true, false}, axis.step);
+  with_word(word, [&]<class Word>(TypeTag<Word>) { each<3>(*this, "gather", walk, data, Gather<Word>{axis}); });
 }
 
-void scatter(Context& c, const ScatterCall& call) {
+void Context::scatter(const ScatterCall& call) {
   const char* op = "scatter";
-  if (call.src.layout->numel() == 0) return;
-  Scattering s = geometry(call);
-  ScatterArgs a{};
-  a.size = call.out.layout->shape[call.axis];
-  require_places(a.size, op);
-  a.step = call.out.layout->strides[call.axis] * size_of(call.out.dtype);
-  a.fault = c.fault;
+  const OnDevice current(device);
+  const Layout &src = *call.src.layout, &index = *call.index.layout;
+  if (src.numel() == 0) return;
+  Arg out = call.out;
+  Layout layout;
+  const Axis axis = take_axis(*this, out, layout, call.axis, op);
+  const auto distinct = [&](int i) { return i != call.axis && index.strides[i] != 0 && index.shape[i] > 1; };
+  int64_t places = axis.size;  // owners needed; those of neighbouring rows lie axis.size apart
+  for (int i = 0; i < src.rank(); ++i)
+    if (distinct(i)) places *= index.shape[i];
   const bool sets = call.combine == Combine::set;
-  const Scratch owners(c, sets ? s.places * 8 : 0, op);
-  const auto run = [&](const Walk<5>& walk, auto start) {
-    in_chunks(walk, [&](const Strided<5>& g, const auto& base) {
-      a.geometry = g;
-      a.src = static_cast<const char*>(call.src.data) + base[0];
-      a.out = static_cast<char*>(call.out.data) + base[1];
-      a.index = static_cast<const char*>(call.index.data) + base[2];
-      a.owner = owners.as<int64_t>() + base[3];
-      a.first_position = base[4];
-      start(blocks_for(g.n, threads));
-    });
-  };
+  const Scratch owners(*this, sets ? places * 8 : 0, op);
+  Addresses<5> data{call.src.data, out.data, call.index.data, owners.as(), nullptr};
+  Walk<5> all, indices;  // of every element, and of every distinct index
+  int64_t left = places;
+  for (int i = 0; i < src.rank(); ++i) {
+    if (distinct(i)) left /= index.shape[i];
+    const int64_t size = size_of(out.dtype), position = i == call.axis ? 1 : 0;
+    const int64_t strides[] = {src.strides[i] * size, layout.strides[i] * size, index.strides[i] * 8,
+                               distinct(i) ? left * 8 : 0, position};
+    all.add_axis(src.shape[i], strides);
+    if (position || distinct(i)) indices.add_axis(src.shape[i], strides);
+  }
+  all.finish();
+  indices.finish();
   if (!sets)
-    return run(s.all, [&](unsigned blocks) {
-      visit(call.out.dtype,
-            [&]<class T>(TypeTag<T>) { launch(c, op, &scatter_combine<T>, blocks, threads, a, call.combine); });
-    });
-  check(cudaMemsetAsync(owners.data(), 0xff, size_t(s.places * 8), c.stream), op);
-  run(s.indices, [&](unsigned blocks) { launch(c, op, &claim_places, blocks, threads, a); });
-  const int64_t word =
-      widen_words<5>(s.all, size_of(call.out.dtype), {call.src.data, call.out.data, nullptr, nullptr, nullptr},
-                     {true, true, false, false, false}, a.step);
-  run(s.all, [&](unsigned blocks) {
-    by_word(word, [&]<class Word>(TypeTag<Word>) { launch(c, op, &scatter_words<Word>, blocks, threads, a); });
-  });
+    return visit(out.dtype, [&]<class T>(TypeTag<T>) { each<5>(*this, op, all, data, Join<T>{axis, call.combine}); });
+  check(cudaMemsetAsync(owners.as(), 0xff, size_t(places * 8), stream), op);
+  each<5>(*this, op, indices, data, Claim{axis});
+  const int64_t word = widen_words<5>(all, size_of(out.dtype), data, {true, true, false, false, false}, axis.step);
+  with_word(word, [&]<class Word>(TypeTag<Word>) { each<5>(*this, op, all, data, Put<Word>{axis}); });
 }
 
 }  // namespace volta::cuda

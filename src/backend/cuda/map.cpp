@@ -3,18 +3,14 @@
 
 #include <cstring>
 
-#include "backend/cuda/loops.h"
 #include "ops/point.h"
 
 namespace volta::cuda {
-
-template <int Part> const MapKernels* map_part(int op, int kernel);
-
 namespace {
 
-constexpr int kernels = 4;
-using MapWalk = Walk<max_inputs + 1>;
+constexpr int kernels = 4, all_operands = max_inputs + 1;
 using Table = std::array<std::array<const MapKernels*, kernels>, size_t(PointOps::size)>;
+using Operands = std::array<const Arg*, all_operands>;  // the output, then the inputs; numbers and such have no data
 
 template <size_t... Part> Table make_table(std::index_sequence<Part...>) {
   constexpr const MapKernels* (*find[])(int, int) = {map_part<int(Part)>...};
@@ -29,56 +25,30 @@ bool is_condition(const MapCall& call, int input) {
   return input >= first && input < first + call.op->masks;
 }
 
-MapWalk make_walk(const MapCall& call) {
-  MapWalk walk;
-  const Layout& out = *call.out.layout;
-  for (int axis = 0; axis < out.rank(); ++axis) {
-    int64_t strides[max_inputs + 1] = {out.strides[axis] * size_of(call.out.dtype)};
-    for (int i = 0; i < call.inputs; ++i)
-      if (const Arg& a = call.in[i]; a.layout && !a.unused)
-        strides[i + 1] = broadcast_stride(*a.layout, axis, out.rank()) * size_of(a.dtype);
-    walk.add_axis(out.shape[axis], strides);
+// The pack kernel for operands that are contiguous, aligned and of one dtype.
+std::optional<DType> pack_dtype(const MapCall& call, const Operands& operands, const Walk<all_operands>& walk) {
+  if (call.compute != f32 || walk.rank != 1 || walk.size[0] < 4) return {};
+  std::optional<DType> dtype;
+  for (int k = 0; k <= call.inputs; ++k) {
+    const Arg& x = *operands[size_t(k)];
+    const bool truth = k == 0 ? call.op->truth && call.kernel == 0 : is_condition(call, k - 1);
+    if (!x.data && truth && !call.in[k - 1].unused) return {};
+    if (!x.data) continue;
+    if (walk.stride[0][k] != size_of(x.dtype) || reinterpret_cast<uintptr_t>(x.data) % 16 != 0) return {};
+    if (x.dtype != (truth ? boolean : dtype.value_or(x.dtype))) return {};
+    if (!truth) dtype = x.dtype;
   }
-  walk.finish();
-  return walk;
+  return dtype && (*dtype == f32 || is_half(*dtype)) ? dtype : std::nullopt;
 }
 
-bool aligned(const void* data, int64_t to) { return reinterpret_cast<uintptr_t>(data) % uintptr_t(to) == 0; }
-
-// Whether the operands are contiguous, aligned and of one dtype that has pack kernels.
-bool packs(const MapCall& call, const MapWalk& walk, const MapKernels& k, DType& dtype) {
-  if (call.compute != f32 || walk.rank != 1 || walk.size[0] < 4) return false;
-  const bool truth = call.op->truth && call.kernel == 0;
-  dtype = call.out.dtype;
-  if (truth) {
-    if (call.out.dtype != boolean) return false;
-    for (int i = 0; i < call.inputs; ++i)
-      if (call.in[i].layout && !call.in[i].unused && !is_condition(call, i)) dtype = call.in[i].dtype;
-  }
-  if (!(dtype == f16 || dtype == bf16 || dtype == f32) || !k.packs[size_t(dtype)]) return false;
-  if (walk.stride[0][0] != size_of(call.out.dtype) || !aligned(call.out.data, 16)) return false;
-  for (int i = 0; i < call.inputs; ++i) {
-    const Arg& a = call.in[i];
-    if (!a.layout || a.unused) {
-      if (is_condition(call, i) && !a.unused) return false;
-      continue;
-    }
-    if (a.dtype != (is_condition(call, i) ? boolean : dtype)) return false;
-    if (walk.stride[0][i + 1] != size_of(a.dtype) || !aligned(a.data, 16)) return false;
-  }
-  return true;
-}
-
-void run_packs(Context& c, const MapCall& call, int64_t n, DType dtype, const MapKernels& k) {
+void run_packs(Context& c, const MapCall& call, const Operands& operands, int64_t n, DType dtype, const MapKernels& k) {
   PackCall p{n, call.out.data, {}, {}};
   for (int i = 0; i < call.inputs; ++i) {
-    const Arg& a = call.in[i];
-    if (a.unused) continue;
-    if (a.layout) p.in[i] = a.data;
-    else p.scalar[i] = a.scalar.as<float>();
+    p.in[i] = operands[size_t(i) + 1]->data;
+    if (!p.in[i] && !call.in[i].unused) p.scalar[i] = call.in[i].scalar.as<float>();
   }
-  const int64_t each = map_threads * k.packs_per_thread * (16 / size_of(dtype));
-  launch(c, call.op->name, k.packs[size_t(dtype)], blocks_for(n, each), map_threads, p);
+  const int64_t each = threads * k.packs_per_thread * (16 / size_of(dtype));
+  launch(c, call.op->name, k.packs[size_t(dtype)], blocks_for(n, each), threads, p);
 }
 
 uint64_t scalar_bits(const Scalar& scalar, DType dtype) {
@@ -90,42 +60,40 @@ uint64_t scalar_bits(const Scalar& scalar, DType dtype) {
   });
 }
 
-void run_strided(Context& c, const MapCall& call, const MapWalk& walk, const MapKernels& k) {
-  const StridedKernel kernel = k.strided[size_t(call.compute)];
+}  // namespace
+
+void Context::map(const MapCall& call) {
+  static const Table table = make_table(std::make_index_sequence<map_parts>());
+  const OnDevice current(device);
+  if (call.out.layout->numel() == 0) return;
+  if (call.op->index < 0) throw Error(Error::Kind::internal, call.op->name, "a user's op has no GPU kernel");
+  const MapKernels& k = *table[size_t(call.op->index)][size_t(call.kernel)];
+  const Arg none;
+  Operands operands{&call.out};
+  for (int i = 0; i < max_inputs; ++i) {
+    const bool given = i < call.inputs && call.in[i].layout && !call.in[i].unused;
+    operands[size_t(i) + 1] = given ? &call.in[i] : &none;
+  }
+  const auto walk = walk_of<all_operands>(call.out.layout->shape, operands);
+  const std::optional<DType> dtype = pack_dtype(call, operands, walk);
+  if (dtype && k.packs[size_t(*dtype)]) return run_packs(*this, call, operands, walk.size[0], *dtype, k);
+
+  const auto kernel = k.strided[size_t(call.compute)];
   if (!kernel)
     throw Error(Error::Kind::internal, call.op->name, "no GPU kernel computes in " + std::string(name(call.compute)));
   StridedCall s{};
   s.out_dtype = call.out.dtype;
+  Addresses<all_operands> data{call.out.data};
   for (int i = 0; i < call.inputs; ++i) {
-    const Arg& a = call.in[i];
-    s.dtype[i] = a.dtype;
-    if (!a.layout && !a.unused) s.scalar[i] = scalar_bits(a.scalar, is_condition(call, i) ? boolean : call.compute);
+    const Arg& x = call.in[i];
+    s.dtype[i] = x.dtype;
+    data[size_t(i) + 1] = operands[size_t(i) + 1]->data;
+    if (!x.layout && !x.unused) s.scalar[i] = scalar_bits(x.scalar, is_condition(call, i) ? boolean : call.compute);
   }
-  in_chunks(walk, [&](const Strided<max_inputs + 1>& geometry, const auto& base) {
-    s.geometry = geometry;
-    s.out = static_cast<char*>(call.out.data) + base[0];
-    for (int i = 0; i < call.inputs; ++i)
-      if (call.in[i].layout && !call.in[i].unused)
-        s.in[i] = static_cast<const char*>(call.in[i].data) + base[size_t(i) + 1];
-    launch(c, call.op->name, kernel, blocks_for(geometry.n, map_threads * k.strided_per_thread), map_threads, s);
+  in_chunks(walk, data, [&](const Strided<all_operands>& chunk) {
+    s.operands = chunk;
+    launch(*this, call.op->name, kernel, blocks_for(chunk.n, threads * k.strided_per_thread), threads, s);
   });
-}
-
-}  // namespace
-
-const MapKernels* map_kernels(int op, int kernel) {
-  static const Table table = make_table(std::make_index_sequence<map_parts>());
-  return table[size_t(op)][size_t(kernel)];
-}
-
-void map(Context& c, const MapCall& call) {
-  if (call.out.layout->numel() == 0) return;
-  if (call.op->index < 0) throw Error(Error::Kind::internal, call.op->name, "a user's op has no GPU kernel");
-  const MapKernels& k = *map_kernels(call.op->index, call.kernel);
-  const MapWalk walk = make_walk(call);
-  DType dtype = f32;
-  if (packs(call, walk, k, dtype)) run_packs(c, call, walk.size[0], dtype, k);
-  else run_strided(c, call, walk, k);
 }
 
 }  // namespace volta::cuda

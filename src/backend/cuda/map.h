@@ -6,7 +6,7 @@
 
 namespace volta::cuda {
 
-inline constexpr int max_inputs = 5;  // g, three operands, the output
+inline constexpr int max_inputs = PointOp::max_arity + 2;  // g, the operands, the output
 
 // Everything contiguous, of one dtype, and aligned to 16 bytes; operands without an address are numbers.
 struct PackCall {
@@ -16,26 +16,20 @@ struct PackCall {
   float scalar[max_inputs];
 };
 
-// Anything else. Operand 0 of the geometry is the output. The bits of `scalar` hold a number of the compute dtype.
+// Anything else. The bits of `scalar` hold a number of the compute dtype.
 struct StridedCall {
-  Strided<max_inputs + 1> geometry;
-  void* out;
-  const void* in[max_inputs];
+  Strided<max_inputs + 1> operands;  // the output first
   uint64_t scalar[max_inputs];
   DType out_dtype, dtype[max_inputs];
 };
 
-using PackKernel = void (*)(PackCall);
-using StridedKernel = void (*)(StridedCall);
-
 struct MapKernels {
-  PackKernel packs[3] = {};                 // of f16, bf16, f32
-  StridedKernel strided[dtype_count] = {};  // by compute dtype
+  void (*packs[3])(PackCall) = {};                 // of f16, bf16, f32
+  void (*strided[dtype_count])(StridedCall) = {};  // by compute dtype
   int packs_per_thread = 1, strided_per_thread = 2;
 };
 
-inline constexpr int map_threads = 256, map_parts = 8;
-
-const MapKernels* map_kernels(int op, int kernel);
+inline constexpr int map_parts = 8;
+template <int Part> const MapKernels* map_part(int op, int kernel);  // of an op that falls to this part
 
 }  // namespace volta::cuda

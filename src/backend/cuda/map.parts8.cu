@@ -6,9 +6,6 @@
 namespace volta::cuda {
 namespace {
 
-template <class Op, int Kernel> inline constexpr int first_mask = Kernel > 0 ? 1 : 0;
-template <class Op, int Kernel, int I> inline constexpr bool is_mask = I >= first_mask<Op, Kernel>&& I <
-                                                                       first_mask<Op, Kernel> + masks_of<Op>();
 template <class Op, int Kernel> inline constexpr int packs_per_thread = operands<Op, Kernel> == 1   ? 4
                                                                         : operands<Op, Kernel> == 2 ? 2
                                                                                                     : 1;
@@ -35,122 +32,66 @@ template <class S, int V, int U> struct Held {
   }
 };
 
-template <class S> __device__ float single(TypeTag<float>, const void* data, int64_t i, float scalar) {
-  return data ? read<float, S>(static_cast<const S*>(data) + i) : scalar;
-}
-template <class S> __device__ bool single(TypeTag<bool>, const void* data, int64_t i, float scalar) {
-  return data ? static_cast<const uint8_t*>(data)[i] != 0 : scalar != 0;
-}
-
-template <class Op, int Kernel, class S>
-__global__ __launch_bounds__(map_threads) void map_packs(const __grid_constant__ PackCall c) {
-  constexpr int V = 16 / sizeof(S), U = packs_per_thread<Op, Kernel>;
+// The packs at[0], …, at[count - 1] of V elements.
+template <class Op, int Kernel, class S, int V, int U>
+__device__ void map_at(const PackCall& c, const int64_t (&at)[U], int count) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     using R = decltype(evaluate<Op, Kernel, float>(Element<Op, Kernel, int(I), float>()...));
     using Out = std::conditional_t<std::is_same_v<R, bool>, bool, S>;
-    const int64_t first = int64_t(blockIdx.x) * (map_threads * U) + threadIdx.x, whole = c.n / V;
-    int64_t at[U];
+    [&](auto... held) {
+      (held.fetch(c.in[I], c.scalar[I], at), ...);
 #pragma unroll
-    for (int u = 0; u < U; ++u) at[u] = first + u * map_threads < whole ? first + u * map_threads : 0;
-    if (first < whole) {
-      [&](auto... held) {
-        (held.fetch(c.in[I], c.scalar[I], at), ...);
+      for (int u = 0; u < U; ++u) {
+        if (u >= count) continue;
+        Pack<Out, V> result;
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (first + u * map_threads >= whole) continue;
-          Pack<Out, V> result;
-#pragma unroll
-          for (int j = 0; j < V; ++j)
-            result.v[j] = convert<Out>(
-                evaluate<Op, Kernel, float>(Element<Op, Kernel, int(I), float>(held.value(u, j, c.scalar[I]))...));
-          static_cast<Pack<Out, V>*>(c.out)[at[u]] = result;
-        }
-      }(Held<std::conditional_t<is_mask<Op, Kernel, int(I)>, uint8_t, S>, V, U>()...);
-    }
-    if (const int64_t i = whole * V + first; i < c.n)  // the rest of less than a pack
-      static_cast<Out*>(c.out)[i] = convert<Out>(evaluate<Op, Kernel, float>(
-          single<S>(TypeTag<Element<Op, Kernel, int(I), float>>{}, c.in[I], i, c.scalar[I])...));
+        for (int j = 0; j < V; ++j)
+          result.v[j] = convert<Out>(
+              evaluate<Op, Kernel, float>(Element<Op, Kernel, int(I), float>(held.value(u, j, c.scalar[I]))...));
+        static_cast<Pack<Out, V>*>(c.out)[at[u]] = result;
+      }
+    }(Held<std::conditional_t<std::is_same_v<Element<Op, Kernel, int(I), float>, bool>, uint8_t, S>, V, U>()...);
   }
   (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
 
-template <class T> __device__ T from_bits(uint64_t bits) {
-  if constexpr (std::is_same_v<T, float>) return __uint_as_float(uint32_t(bits));
-  else if constexpr (std::is_same_v<T, double>) return __longlong_as_double(int64_t(bits));
-  else return T(bits);
+template <class Op, int Kernel, class S>
+__global__ __launch_bounds__(threads) void map_packs(const __grid_constant__ PackCall c) {
+  constexpr int V = 16 / sizeof(S), U = packs_per_thread<Op, Kernel>;
+  const int64_t first = int64_t(blockIdx.x) * (threads * U) + threadIdx.x, whole = c.n / V;
+  if (first < whole) {
+    int64_t at[U];
+#pragma unroll
+    for (int u = 0; u < U; ++u) at[u] = first + u * threads < whole ? first + u * threads : 0;
+    const int64_t count = (whole - first + threads - 1) / threads;
+    map_at<Op, Kernel, S, V>(c, at, int(count < U ? count : U));
+  }
+  const int64_t rest[] = {whole * V + first};  // less than a pack
+  if (rest[0] < c.n) map_at<Op, Kernel, S, 1>(c, rest, 1);
 }
 
-// U elements of one operand. The dtype is chosen once, outside the loops, so that the loads are in flight together.
-template <class T, int U> struct Fetched {
-  T v[U];
-  template <class From> __device__ void fetch_as(const char* const (&p)[U]) {
-#pragma unroll
-    for (int u = 0; u < U; ++u) v[u] = read<T, From>(p[u]);
-  }
-  __device__ void fetch(const char* const (&p)[U], uint64_t scalar, DType dtype, bool given) {
-    if (!given) {
-#pragma unroll
-      for (int u = 0; u < U; ++u) v[u] = from_bits<T>(scalar);
-      return;
-    }
-    if (dtype == dtype_of<T>()) return fetch_as<T>(p);
-    if constexpr (std::is_same_v<T, float>) {
-      if (dtype == DType::f16) return fetch_as<float16>(p);
-      if (dtype == DType::bf16) return fetch_as<bfloat16>(p);
-    }
-#pragma unroll
-    for (int u = 0; u < U; ++u) v[u] = load_other<T>(p[u], dtype);
-  }
-};
-
-template <class To, class R, int U> __device__ void put(char* const (&p)[U], const R (&r)[U], int count) {
-#pragma unroll
-  for (int u = 0; u < U; ++u)
-    if (u < count) *reinterpret_cast<To*>(p[u]) = convert<To>(r[u]);
-}
-
-template <int U, class R> __device__ void store_all(char* const (&p)[U], const R (&r)[U], int count, DType dtype) {
-  if (dtype == dtype_of<R>()) return put<R>(p, r, count);
-  if constexpr (std::is_same_v<R, float>) {
-    if (dtype == DType::f16) return put<float16>(p, r, count);
-    if (dtype == DType::bf16) return put<bfloat16>(p, r, count);
-  }
-#pragma unroll
-  for (int u = 0; u < U; ++u)
-    if (u < count) store_other(p[u], dtype, r[u]);
-}
+template <class T, int U> struct Fetched { T v[U]; };
 
 template <class Op, int Kernel, class T>
-__global__ __launch_bounds__(map_threads) void map_strided(const __grid_constant__ StridedCall c) {
+__global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ StridedCall c) {
   constexpr int U = strided_per_thread<Op, Kernel>, K = operands<Op, Kernel> + 1;
-  const uint32_t first = blockIdx.x * (map_threads * U) + threadIdx.x;
-  if (first >= c.geometry.n) return;
-  const int count = int((c.geometry.n - first + map_threads - 1) / map_threads);
-  uint32_t index[U];
-  int64_t offset[U][K];
+  Share<U> share(c.operands.n);
+  if (share.count == 0) return;
+  const Places<U, K> places(c.operands, share.index);
+  const auto fetch = [&]<class X>(Fetched<X, U>& operand, int k) {
+    if (c.operands.data[k + 1]) return load_all(operand.v, c.dtype[k], [&](int u) { return places.p[u][k + 1]; });
 #pragma unroll
-  for (int u = 0; u < U; ++u) index[u] = u < count ? first + u * map_threads : first;
-  offsets(c.geometry, index, offset);
-
-  const auto evaluate_all = [&]<size_t... I>(std::index_sequence<I...>, auto... fetched) {
-    const auto fetch = [&](auto& operand, int k) {
-      const char* p[U];
-#pragma unroll
-      for (int u = 0; u < U; ++u) p[u] = static_cast<const char*>(c.in[k]) + offset[u][k + 1];
-      operand.fetch(p, c.scalar[k], c.dtype[k], c.in[k] != nullptr);
-    };
-    (fetch(fetched, int(I)), ...);
-    decltype(evaluate<Op, Kernel, T>(fetched.v[0]...)) result[U];
-    char* p[U];
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-      result[u] = evaluate<Op, Kernel, T>(fetched.v[u]...);
-      p[u] = static_cast<char*>(c.out) + offset[u][0];
-    }
-    store_all(p, result, count, c.out_dtype);
+    for (int u = 0; u < U; ++u) memcpy(&operand.v[u], &c.scalar[k], sizeof(X));
   };
-  [&]<size_t... I>(std::index_sequence<I...> all) {
-    evaluate_all(all, Fetched<Element<Op, Kernel, int(I), T>, U>()...);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    [&](auto... fetched) {
+      (fetch(fetched, int(I)), ...);
+      decltype(evaluate<Op, Kernel, T>(fetched.v[0]...)) result[U];
+#pragma unroll
+      for (int u = 0; u < U; ++u) result[u] = evaluate<Op, Kernel, T>(fetched.v[u]...);
+      store_all(
+          result, c.out_dtype, [&](int u) { return places.p[u][0]; }, share.count);
+    }(Fetched<Element<Op, Kernel, int(I), T>, U>()...);
   }
   (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
@@ -194,7 +135,6 @@ template <class... Ops> const MapKernels* find(List<Ops...>, int op, int kernel)
 
 }  // namespace
 
-template <int Part> const MapKernels* map_part(int op, int kernel);
 template <> const MapKernels* map_part<VOLTA_PART>(int op, int kernel) { return find(PointOps{}, op, kernel); }
 
 }  // namespace volta::cuda

@@ -1,13 +1,15 @@
 // Matrix products on the GPU by cuBLASLt. It thinks in columns: a row-major C = A B is its C^T = B^T A^T, so the
-// operands change places. Plans (descriptors and the library's choice of algorithm) are kept per shape.
-#include "backend/cuda/matmul.h"
+// operands change places. Plans (descriptors and the library's choice of algorithm) are kept per form of product.
+#include "backend/cuda/context.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 
-#include "backend/cuda/cublas.h"
 #include "core/walk.h"
 
 namespace volta::cuda {
@@ -17,41 +19,91 @@ constexpr size_t workspace_bytes = size_t(32) << 20, most_plans = 4096;
 constexpr int64_t most_batches = 65535;
 std::atomic<bool> tf32_allowed{false};
 
-// A matrix the library can read: rows (or columns, when `by_columns`) of contiguous elements, `ld` apart.
-struct Matrix {
-  void* data;
-  int64_t rows, columns, ld;
-  bool by_columns;
-  int64_t batch_stride;
+// The library is loaded when the first product needs it: linking it would cost every program 200 MB and 50 ms at its
+// start.
+void* library() {
+  static void* const loaded = [] {
+    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+    for (const std::string& path :
+         {name, std::string(VOLTA_CUDA_LIBRARY_DIR) + "/" + name, std::string("libcublasLt.so")})
+      if (void* found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
+    throw Error(Error::Kind::device, "matmul", "cannot load " + name + " (cuBLASLt): " + dlerror());
+  }();
+  return loaded;
+}
+
+struct Symbol {
+  const char* name;
+  template <class F> operator F*() const {
+    if (void* found = dlsym(library(), name)) return reinterpret_cast<F*>(found);
+    throw Error(Error::Kind::device, "matmul", std::string("cuBLASLt has no ") + name);
+  }
 };
 
-std::optional<Matrix> matrix_of(void* data, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-  if ((column_stride == 1 || columns == 1) && (rows == 1 || row_stride >= columns))
-    return Matrix{data, rows, columns, rows == 1 ? columns : row_stride, false, 0};
-  if ((row_stride == 1 || rows == 1) && (columns == 1 || column_stride >= rows))
-    return Matrix{data, rows, columns, columns == 1 ? rows : column_stride, true, 0};
+struct CublasLt {
+  decltype(&cublasLtCreate) create = Symbol{"cublasLtCreate"};
+  decltype(&cublasLtMatmul) matmul = Symbol{"cublasLtMatmul"};
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = Symbol{"cublasLtMatmulAlgoGetHeuristic"};
+  decltype(&cublasLtMatmulDescInit_internal) desc_init = Symbol{"cublasLtMatmulDescInit_internal"};
+  decltype(&cublasLtMatmulDescSetAttribute) desc_set = Symbol{"cublasLtMatmulDescSetAttribute"};
+  decltype(&cublasLtMatrixLayoutInit_internal) layout_init = Symbol{"cublasLtMatrixLayoutInit_internal"};
+  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = Symbol{"cublasLtMatrixLayoutSetAttribute"};
+  decltype(&cublasLtMatmulPreferenceInit_internal) preference_init = Symbol{"cublasLtMatmulPreferenceInit_internal"};
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = Symbol{"cublasLtMatmulPreferenceSetAttribute"};
+  decltype(&cublasLtGetStatusString) status_string = Symbol{"cublasLtGetStatusString"};
+};
+
+const CublasLt& cublas() {
+  static const CublasLt lt;
+  return lt;
+}
+
+void check(cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const auto kind = status == CUBLAS_STATUS_ALLOC_FAILED ? Error::Kind::memory : Error::Kind::device;
+  throw Error(kind, "matmul", std::string("cuBLASLt reports: ") + cublas().status_string(status));
+}
+
+// A matrix the library can read: rows (or columns, when `by_columns`) of contiguous elements, `ld` apart.
+struct Matrix {
+  int64_t rows, columns, ld;
+  bool by_columns;
+  int64_t batch_stride = 0, alignment = 0;
+  auto operator<=>(const Matrix&) const = default;
+};
+
+// Of the last two axes.
+std::optional<Matrix> matrix_of(const Layout& x) {
+  const int row = x.rank() - 2;
+  const int64_t rows = x.shape[row], columns = x.shape[row + 1], down = x.strides[row], right = x.strides[row + 1];
+  if ((right == 1 || columns == 1) && (rows == 1 || down >= columns))
+    return Matrix{rows, columns, rows == 1 ? columns : down, false};
+  if ((down == 1 || rows == 1) && (columns == 1 || right >= rows))
+    return Matrix{rows, columns, columns == 1 ? rows : right, true};
   return {};
 }
 
-std::optional<Matrix> matrix_of(const Arg& x) {
-  const Layout& l = *x.layout;
-  const int row = l.rank() - 2;
-  return matrix_of(x.data, l.shape[row], l.shape[row + 1], l.strides[row], l.strides[row + 1]);
-}
-
-Matrix transposed(Matrix x) {
-  std::swap(x.rows, x.columns);
-  x.by_columns = !x.by_columns;
-  return x;
-}
-
-struct Problem {
-  Matrix a, b, out;  // out is row-major
+// What the library's choice depends on.
+struct Form {
+  std::array<Matrix, 3> matrix;  // out (row-major), a, b
   DType in_dtype, out_dtype;
+  cublasLtEpilogue_t epilogue;
+  bool accumulate;
   int64_t batches = 1;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
-  bool accumulate = false;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  auto operator<=>(const Form&) const = default;
+};
+
+struct Problem : Form {
+  std::array<void*, 3> data;
+  const void* bias;
+};
+
+struct Plan {
+  cublasLtMatmulDescOpaque_t desc;
+  cublasLtMatrixLayoutOpaque_t layout[3];  // of out, a, b
+  cublasLtMatmulHeuristicResult_t choice{};
+  bool found = false;
 };
 
 cudaDataType_t type_of(DType t) {
@@ -69,216 +121,135 @@ int64_t alignment(const void* p) {
   return lowest == 0 || lowest > 256 ? 256 : int64_t(lowest);
 }
 
-using Key = std::array<int64_t, 17>;
-
-Key key_of(const Problem& p) {
-  const int64_t kinds =
-      int64_t(p.a.by_columns) | int64_t(p.b.by_columns) << 1 | int64_t(p.in_dtype) << 8 | int64_t(p.out_dtype) << 16;
-  return {p.a.rows,
-          p.a.columns,
-          p.b.columns,
-          p.a.ld,
-          p.b.ld,
-          p.out.ld,
-          p.a.batch_stride,
-          p.b.batch_stride,
-          p.out.batch_stride,
-          p.batches,
-          kinds,
-          int64_t(p.epilogue),
-          int64_t(compute_of(p.in_dtype)),
-          alignment(p.a.data),
-          alignment(p.b.data),
-          alignment(p.out.data),
-          int64_t(p.accumulate)};
-}
-
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (const int64_t x : key) h = (h ^ uint64_t(x)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
-    return size_t(h);
-  }
-};
-
-struct Plan {
-  cublasLtMatmulDesc_t desc = nullptr;
-  cublasLtMatrixLayout_t first = nullptr, second = nullptr, out = nullptr;
-  cublasLtMatmulAlgo_t algorithm{};
-  size_t workspace = 0;
-  bool found = false;
-  Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-  ~Plan() {
-    if (desc) cublas().desc_destroy(desc);
-    for (cublasLtMatrixLayout_t layout : {first, second, out})
-      if (layout) cublas().layout_destroy(layout);
-  }
-};
-
-void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-  check(cublas().desc_set(desc, attribute, &value, sizeof value));
-}
-
-// Of a row-major matrix as the library sees it: its transpose, by columns.
-cublasLtMatrixLayout_t make_layout(const Matrix& x, DType dtype, int64_t batches) {
-  cublasLtMatrixLayout_t layout = nullptr;
-  const int64_t rows = x.by_columns ? x.rows : x.columns, columns = x.by_columns ? x.columns : x.rows;
-  check(cublas().layout_create(&layout, type_of(dtype), uint64_t(rows), uint64_t(columns), x.ld));
-  if (batches == 1) return layout;
-  const auto count = int32_t(batches);
-  check(cublas().layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-  check(
-      cublas().layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x.batch_stride, sizeof x.batch_stride));
-  return layout;
-}
-
 // One per device: the library's handle, its working memory, and the plans made so far.
 class Engine {
  public:
-  explicit Engine(Context& context)
-      : context_(context), workspace_(context.memory.take(int64_t(workspace_bytes), "matmul")) {
+  explicit Engine(Context& context) : context_(context), workspace_(context, int64_t(workspace_bytes), "matmul") {
     check(cublas().create(&handle_));
   }
-  bool run(const Problem& p);  // false: the library has no algorithm for it
+  bool run(Problem& p);  // false: the library has no algorithm for it
 
  private:
-  const Plan& plan(const Problem& p);
-  void choose(Plan& plan, const Problem& p);
+  std::unique_ptr<Plan> choose(const Problem& p);
 
   Context& context_;
   std::mutex mutex_;
   cublasLtHandle_t handle_ = nullptr;
-  Block* workspace_;
-  std::unordered_map<Key, std::unique_ptr<Plan>, KeyHash> plans_;
+  Scratch workspace_;
+  std::map<Form, std::unique_ptr<Plan>> plans_;
 };
 
-void Engine::choose(Plan& plan, const Problem& p) {
-  const cublasComputeType_t compute = compute_of(p.in_dtype);
-  check(cublas().desc_create(&plan.desc, compute, p.in_dtype == f64 ? CUDA_R_64F : CUDA_R_32F));
-  set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, p.b.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, p.a.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
-  if (p.bias) set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  plan.first = make_layout(p.b, p.in_dtype, p.batches);
-  plan.second = make_layout(p.a, p.in_dtype, p.batches);
-  plan.out = make_layout(p.out, p.out_dtype, p.batches);
+void set(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+  check(cublas().desc_set(&plan.desc, attribute, &value, sizeof value));
+}
 
-  cublasLtMatmulPreference_t preference = nullptr;
-  check(cublas().preference_create(&preference));
-  const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, cublasStatus_t (*)(cublasLtMatmulPreference_t)> owner(
-      preference, cublas().preference_destroy);
+std::unique_ptr<Plan> Engine::choose(const Problem& p) {
+  const CublasLt& lt = cublas();
+  auto plan = std::make_unique<Plan>();
+  const auto& [out, a, b] = p.matrix;
+  check(lt.desc_init(&plan->desc, sizeof plan->desc, p.compute, p.in_dtype == f64 ? CUDA_R_64F : CUDA_R_32F));
+  set(*plan, CUBLASLT_MATMUL_DESC_TRANSA, b.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(*plan, CUBLASLT_MATMUL_DESC_TRANSB, a.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(*plan, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
+  if (p.bias) set(*plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  for (size_t k = 0; k < 3; ++k) {  // a row-major matrix is to the library its transpose, by columns
+    const Matrix& x = p.matrix[k];
+    const auto rows = uint64_t(x.by_columns ? x.rows : x.columns),
+               columns = uint64_t(x.by_columns ? x.columns : x.rows);
+    cublasLtMatrixLayout_t layout = &plan->layout[k];
+    check(lt.layout_init(layout, sizeof *layout, type_of(k == 0 ? p.out_dtype : p.in_dtype), rows, columns, x.ld));
+    const auto count = int32_t(p.batches);
+    check(lt.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+    check(lt.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x.batch_stride, sizeof x.batch_stride));
+  }
+  cublasLtMatmulPreferenceOpaque_t preference;
+  check(lt.preference_init(&preference, sizeof preference));
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    check(cublas().preference_set(preference, attribute, &value, sizeof value));
+    check(lt.preference_set(&preference, attribute, &value, sizeof value));
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspace_bytes));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t(alignment(p.b.data)));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t(alignment(p.a.data)));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t(alignment(p.out.data)));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(alignment(p.out.data)));
-  cublasLtMatmulHeuristicResult_t best{};
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t(b.alignment));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t(a.alignment));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t(out.alignment));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(out.alignment));
   int count = 0;
-  const cublasStatus_t status =
-      cublas().heuristic(handle_, plan.desc, plan.first, plan.second, plan.out, plan.out, preference, 1, &best, &count);
-  plan.found = status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
-  plan.algorithm = best.algo;
-  plan.workspace = best.workspaceSize;
+  auto& [out_layout, a_layout, b_layout] = plan->layout;
+  const cublasStatus_t status = lt.heuristic(handle_, &plan->desc, &b_layout, &a_layout, &out_layout, &out_layout,
+                                             &preference, 1, &plan->choice, &count);
+  plan->found = status == CUBLAS_STATUS_SUCCESS && count > 0 && plan->choice.state == CUBLAS_STATUS_SUCCESS;
+  return plan;
 }
 
-const Plan& Engine::plan(const Problem& p) {
-  if (plans_.size() >= most_plans) plans_.clear();
-  std::unique_ptr<Plan>& plan = plans_[key_of(p)];
-  if (plan) return *plan;
-  auto made = std::make_unique<Plan>();
-  choose(*made, p);
-  plan = std::move(made);
-  return *plan;
-}
-
-bool Engine::run(const Problem& p) {
+bool Engine::run(Problem& p) {
+  p.compute = compute_of(p.in_dtype);
+  for (size_t k = 0; k < 3; ++k) p.matrix[k].alignment = alignment(p.data[k]);
   const std::lock_guard lock(mutex_);
-  const Plan& made = plan(p);
-  if (!made.found) return false;
-  if (p.bias) set(made.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  const float one = 1, beta = p.accumulate ? 1 : 0;
-  const double wide_one = 1, wide_beta = beta;
+  auto known = plans_.find(p);
+  if (known == plans_.end()) {
+    if (plans_.size() >= most_plans) plans_.clear();
+    known = plans_.emplace(p, choose(p)).first;
+  }
+  Plan& plan = *known->second;
+  if (!plan.found) return false;
+  if (p.bias) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  const float factors[] = {1, p.accumulate ? 1.f : 0.f};
+  const double wide_factors[] = {factors[0], factors[1]};
   const bool wide = p.in_dtype == f64;
-  check(cublas().matmul(handle_, made.desc, wide ? static_cast<const void*>(&wide_one) : &one, p.b.data, made.first,
-                        p.a.data, made.second, wide ? static_cast<const void*>(&wide_beta) : &beta, p.out.data,
-                        made.out, p.out.data, made.out, &made.algorithm, workspace_->data, made.workspace,
+  const auto factor = [&](int i) { return wide ? static_cast<const void*>(wide_factors + i) : factors + i; };
+  auto& [out, a, b] = plan.layout;
+  check(cublas().matmul(handle_, &plan.desc, factor(0), p.data[2], &b, p.data[1], &a, factor(1), p.data[0], &out,
+                        p.data[0], &out, &plan.choice.algo, workspace_.as(), plan.choice.workspaceSize,
                         context_.stream));
   return true;
 }
 
 Engine& engine(Context& c) {
-  static std::array<std::atomic<Engine*>, 256> all;
+  static std::array<std::unique_ptr<Engine>, 256>& all = *new std::array<std::unique_ptr<Engine>, 256>;
   static std::mutex mutex;
-  std::atomic<Engine*>& place = all[size_t(c.device)];
-  if (Engine* made = place.load(std::memory_order_acquire)) return *made;
   const std::lock_guard lock(mutex);
-  cublas();
-  if (!place.load()) place.store(new Engine(c));
-  return *place.load();
+  auto& place = all[size_t(c.device)];
+  if (!place) place = std::make_unique<Engine>(c);
+  return *place;
 }
 
 // An operand as the library can read it: as it is, or copied. Batch axes that only repeat are not copied.
-class Readable {
- public:
-  Readable(Context& c, const Arg& x) : layout_(*x.layout), arg_(x), matrix_(matrix_of(x)) {
-    if (matrix_) return;
-    Layout distinct = *x.layout;
-    for (int i = 0; i + 2 < distinct.rank(); ++i)
-      if (distinct.strides[i] == 0) distinct.shape[i] = 1;
-    const Layout dense = Layout::contiguous(distinct.shape);
-    copied_.emplace(c, dense.numel() * size_of(x.dtype), "matmul");
-    arg_.data = copied_->data();
-    layout_ = dense;
-    arg_.layout = &layout_;
-    Arg source = x;
-    source.layout = &distinct;
-    copy(c, arg_, source);
-    layout_.shape = x.layout->shape;
-    for (int i = 0; i + 2 < layout_.rank(); ++i)
-      if (distinct.shape[i] == 1) layout_.strides[i] = 0;
-    matrix_ = matrix_of(arg_);
-  }
-  Readable(const Readable&) = delete;
-  Readable& operator=(const Readable&) = delete;
-  const Matrix& matrix() const { return *matrix_; }
-  const Layout& layout() const { return matrix_ && copied_ ? layout_ : *arg_.layout; }
+struct Readable {
+  void* data;
+  Layout layout;
+  std::optional<Matrix> matrix;
+  std::optional<Scratch> copied;
 
- private:
-  Layout layout_;
-  Arg arg_;
-  std::optional<Scratch> copied_;
-  std::optional<Matrix> matrix_;
+  Readable(Context& c, const Arg& x) : data(x.data), layout(*x.layout), matrix(matrix_of(layout)) {
+    if (matrix) return;
+    Layout distinct = layout;
+    for (int i = 0; i + 2 < layout.rank(); ++i)
+      if (layout.strides[i] == 0) distinct.shape[i] = 1;
+    const Layout dense = Layout::contiguous(distinct.shape);
+    data = copied.emplace(c, dense.numel() * size_of(x.dtype), "matmul").as();
+    c.copy({data, &dense, x.dtype, {}}, {x.data, &distinct, x.dtype, {}});
+    layout.strides = dense.strides;
+    for (int i = 0; i + 2 < layout.rank(); ++i)
+      if (distinct.shape[i] == 1) layout.strides[i] = 0;
+    matrix = matrix_of(layout);
+  }
 };
 
 // The library's name for bias and activation, if it has one.
 std::optional<cublasLtEpilogue_t> epilogue_of(const MatmulCall& call) {
   const bool bias = call.bias.data;
-  if (call.out.dtype == f64)
-    return bias || call.activation != Fused::none ? std::nullopt : std::optional(CUBLASLT_EPILOGUE_DEFAULT);
-  if (bias) {
-    const Layout& l = *call.bias.layout;
-    const bool along = l.rank() > 0 && l.shape.back() == call.out.layout->shape.back() && l.strides.back() == 1;
-    if (!along || call.bias.dtype != call.out.dtype || alignment(call.bias.data) < 16) return {};
-  }
-  switch (call.activation) {
-    case Fused::none: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    case Fused::relu: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    default: return {};
-  }
-}
-
-char* advanced(void* data, int64_t elements, DType dtype) {
-  return static_cast<char*>(data) + elements * size_of(dtype);
+  if (!bias && call.activation == Fused::none) return CUBLASLT_EPILOGUE_DEFAULT;
+  if (call.out.dtype == f64 || (call.activation != Fused::none && call.activation != Fused::relu)) return {};
+  const bool relu = call.activation == Fused::relu;
+  if (!bias) return CUBLASLT_EPILOGUE_RELU;
+  const Layout& l = *call.bias.layout;
+  const bool along = l.rank() > 0 && l.shape.back() == call.out.layout->shape.back() && l.strides.back() == 1;
+  if (!along || call.bias.dtype != call.out.dtype || alignment(call.bias.data) < 16) return {};
+  return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
 }
 
 // Runs the problem over all batch axes; the innermost one is the library's, unless the matrices can be joined into one.
 bool run_batches(Context& c, Problem p, Walk<3> batch) {
-  Matrix &a = p.a, &b = p.b, &out = p.out;
+  auto& [out, a, b] = p.matrix;
   const int64_t* by = batch.stride[0];
   const bool joins = batch.rank == 1 && batch.size[0] > 1 && by[2] == 0 && !a.by_columns && by[1] == a.rows * a.ld &&
                      by[0] == a.rows * out.ld;
@@ -294,12 +265,11 @@ bool run_batches(Context& c, Problem p, Walk<3> batch) {
     for (int64_t i = 0; i < batch.size[0]; i += step) {
       Problem q = p;
       q.batches = std::min(step, batch.size[0] - i);
-      q.out.data = advanced(out.data, offset[0] + i * by[0], p.out_dtype);
-      q.a.data = advanced(a.data, offset[1] + i * by[1], p.in_dtype);
-      q.b.data = advanced(b.data, offset[2] + i * by[2], p.in_dtype);
-      q.out.batch_stride = q.batches > 1 ? by[0] : 0;
-      q.a.batch_stride = q.batches > 1 ? by[1] : 0;
-      q.b.batch_stride = q.batches > 1 ? by[2] : 0;
+      for (size_t k = 0; k < 3; ++k) {
+        const int64_t size = size_of(k == 0 ? p.out_dtype : p.in_dtype);
+        q.data[k] = static_cast<char*>(p.data[k]) + (offset[k] + i * by[k]) * size;
+        q.matrix[k].batch_stride = q.batches > 1 ? by[k] : 0;
+      }
       if (found && engine(c).run(q)) started = true;
       else if (started)
         throw Error(Error::Kind::device, "matmul", "cuBLASLt offers no algorithm for a part of the batch");
@@ -311,25 +281,27 @@ bool run_batches(Context& c, Problem p, Walk<3> batch) {
 
 // The product alone into `out`, with what the epilogue adds; false when the library cannot.
 bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilogue_t epilogue, bool accumulate) {
-  std::optional<Matrix> target = matrix_of(out);
+  std::optional<Matrix> target = matrix_of(*out.layout);
   if (!target) return false;
+  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+  if (target->by_columns && with_bias) return false;  // a bias per column would be one per row
   const Readable a(c, call.a), b(c, call.b);
   Walk<3> batch;
   for (int i = 0; i + 2 < out.layout->rank(); ++i) {
-    const int64_t strides[] = {out.layout->strides[i], a.layout().strides[i], b.layout().strides[i]};
+    const int64_t strides[] = {out.layout->strides[i], a.layout.strides[i], b.layout.strides[i]};
     batch.add_axis(out.layout->shape[i], strides);
   }
   batch.finish();
-  Problem p{a.matrix(), b.matrix(), *target, call.a.dtype, out.dtype};
-  p.epilogue = epilogue;
-  p.accumulate = accumulate;
-  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-  p.bias = with_bias ? call.bias.data : nullptr;
-  if (target->by_columns) {
-    if (with_bias) return false;  // a bias per column would be one per row
-    p.out = transposed(*target);
-    p.a = transposed(b.matrix());
-    p.b = transposed(a.matrix());
+  Problem p{{{*target, *a.matrix, *b.matrix}, call.a.dtype, out.dtype, epilogue, accumulate},
+            {out.data, a.data, b.data},
+            with_bias ? call.bias.data : nullptr};
+  if (target->by_columns) {  // out^T = b^T a^T
+    for (Matrix& x : p.matrix) {
+      std::swap(x.rows, x.columns);
+      x.by_columns = !x.by_columns;
+    }
+    std::swap(p.matrix[1], p.matrix[2]);
+    std::swap(p.data[1], p.data[2]);
     for (int i = 0; i < batch.rank; ++i) std::swap(batch.stride[i][1], batch.stride[i][2]);
   }
   return run_batches(c, p, batch);
@@ -337,16 +309,12 @@ bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilog
 
 // The library's product, then a kernel for what it does not offer. Halves wait in f32, so that they round once.
 bool multiply_and_finish(Context& c, const MatmulCall& call) {
-  if (!is_half(call.out.dtype)) {
-    if (!multiply(c, call, call.out, CUBLASLT_EPILOGUE_DEFAULT, call.accumulate)) return false;
-    finish_product(c, call, call.out, false);
-    return true;
-  }
+  const bool half = is_half(call.out.dtype);
   const Layout dense = Layout::contiguous(call.out.layout->shape);
-  const Scratch room(c, dense.numel() * 4, "matmul");
-  const Arg product{room.data(), &dense, f32, {}};
-  if (!multiply(c, call, product, CUBLASLT_EPILOGUE_DEFAULT, false)) return false;
-  finish_product(c, call, product, call.accumulate);
+  const Scratch room(c, half ? dense.numel() * 4 : 0, "matmul");
+  const Arg product = half ? Arg{room.as(), &dense, f32, {}} : call.out;
+  if (!multiply(c, call, product, CUBLASLT_EPILOGUE_DEFAULT, call.accumulate && !half)) return false;
+  finish_product(c, call, product, call.accumulate && half);
   return true;
 }
 
@@ -354,16 +322,16 @@ bool multiply_and_finish(Context& c, const MatmulCall& call) {
 
 void allow_tf32(bool on) { tf32_allowed = on; }
 
-void matmul(Context& c, const MatmulCall& call) {
-  const Layout& out = *call.out.layout;
-  if (out.numel() == 0) return;
+void Context::matmul(const MatmulCall& call) {
+  const OnDevice current(device);
+  if (call.out.layout->numel() == 0) return;
   const bool empty = call.a.layout->shape.back() == 0;
-  if (empty || !is_floating(call.a.dtype) || call.a.dtype != call.b.dtype) return tiled_product(c, call);
+  if (empty || !is_floating(call.a.dtype) || call.a.dtype != call.b.dtype) return plain_product(*this, call);
   const std::optional<cublasLtEpilogue_t> epilogue = epilogue_of(call);
-  if (epilogue && multiply(c, call, call.out, *epilogue, call.accumulate)) return;
+  if (epilogue && multiply(*this, call, call.out, *epilogue, call.accumulate)) return;
   const bool plain = !call.bias.data && call.activation == Fused::none;
-  if (!plain && multiply_and_finish(c, call)) return;
-  tiled_product(c, call);
+  if (!plain && multiply_and_finish(*this, call)) return;
+  plain_product(*this, call);
 }
 
 }  // namespace volta::cuda

@@ -1,11 +1,8 @@
 // Random numbers on the GPU: one thread per block of four elements, by the formulas the CPU uses.
 #include "backend/cuda/element.h"
-#include "backend/cuda/loops.h"
 
 namespace volta::cuda {
 namespace {
-
-constexpr int threads = 256;
 
 template <class Formula> __global__ void draw(Formula formula, uint64_t seed, uint64_t counter, char* out, DType dtype,
                                               int64_t size, int64_t n) {
@@ -22,13 +19,14 @@ template <class Formula> __global__ void draw(Formula formula, uint64_t seed, ui
 
 }  // namespace
 
-void random(Context& c, const RandomCall& call) {
-  check(call);
+void Context::random(const RandomCall& call) {
+  const OnDevice current(device);
+  volta::check(call);
   if (call.n <= 0) return;
   const auto blocks = unsigned(std::min<int64_t>((call.n + 4 * threads - 1) / (4 * threads), 1 << 20));
   volta::random::with_formula(call, [&]<class Formula>(const Formula& formula) {
-    launch(c, "random", &draw<Formula>, blocks, threads, formula, call.seed, call.offset, static_cast<char*>(call.out),
-           call.dtype, size_of(call.dtype), call.n);
+    launch(*this, "random", &draw<Formula>, blocks, threads, formula, call.seed, call.offset,
+           static_cast<char*>(call.out), call.dtype, size_of(call.dtype), call.n);
   });
 }
 

@@ -1,5 +1,5 @@
 // The conversion loops: one per pair of dtypes, branch-free, each result rounded once.
-#include "backend/cpu/cast.h"
+#include "backend/cpu/kernels.h"
 
 #include <bit>
 #include <limits>
@@ -115,26 +115,22 @@ template <class I> float round_to_odd(I x) {
   }
 }
 
-template <class To, class From> To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+template <class To, class From> To convert(Stored<From> x) {
+  if constexpr (std::is_same_v<To, bool> || std::is_same_v<From, bool>) return To(x != Stored<From>(0));
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return truncate<To>(x);
   else return To(x);
 }
 
-template <class To, class From> void direct(int64_t n, To* out, const From* in) {
-  for (int64_t i = 0; i < n; i++) out[i] = convert<To>(in[i]);
-}
-
-template <class To> void from_bool(int64_t n, To* out, const uint8_t* in) {
-  for (int64_t i = 0; i < n; i++) out[i] = To(in[i] != 0);
+template <class To, class From> void direct(int64_t n, To* out, const Stored<From>* in) {
+  for (int64_t i = 0; i < n; i++) out[i] = convert<To, From>(in[i]);
 }
 
 // Floats that keep enough of x for the one rounding to a half.
-template <class From> void to_float(int64_t n, float* out, const From* in) {
-  for (int64_t i = 0; i < n; i++) {
-    if constexpr (std::is_same_v<From, double> || std::is_integral_v<From>) out[i] = round_to_odd(in[i]);
-    else out[i] = in[i];
-  }
+template <class From> void to_float(int64_t n, float* out, const Stored<From>* in) {
+  if constexpr (is_half_type<From>) widen(n, out, in);
+  else if constexpr (std::is_same_v<From, bool>) direct<float, bool>(n, out, in);
+  else
+    for (int64_t i = 0; i < n; i++) out[i] = round_to_odd(in[i]);
 }
 
 template <class To, class From> void row(int64_t n, void* out_bytes, const void* in_bytes) {
@@ -152,35 +148,20 @@ template <class To, class From> void row(int64_t n, void* out_bytes, const void*
     float buffer[block];
     for (int64_t i = 0; i < n; i += block) {
       const int64_t m = n - i < block ? n - i : block;
-      if constexpr (is_half_type<From>) widen(m, buffer, in + i);
-      else if constexpr (std::is_same_v<From, bool>) from_bool(m, buffer, in + i);
-      else to_float(m, buffer, in + i);
+      to_float<From>(m, buffer, in + i);
       if constexpr (is_half_type<To>) narrow(m, out + i, buffer);
-      else direct(m, out + i, buffer);
+      else direct<To, float>(m, out + i, buffer);
     }
-  } else if constexpr (std::is_same_v<From, bool>) {
-    from_bool(n, out, in);
   } else {
-    direct(n, out, in);
+    direct<To, From>(n, out, in);
   }
 }
 
-template <class... T> struct Types {};
-using AllTypes = Types<float16, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                       uint64_t, bool>;
-
-template <class To, class... From> constexpr void fill(CastRow (&rows)[dtype_count], Types<From...>) {
-  ((rows[size_t(dtype_of<From>())] = row<To, From>), ...);
-}
-
-template <class... To> constexpr CastTable make(Types<To...> all) {
-  CastTable table{};
-  (fill<To>(table.rows[size_t(dtype_of<To>())], all), ...);
-  return table;
-}
-
 }  // namespace
-
-constinit const CastTable cast_table = make(AllTypes{});
-
 }  // namespace volta::cpu::VOLTA_ISA
+
+template <> volta::cpu::CastRow volta::cpu::cast_kernel<volta::cpu::Isa::VOLTA_ISA>(DType to, DType from) {
+  return visit(to, [=]<class To>(TypeTag<To>) {
+    return visit(from, []<class From>(TypeTag<From>) -> CastRow { return VOLTA_ISA::row<To, From>; });
+  });
+}

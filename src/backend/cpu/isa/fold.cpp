@@ -1,7 +1,4 @@
 // The reductions: what each carries, takes in, merges and ends with; the loops follow from that.
-#include "backend/cpu/fold.h"
-
-#include <limits>
 #include <type_traits>
 
 #include <volta/scalar.h>
@@ -10,10 +7,6 @@
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
-
-constexpr int64_t block = 256;  // elements mapped at a time where the formula is of numbers, not of vectors
-
-template <class T> T* part(const FoldState& s, int i) { return reinterpret_cast<T*>(s.part[i]); }
 
 // Reductions of one number. `identity`, `map` and `combine` hold for numbers and for vectors of them.
 struct Sum {
@@ -39,16 +32,12 @@ struct Prod : Sum {
   template <class V> static V combine(V a, V b) { return a * b; }
 };
 struct Max : Sum {
-  template <class T> static constexpr T identity() {
-    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-  }
+  template <class T> static constexpr T identity() { return lowest<T>(); }
   template <class V> static V combine(V a, V b) { return choose((a > b) | (a != a), a, b); }
   template <class T> static bool better(T x, T than) { return (x > than) | ((x != x) & (than == than)); }
 };
 struct Min : Sum {
-  template <class T> static constexpr T identity() {
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  }
+  template <class T> static constexpr T identity() { return highest<T>(); }
   template <class V> static V combine(V a, V b) { return choose((a < b) | (a != a), a, b); }
   template <class T> static bool better(T x, T than) { return (x < than) | ((x != x) & (than == than)); }
 };
@@ -64,24 +53,50 @@ struct All : Sum {
   template <class T> static T finish(T s, int64_t) { return s != 0; }
 };
 
-template <class F, class T> struct One {
+// The loops of a reduction F, which says what state no element leaves and a row leaves, which is next after another
+// element, how two merge (the first is of earlier elements) and what comes out. It may bring its own loop across rows.
+template <class F> struct Loops {
+  using T = typename F::Input;
+  using S = decltype(F::none());
+
+  static void start(int64_t n, FoldState s) {
+    for (int64_t i = 0; i < n; ++i) F::none().put(s, i);
+  }
+  static void along(int64_t n, const void* row, FoldState s, int64_t first, double parameter) {
+    F::merge(S::get(s, 0), F::row(n, static_cast<const T*>(row), first, parameter)).put(s, 0);
+  }
+  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s, int64_t first,
+                     double parameter) {
+    if constexpr (requires { F::across; }) return F::across(n, rows, in, stride, s);
+    else
+      for (int64_t r = 0; r < rows; ++r) {
+        const T* x = row_at<T>(in, stride, r);
+        for (int64_t i = 0; i < n; ++i) F::next(S::get(s, i), x[i], first + r, parameter).put(s, i);
+      }
+  }
+  static void merge(int64_t n, FoldState into, FoldState later) {
+    for (int64_t i = 0; i < n; ++i) F::merge(S::get(into, i), S::get(later, i)).put(into, i);
+  }
+  static void finish(int64_t n, void* out, FoldState s, int64_t count, double parameter) {
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<typename F::Result*>(out)[i] = F::finish(S::get(s, i), count, parameter);
+  }
+};
+
+template <class F, class T> struct Number {
   using Input = T;
   using Result = T;
-  static constexpr int parts = 1;
-  static constexpr int size[] = {sizeof(T)};
   static constexpr bool rounds = std::is_floating_point_v<T>, indexed = false;
+  static State<T> none() { return {F::template identity<T>()}; }
+  static State<T> row(int64_t n, const T* x, int64_t, double) { return {fold_row<F>(n, x)}; }
+  static State<T> merge(State<T> s, State<T> later) { return {F::combine(s.a, later.a)}; }
+  static T finish(State<T> s, int64_t count, double) { return F::finish(s.a, count); }
+};
 
-  static void start(int64_t n, const FoldState& s) {
+template <class F, class T> struct One : Number<F, T> {
+  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s) {
     T* a = part<T>(s, 0);
-    for (int64_t i = 0; i < n; ++i) a[i] = F::template identity<T>();
-  }
-  static void along(int64_t n, const void* row, const FoldState& s, int64_t, double) {
-    T* a = part<T>(s, 0);
-    *a = F::combine(*a, fold_row<F>(n, static_cast<const T*>(row)));
-  }
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double) {
-    T* a = part<T>(s, 0);
-    const auto at = [&](int64_t r) { return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride); };
+    const auto at = [&](int64_t r) { return row_at<T>(in, stride, r); };
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) across_four(n, a, at(r), at(r + 1), at(r + 2), at(r + 3));
     for (; r < rows; ++r) {
@@ -96,26 +111,19 @@ template <class F, class T> struct One {
       write(a + i, F::combine(read(a + i), F::combine(lower, upper)));
     });
   }
-  static void merge(int64_t n, const FoldState& into, const FoldState& later) {
-    T* a = part<T>(into, 0);
-    const T* b = part<T>(later, 0);
-    each<T>(n, [&](auto read, auto write, int64_t i) { write(a + i, F::combine(read(a + i), read(b + i))); });
-  }
-  static void finish(int64_t n, void* out, const FoldState& s, int64_t count, double) {
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = F::finish(part<T>(s, 0)[i], count);
-  }
 };
 
+// Of truth values.
 struct Count {
-  using Input = bool;
+  using Input = uint8_t;
   using Result = int64_t;
-  static constexpr int parts = 1;
-  static constexpr int size[] = {sizeof(int64_t)};
   static constexpr bool rounds = false, indexed = false;
+  static State<int64_t> none() { return {0}; }
+  static State<int64_t> next(State<int64_t> s, uint8_t x, int64_t, double) { return {s.a + (x != 0)}; }
+  static State<int64_t> merge(State<int64_t> s, State<int64_t> later) { return {s.a + later.a}; }
+  static int64_t finish(State<int64_t> s, int64_t, double) { return s.a; }
 
-  static void start(int64_t n, const FoldState& s) { __builtin_memset(s.part[0], 0, size_t(n) * sizeof(int64_t)); }
-  static void along(int64_t n, const void* row, const FoldState& s, int64_t, double) {
-    const auto* x = static_cast<const uint8_t*>(row);
+  static State<int64_t> row(int64_t n, const uint8_t* x, int64_t, double) {
     constexpr int64_t width = lanes<uint8_t>, most = 255;  // before a byte overflows
     int64_t total = 0, i = 0;
     while (i + width <= n) {
@@ -125,42 +133,27 @@ struct Count {
       for (int64_t k = 0; k < width; ++k) total += counts[k];
     }
     for (; i < n; ++i) total += x[i] != 0;
-    *part<int64_t>(s, 0) += total;
-  }
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double) {
-    int64_t* __restrict a = part<int64_t>(s, 0);
-    for (int64_t r = 0; r < rows; ++r) {
-      const auto* x = static_cast<const uint8_t*>(in) + r * stride;
-      for (int64_t i = 0; i < n; ++i) a[i] += x[i] != 0;
-    }
-  }
-  static void merge(int64_t n, const FoldState& into, const FoldState& later) {
-    One<Sum, int64_t>::merge(n, into, later);
-  }
-  static void finish(int64_t n, void* out, const FoldState& s, int64_t, double) {
-    __builtin_memcpy(out, s.part[0], size_t(n) * sizeof(int64_t));
+    return {total};
   }
 };
 
-// Sum of |x|^p.
-template <class T> struct Powers : One<Sum, T> {
-  static void along(int64_t n, const void* row, const FoldState& s, int64_t, double p) {
-    const T* x = static_cast<const T*>(row);
-    const T power = T(p);
-    T buffer[block];
-    for (int64_t i = 0; i < n; i += block) {
-      const int64_t m = n - i < block ? n - i : block;
-      for (int64_t k = 0; k < m; ++k) buffer[k] = scalar::pow(scalar::abs(x[i + k]), power);
-      One<Sum, T>::along(m, buffer, s, 0, 0);
-    }
+// The sum of f(x) over a row, where f is a formula of numbers, not of vectors.
+template <class T, class F> [[gnu::always_inline]] inline T sum_of(int64_t n, const T* x, F f) {
+  constexpr int64_t block = 256;
+  T buffer[block], total = 0;
+  for (int64_t i = 0; i < n; i += block) {
+    const int64_t m = n - i < block ? n - i : block;
+    for (int64_t k = 0; k < m; ++k) buffer[k] = f(x[i + k]);
+    total += fold_row<Sum>(m, buffer);
   }
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double p) {
-    T* __restrict a = part<T>(s, 0);
-    const T power = T(p);
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* x = reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride);
-      for (int64_t i = 0; i < n; ++i) a[i] += scalar::pow(scalar::abs(x[i]), power);
-    }
+  return total;
+}
+
+// Sum of |x|^p.
+template <class T> struct Powers : Number<Sum, T> {
+  static State<T> next(State<T> s, T x, int64_t, double p) { return {s.a + scalar::pow(scalar::abs(x), T(p))}; }
+  static State<T> row(int64_t n, const T* x, int64_t, double p) {
+    return {sum_of(n, x, [power = T(p)](T v) { return scalar::pow(scalar::abs(v), power); })};
   }
 };
 
@@ -168,13 +161,30 @@ template <class T> struct Powers : One<Sum, T> {
 template <class F, class T, bool ValuesWanted> struct Best {
   using Input = T;
   using Result = std::conditional_t<ValuesWanted, T, int64_t>;
-  static constexpr int parts = 2;
-  static constexpr int size[] = {sizeof(T), sizeof(int64_t)};
+  using S = State<T, int64_t>;
   static constexpr bool rounds = false, indexed = true;
+  static S none() { return {F::template identity<T>(), 0}; }
+  static S next(S s, T x, int64_t index, double) { return merge(s, {x, index}); }
+  static S merge(S s, S later) {
+    const bool take = F::better(later.a, s.a);
+    return {take ? later.a : s.a, take ? later.b : s.b};
+  }
+  static Result finish(S s, int64_t, double) {
+    if constexpr (ValuesWanted) return s.a;
+    else return s.b;
+  }
 
-  static void start(int64_t n, const FoldState& s) {
-    for (int64_t i = 0; i < n; ++i) part<T>(s, 0)[i] = F::template identity<T>();
-    for (int64_t i = 0; i < n; ++i) part<int64_t>(s, 1)[i] = 0;
+  static S row(int64_t n, const T* x, int64_t first, double) {
+    constexpr int64_t piece = 512;
+    T best = F::template identity<T>();
+    int64_t where = 0;
+    for (int64_t i = 0; i < n; i += piece) {
+      const T top = fold_row<F>(n - i < piece ? n - i : piece, x + i);
+      if (!F::better(top, best)) continue;
+      best = top;
+      where = i;
+    }
+    return {best, first + where + find(n - where, x + where, best)};
   }
   static int64_t find(int64_t n, const T* x, T value) {
     constexpr int64_t width = lanes<T>, ways = 4;
@@ -190,106 +200,30 @@ template <class F, class T, bool ValuesWanted> struct Best {
     while (i < n && x[i] != value && (value == value || x[i] == x[i])) ++i;
     return i;
   }
-  static void along(int64_t n, const void* row, const FoldState& s, int64_t first, double) {
-    constexpr int64_t piece = 512;
-    const T* x = static_cast<const T*>(row);
-    T best = *part<T>(s, 0);
-    int64_t where = -1;
-    for (int64_t i = 0; i < n; i += piece) {
-      const T top = fold_row<F>(n - i < piece ? n - i : piece, x + i);
-      if (!F::better(top, best)) continue;
-      best = top;
-      where = i;
-    }
-    if (where < 0) return;
-    *part<T>(s, 0) = best;
-    *part<int64_t>(s, 1) = first + where + find(n - where, x + where, best);
-  }
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t first,
-                     double) {
-    T* __restrict a = part<T>(s, 0);
-    int64_t* __restrict index = part<int64_t>(s, 1);
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* x = reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride);
-      for (int64_t i = 0; i < n; ++i) {
-        const bool take = F::better(x[i], a[i]);
-        a[i] = take ? x[i] : a[i];
-        index[i] = take ? first + r : index[i];
-      }
-    }
-  }
-  static void merge(int64_t n, const FoldState& into, const FoldState& later) {
-    T* __restrict a = part<T>(into, 0);
-    int64_t* __restrict index = part<int64_t>(into, 1);
-    const T* b = part<T>(later, 0);
-    const int64_t* j = part<int64_t>(later, 1);
-    for (int64_t i = 0; i < n; ++i) {
-      const bool take = F::better(b[i], a[i]);
-      a[i] = take ? b[i] : a[i];
-      index[i] = take ? j[i] : index[i];
-    }
-  }
-  static void finish(int64_t n, void* out, const FoldState& s, int64_t, double) {
-    __builtin_memcpy(out, s.part[ValuesWanted ? 0 : 1], size_t(n) * sizeof(Result));
-  }
 };
 
 // Count, mean and the sum of squared deviations, merged by Chan's formula.
 template <class T> struct Variance {
   using Input = T;
   using Result = T;
-  static constexpr int parts = 3;
-  static constexpr int size[] = {sizeof(T), sizeof(T), sizeof(T)};
+  using S = State<T, T, T>;
   static constexpr bool rounds = true, indexed = false;
-
-  static void start(int64_t n, const FoldState& s) {
-    for (int p = 0; p < parts; ++p) __builtin_memset(s.part[p], 0, size_t(n) * sizeof(T));
+  static S none() { return {0, 0, 0}; }
+  static S next(S s, T x, int64_t, double) {
+    const T count = s.a + T(1), delta = x - s.b, mean = s.b + delta / count;
+    return {count, mean, s.c + delta * (x - mean)};
   }
-  static T centred_squares(int64_t n, const T* x, T mean) {
-    T buffer[block], total = 0;
-    for (int64_t i = 0; i < n; i += block) {
-      const int64_t m = n - i < block ? n - i : block;
-      for (int64_t k = 0; k < m; ++k) buffer[k] = x[i + k] - mean;
-      total += fold_row<SumSquares>(m, buffer);
-    }
-    return total;
+  static S row(int64_t n, const T* x, int64_t, double) {
+    const T mean = fold_row<Sum>(n, x) / T(n);
+    return {T(n), mean, sum_of(n, x, [=](T v) { return (v - mean) * (v - mean); })};
   }
-  static void along(int64_t n, const void* row, const FoldState& s, int64_t, double) {
-    const T* x = static_cast<const T*>(row);
-    T count = T(n), mean = fold_row<Sum>(n, x) / T(n), squares = centred_squares(n, x, mean);
-    merge(1, s, {{reinterpret_cast<char*>(&count), reinterpret_cast<char*>(&mean), reinterpret_cast<char*>(&squares)}});
+  static S merge(S s, S later) {
+    const T total = s.a + later.a, delta = later.b - s.b, share = total > T(0) ? later.a / total : T(0);
+    return {total, s.b + delta * share, s.c + (later.c + delta * delta * s.a * share)};
   }
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double) {
-    T* __restrict count = part<T>(s, 0);
-    T* __restrict mean = part<T>(s, 1);
-    T* __restrict squares = part<T>(s, 2);
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* x = reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride);
-      for (int64_t i = 0; i < n; ++i) {
-        const T more = count[i] + T(1), delta = x[i] - mean[i], moved = mean[i] + delta / more;
-        squares[i] += delta * (x[i] - moved);
-        mean[i] = moved;
-        count[i] = more;
-      }
-    }
-  }
-  static void merge(int64_t n, const FoldState& into, const FoldState& later) {
-    T* __restrict count = part<T>(into, 0);
-    T* __restrict mean = part<T>(into, 1);
-    T* __restrict squares = part<T>(into, 2);
-    const T *more = part<T>(later, 0), *other_mean = part<T>(later, 1), *other_squares = part<T>(later, 2);
-    for (int64_t i = 0; i < n; ++i) {
-      const T total = count[i] + more[i], delta = other_mean[i] - mean[i];
-      const T share = total > T(0) ? more[i] / total : T(0);
-      squares[i] += other_squares[i] + delta * delta * count[i] * share;
-      mean[i] += delta * share;
-      count[i] = total;
-    }
-  }
-  static void finish(int64_t n, void* out, const FoldState& s, int64_t count, double correction) {
+  static T finish(S s, int64_t count, double correction) {
     const double freedom = double(count) - correction;
-    const T divisor = T(freedom > 0 ? freedom : 0);
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = part<T>(s, 2)[i] / divisor;
+    return s.c / T(freedom > 0 ? freedom : 0);
   }
 };
 
@@ -297,138 +231,86 @@ template <class T> struct Variance {
 template <class T> struct LogSumExp {
   using Input = T;
   using Result = T;
-  static constexpr int parts = 2;
-  static constexpr int size[] = {sizeof(T), sizeof(T)};
+  using S = State<T, T>;
   static constexpr bool rounds = true, indexed = false;
-
   static T shift(T top) { return scalar::select(scalar::isfinite(top), top, T(0)); }
   static T scale(T from, T to) { return scalar::select(from == to, T(1), scalar::exp(from - to)); }
+  static S none() { return {lowest<T>(), 0}; }
+  static S row(int64_t n, const T* x, int64_t, double) {
+    const T top = fold_row<Max>(n, x), minus = shift(top);
+    return {top, sum_of(n, x, [=](T v) { return scalar::exp(v - minus); })};
+  }
+  static S merge(S s, S later) {
+    const T m = scalar::max(s.a, later.a);
+    return {m, s.b * scale(s.a, m) + later.b * scale(later.a, m)};
+  }
+  static T finish(S s, int64_t, double) { return scalar::log(s.b) + shift(s.a); }
 
-  static void start(int64_t n, const FoldState& s) {
-    for (int64_t i = 0; i < n; ++i) part<T>(s, 0)[i] = Max::identity<T>();
-    __builtin_memset(s.part[1], 0, size_t(n) * sizeof(T));
-  }
-  static T exp_sum(int64_t n, const T* x, T minus) {
-    T buffer[block], total = 0;
-    for (int64_t i = 0; i < n; i += block) {
-      const int64_t m = n - i < block ? n - i : block;
-      for (int64_t k = 0; k < m; ++k) buffer[k] = scalar::exp(x[i + k] - minus);
-      total += fold_row<Sum>(m, buffer);
-    }
-    return total;
-  }
-  static void along(int64_t n, const void* row, const FoldState& s, int64_t, double) {
-    const T* x = static_cast<const T*>(row);
-    T top = fold_row<Max>(n, x), sum = exp_sum(n, x, shift(top));
-    merge(1, s, {{reinterpret_cast<char*>(&top), reinterpret_cast<char*>(&sum), nullptr}});
-  }
-  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, const FoldState& s, int64_t, double) {
+  // The largest of each column first: one exponential for each element, not two.
+  static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s) {
+    constexpr int64_t block = 256;
     T top[block], sum[block];
+    const FoldState columns{{reinterpret_cast<char*>(top), reinterpret_cast<char*>(sum), nullptr}};
     for (int64_t i = 0; i < n; i += block) {
-      const int64_t m = n - i < block ? n - i : block;
-      const FoldState columns{{reinterpret_cast<char*>(top), reinterpret_cast<char*>(sum), nullptr}};
-      start(m, columns);
-      const auto at = [&](int64_t r) {
-        return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride) + i;
-      };
-      One<Max, T>::across(m, rows, at(0), stride, columns, 0, 0);
+      const int64_t m = n - i < block ? n - i : block, skipped = i * int64_t(sizeof(T));
+      Loops<LogSumExp>::start(m, columns);
+      One<Max, T>::across(m, rows, row_at<T>(in, stride, 0) + i, stride, columns);
       for (int64_t r = 0; r < rows; ++r) {
-        const T* x = at(r);
+        const T* x = row_at<T>(in, stride, r) + i;
         for (int64_t k = 0; k < m; ++k) sum[k] += scalar::exp(x[k] - shift(top[k]));
       }
-      merge(m, {{s.part[0] + i * int64_t(sizeof(T)), s.part[1] + i * int64_t(sizeof(T)), nullptr}}, columns);
+      Loops<LogSumExp>::merge(m, {{s.part[0] + skipped, s.part[1] + skipped, nullptr}}, columns);
     }
-  }
-  static void merge(int64_t n, const FoldState& into, const FoldState& later) {
-    T* __restrict top = part<T>(into, 0);
-    T* __restrict sum = part<T>(into, 1);
-    const T *other_top = part<T>(later, 0), *other_sum = part<T>(later, 1);
-    for (int64_t i = 0; i < n; ++i) {
-      const T m = scalar::max(top[i], other_top[i]);
-      sum[i] = sum[i] * scale(top[i], m) + other_sum[i] * scale(other_top[i], m);
-      top[i] = m;
-    }
-  }
-  static void finish(int64_t n, void* out, const FoldState& s, int64_t, double) {
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = scalar::log(part<T>(s, 1)[i]) + shift(part<T>(s, 0)[i]);
   }
 };
 
-template <class K>
-FoldKernel describe(DType input = dtype_of<typename K::Input>(), DType result = dtype_of<typename K::Result>()) {
-  FoldKernel k;
-  k.input = input;
-  k.result = result;
-  k.parts = K::parts;
-  for (int i = 0; i < K::parts; ++i) k.size[i] = K::size[i];
-  k.rounds = K::rounds;
-  k.indexed = K::indexed;
-  k.start = K::start;
-  k.along = K::along;
-  k.across = K::across;
-  k.merge = K::merge;
-  k.finish = K::finish;
-  return k;
+template <class F> FoldKernel describe(DType t) {
+  using L = Loops<F>;
+  using S = typename L::S;
+  return {kernel_dtype<typename F::Input>(t),
+          kernel_dtype<typename F::Result>(t),
+          S::parts,
+          {S::size[0], S::size[1], S::size[2]},
+          F::rounds,
+          F::indexed,
+          L::start,
+          L::along,
+          L::across,
+          L::merge,
+          L::finish};
 }
 
-template <template <class> class K> FoldKernel of_reals(DType t) {
-  return t == f64 ? describe<K<double>>() : describe<K<float>>();
+template <class F> FoldKernel extreme(DType t, bool indices) {
+  return of_ordered(
+      t, [=]<class T>(TypeTag<T>) { return indices ? describe<Best<F, T, true>>(t) : describe<One<F, T>>(t); });
 }
-
-template <class F> FoldKernel of_reals(DType t) {
-  return t == f64 ? describe<One<F, double>>() : describe<One<F, float>>();
-}
-
-// Integers add and multiply as 64-bit numbers that wrap around, signed or not.
-template <class F> FoldKernel of_numbers(DType t) {
-  if (is_floating(t)) return of_reals<F>(t);
-  return t == u64 ? describe<One<F, uint64_t>>(u64, u64) : describe<One<F, uint64_t>>(i64, i64);
-}
-
-template <template <class> class K> FoldKernel of_ordered(DType t) {
-  switch (t) {
-    case DType::f64: return describe<K<double>>();
-    case DType::f16:
-    case DType::bf16:
-    case DType::f32: return describe<K<float>>();
-    case DType::u64: return describe<K<uint64_t>>();
-    case DType::u32:
-    case DType::i64: return describe<K<int64_t>>();
-    default: return describe<K<int32_t>>();
-  }
-}
-
-template <class T> using MaxOf = One<Max, T>;
-template <class T> using MinOf = One<Min, T>;
-template <class T> using MaxAt = Best<Max, T, true>;
-template <class T> using MinAt = Best<Min, T, true>;
-template <class T> using ArgMax = Best<Max, T, false>;
-template <class T> using ArgMin = Best<Min, T, false>;
 
 FoldKernel find(Fold fold, bool indices, DType t) {
   switch (fold) {
-    case Fold::sum: return of_numbers<Sum>(t);
-    case Fold::mean: return of_reals<Mean>(t);
-    case Fold::prod: return of_numbers<Prod>(t);
-    case Fold::max: return indices ? of_ordered<MaxAt>(t) : of_ordered<MaxOf>(t);
-    case Fold::min: return indices ? of_ordered<MinAt>(t) : of_ordered<MinOf>(t);
-    case Fold::any: return describe<One<Any, uint8_t>>(boolean, boolean);
-    case Fold::all: return describe<One<All, uint8_t>>(boolean, boolean);
-    case Fold::count_nonzero: return describe<Count>();
-    case Fold::nansum: return is_floating(t) ? of_reals<NanSum>(t) : of_numbers<Sum>(t);
-    case Fold::argmax: return of_ordered<ArgMax>(t);
-    case Fold::argmin: return of_ordered<ArgMin>(t);
-    case Fold::sum_squares: return of_reals<SumSquares>(t);
-    case Fold::sum_abs: return of_reals<SumAbs>(t);
-    case Fold::sum_powers: return of_reals<Powers>(t);
-    case Fold::var: return of_reals<Variance>(t);
+    case Fold::sum: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<Sum, T>>(t); });
+    case Fold::mean: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<One<Mean, T>>(t); });
+    case Fold::prod: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<Prod, T>>(t); });
+    case Fold::max: return extreme<Max>(t, indices);
+    case Fold::min: return extreme<Min>(t, indices);
+    case Fold::any: return describe<One<Any, uint8_t>>(t);
+    case Fold::all: return describe<One<All, uint8_t>>(t);
+    case Fold::count_nonzero: return describe<Count>(t);
+    case Fold::nansum: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<NanSum, T>>(t); });
+    case Fold::argmax: return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<Max, T, false>>(t); });
+    case Fold::argmin: return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<Min, T, false>>(t); });
+    case Fold::sum_squares: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<One<SumSquares, T>>(t); });
+    case Fold::sum_abs: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<One<SumAbs, T>>(t); });
+    case Fold::sum_powers: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<Powers<T>>(t); });
+    case Fold::var: return of_real(t, [=]<class T>(TypeTag<T>) { return describe<Variance<T>>(t); });
     case Fold::logsumexp: break;
   }
-  return of_reals<LogSumExp>(t);
+  return of_real(t, [=]<class T>(TypeTag<T>) { return describe<LogSumExp<T>>(t); });
 }
 
 }  // namespace
-
-constinit const FoldTable fold_table = {find};
-
 }  // namespace volta::cpu::VOLTA_ISA
+
+template <>
+volta::cpu::FoldKernel volta::cpu::fold_kernel<volta::cpu::Isa::VOLTA_ISA>(Fold fold, bool indices, DType dtype) {
+  return VOLTA_ISA::find(fold, indices, dtype);
+}

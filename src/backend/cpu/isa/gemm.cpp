@@ -1,116 +1,237 @@
 // The GEMM of one instruction set: what runs on one thread, as a table of functions.
-#include "backend/cpu/gemm_table.h"
-#include "backend/cpu/isa/gemm_core.h"
-#include "backend/cpu/isa/gemm_integer.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/isa/gemm_pack.h"
-#include "backend/cpu/isa/gemm_thin.h"
+#include "backend/cpu/scratch.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
-template <class S> void part(const GemmPart& g) {
-  using T = Compute<S>;
-  const Finish<T> finish = {static_cast<const T*>(g.row_bias), static_cast<const T*>(g.column_bias), g.relu};
-  core<T>(g.m, g.n, g.k, MatrixOperand<S>(g.a), MatrixOperand<S>(g.b), static_cast<T*>(g.c), g.c_step, g.add,
-          g.finish ? &finish : nullptr);
+// `total` cut into `parts` of nearly equal size.
+[[gnu::always_inline]] inline Range cut(int64_t total, int64_t parts, int64_t index) {
+  const int64_t begin = total * index / parts;
+  return {begin, total * (index + 1) / parts - begin};
 }
 
-// Where core() will look for the panel of rows or columns [i, i + tile) of this block.
-template <class S> void pack_panel(const GemmPack& g, int64_t i, int64_t n, int64_t tile, Range depth) {
-  using T = Compute<S>;
-  const GemmOperand& o = g.operand;
-  T* to = static_cast<T*>(const_cast<void*>(o.packed)) + depth.begin * o.extent + (o.origin + i) * depth.size;
-  const S* from = static_cast<const S*>(o.data) + i * o.step + depth.begin * o.depth_step;
-  pack(PackCall<S>{to, tile, n, depth.size, from, o.step, o.depth_step});
+// Operands are read in place when few rows or columns use them or they stay in the first cache as they are. Rows of A a
+// page apart would all compete for the same few lines of it.
+constexpr int64_t direct_columns = by_lane ? 48 : 256, direct_rows = 32, direct_bytes = 16 << 10, page = 4096;
+
+template <class T> T* buffer(Scratch purpose, int64_t count) {
+  return static_cast<T*>(scratch(purpose, size_t(count) * sizeof(T)));
 }
 
-template <class S> void pack_a(const GemmPack& g) {
-  using T = Compute<S>;
-  const Range depth = cut(g.k, blocks_along_k<T>(g.k), g.block);
-  const int64_t tiles = ceil_div(g.count, Tile<T>::sizes.rows);
-  for (int64_t r = tiles * g.slice / g.slices; r < tiles * (g.slice + 1) / g.slices; ++r) {
-    const Range strip = cut(g.count, tiles, r);
-    pack_panel<S>(g, strip.begin, strip.size, strip.size, depth);
-  }
-}
+// C[m x n] (+)= A B. A and B are operands with panel(); C's rows are contiguous. Blocks along n, k and m; tiles of nearly
+// equal size; panels packed at first use.
+template <class T, class A, class B> class Multiplication {
+ public:
+  Multiplication(const A& a, const B& b, T* c, int64_t c_step) : a_(a), b_(b), c_(c), c_step_(c_step) {}
 
-template <class S> void pack_b(const GemmPack& g) {
-  using T = Compute<S>;
-  const Range depth = cut(g.k, blocks_along_k<T>(g.k), g.block);
-  const int64_t tiles = column_tiles<T>(g.count);
-  for (int64_t t = tiles * g.slice / g.slices; t < tiles * (g.slice + 1) / g.slices; ++t) {
-    const ColumnTile tile = column_tile<T>(g.count, t);
-    pack_panel<S>(g, tile.begin, tile.size, tile.padded, depth);
-  }
-}
-
-template <class S> void load(void* to, const void* from, int64_t stride, int64_t n) {
-  Compute<S>* values = static_cast<Compute<S>*>(to);
-  const S* stored = static_cast<const S*>(from);
-  for (int64_t i = 0; i < n; ++i) values[i] = widen(stored[i * stride]);
-}
-
-template <class T, class S> void add_stored(T* row, const S* c, int64_t stride, int64_t n) {
-  if (stride == 1) {
-    for (int64_t j = 0; j < n; ++j) row[j] += widen(c[j]);
-  } else {
-    for (int64_t j = 0; j < n; ++j) row[j] += widen(c[j * stride]);
-  }
-}
-
-template <class T> void add_bias_and_relu(T* row, T row_bias, const T* column_bias, bool relu, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) row[j] += row_bias;
-  if (column_bias) {
-    for (int64_t j = 0; j < n; ++j) row[j] += column_bias[j];
-  }
-  if (relu) {
-    for (int64_t j = 0; j < n; ++j) row[j] = row[j] < T(0) ? T(0) : row[j];
-  }
-}
-
-template <class S> void finish(const GemmFinish& g) {
-  using T = Compute<S>;
-  for (int64_t i = 0; i < g.m; ++i) {
-    T* row = static_cast<T*>(g.sums) + i * g.sums_step;
-    S* c = static_cast<S*>(g.c) + i * g.c_row_stride;
-    for (int64_t s = 1; s < g.segments; ++s) {
-      for (int64_t j = 0; j < g.n; ++j) row[j] += row[s * g.segment_step + j];
-    }
-    if (g.add) add_stored(row, c, g.c_column_stride, g.n);
-    const T row_bias = g.row_bias ? static_cast<const T*>(g.row_bias)[i] : T(0);
-    add_bias_and_relu(row, row_bias, static_cast<const T*>(g.column_bias), g.relu, g.n);
-    if constexpr (sizeof(T) == 4) {
-      if (g.row_f32) g.row_f32(row, g.n);
-    } else {
-      if (g.row_f64) g.row_f64(row, g.n);
-    }
-    if (g.c_column_stride == 1) {
-      store_row(c, row, g.n);
-    } else {
-      for (int64_t j = 0; j < g.n; ++j) narrow(c[j * g.c_column_stride], row[j]);
+  void run(int64_t m, int64_t n, int64_t k, bool add) {
+    const int64_t k_blocks = larger(1, ceil_div(k, s.block_k)), m_blocks = ceil_div(m, s.block_m);
+    keep_b_ = m_blocks > 1;
+    const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div(smaller(m, s.block_m) * depth, 16) * 16;
+    const int64_t b_room = (keep_b_ ? smaller(n, s.block_n) + lanes<T> : s.vectors * lanes<T>)*depth;
+    a_buffer_ = buffer<T>(Scratch::panels, a_room + b_room);
+    b_buffer_ = a_buffer_ + a_room;
+    for (int64_t j = 0; j < n; j += s.block_n) {
+      for (int64_t kb = 0; kb < k_blocks; ++kb) {
+        depth_ = cut(k, k_blocks, kb);
+        for (int64_t mb = 0; mb < m_blocks; ++mb)
+          block({mb * s.block_m, smaller(s.block_m, m - mb * s.block_m)}, {j, smaller(s.block_n, n - j)}, mb == 0,
+                add || kb > 0);
+      }
     }
   }
+
+ private:
+  static constexpr TileSizes s = sizes<T>;
+
+  // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
+  void block(Range rows, Range columns, bool first, bool add) {
+    const int64_t vectors = ceil_div(columns.size, lanes<T>), tiles = ceil_div(vectors, s.vectors);
+    const int64_t narrow = vectors / tiles, wider = vectors % tiles;  // tiles of narrow + 1 vectors come first
+    strips_ = ceil_div(rows.size, s.rows(narrow + (wider > 0)));
+    for (int64_t t = 0, at = 0, width; t < tiles; ++t, at += width) {
+      width = (narrow + (t < wider)) * lanes<T>;
+      const Range tile = {columns.begin + at, smaller(width, columns.size - at)};
+      T* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0);
+      if (first) b_views_[t] = b_.panel(room, tile.begin, tile.size, width, depth_.begin, depth_.size);
+      column_of_tiles(rows, tile, width / lanes<T>, b_views_[t], t == 0, add);
+    }
+  }
+
+  // One panel of B against all panels of A of a block, which the first such call packs.
+  void column_of_tiles(Range rows, Range columns, int64_t vectors, const View<T>& b, bool first, bool add) {
+    const int64_t low = rows.size / strips_, higher = rows.size % strips_;  // strips of low + 1 rows come first
+    for (int64_t r = 0, at = 0, height; r < strips_; ++r, at += height) {
+      height = low + (r < higher);
+      const int64_t i = rows.begin + at;
+      T* room = a_buffer_ + at * depth_.size;
+      if (first) a_views_[r] = a_.panel(room, i, height, height, depth_.begin, depth_.size);
+      kernel_table<T>.kernels[height - 1][vectors - 1](
+          {depth_.size, a_views_[r], b, c_ + i * c_step_ + columns.begin, c_step_, columns.size, add});
+    }
+  }
+
+  const A& a_;
+  const B& b_;
+  T* c_;
+  int64_t c_step_;
+  T *a_buffer_ = nullptr, *b_buffer_ = nullptr;
+  bool keep_b_ = false;
+  int64_t strips_ = 0;
+  Range depth_ = {};
+  View<T> a_views_[s.block_m / s.rows(s.vectors) + 1], b_views_[s.block_n / lanes<T> + 1];
+};
+
+// y += the products of x[p .. p + depth) with as many rows of B, which are contiguous.
+template <int depth, class S, class T> void add_rows(const T* x, const S* b, int64_t b_step, T* y, int64_t n) {
+  T values[depth];  // a copy, which stores to y cannot alias
+  __builtin_memcpy(values, x, sizeof values);
+  int64_t j = 0;
+  for (; j + lanes<T> <= n; j += lanes<T>) {
+    Vector<T> sum = load(y + j);
+#pragma GCC unroll 8
+    for (int i = 0; i < depth; ++i) sum += load_some<lanes<T>>(b + i * b_step + j) * values[i];
+    store<T>(y + j, sum);
+  }
+  for (; j < n; ++j) {
+    for (int i = 0; i < depth; ++i) y[j] += values[i] * widen(b[i * b_step + j]);
+  }
+}
+
+// y[0 .. columns) = x times columns of B that are contiguous along k.
+template <int columns, class S, class T> void dots(const T* x, const S* b, int64_t b_step, int64_t k, T* y, bool add) {
+  constexpr int chains = 8 / columns, stride = chains * lanes<T>;
+  Vector<T> sums[columns][chains] = {};
+  int64_t p = 0;
+  for (; p + stride <= k; p += stride) {
+#pragma GCC unroll 8
+    for (int h = 0; h < chains; ++h) {
+      const Vector<T> values = load(x + p + h * lanes<T>);
+#pragma GCC unroll 4
+      for (int i = 0; i < columns; ++i) sums[i][h] += values * load_some<lanes<T>>(b + i * b_step + p + h * lanes<T>);
+    }
+  }
+  for (int i = 0; i < columns; ++i) {
+    for (int h = 1; h < chains; ++h) sums[i][0] += sums[i][h];
+    T sum = 0;
+    for (int l = 0; l < lanes<T>; ++l) sum += sums[i][0][l];
+    for (int64_t q = p; q < k; ++q) sum += x[q] * widen(b[i * b_step + q]);
+    y[i] = add ? y[i] + sum : sum;
+  }
+}
+
+// C[m x n] (+)= A B for a few rows: B is streamed once, at the speed of memory; for the rows after the first, what is
+// needed of it is in the first cache.
+template <class S, class A, class B, class T = Compute<S>>
+void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c, int64_t c_step, bool add) {
+  const T* x = reinterpret_cast<const T*>(a.data);
+  int64_t x_step = a.step;
+  if (a.depth_step != 1 || sizeof(S) != sizeof(T)) {
+    T* rows = buffer<T>(Scratch::shared, m * k);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t p = 0; p < k; ++p) rows[i * k + p] = widen(a.data[i * a.step + p * a.depth_step]);
+    }
+    x = rows;
+    x_step = k;
+  }
+  if (b.depth_step == 1) {
+    const auto columns = [&]<int count>(int64_t j) {
+      for (int64_t i = 0; i < m; ++i)
+        dots<count>(x + i * x_step, b.data + j * b.step, b.step, k, c + i * c_step + j, add);
+    };
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) columns.template operator()<4>(j);
+    for (; j < n; ++j) columns.template operator()<1>(j);
+    return;
+  }
+  const auto rows = [&]<int count>(int64_t p) {
+    for (int64_t i = 0; i < m; ++i)
+      add_rows<count>(x + i * x_step + p, b.data + p * b.depth_step, b.depth_step, c + i * c_step, n);
+  };
+  for (int64_t i = 0; i < m && !add; ++i) {
+    for (int64_t j = 0; j < n; ++j) c[i * c_step + j] = 0;
+  }
+  int64_t p = 0;
+  for (; p + 8 <= k; p += 8) rows.template operator()<8>(p);
+  for (; p < k; ++p) rows.template operator()<1>(p);
+}
+
+// Calls f(sum, i, j) for all sums of a rectangle.
+template <class T, class F>
+[[gnu::always_inline]] inline void each_sum(const Rectangle& r, T* sums, int64_t step, F f) {
+  for (int64_t i = 0; i < r.rows.size; ++i) {
+    for (int64_t j = 0; j < r.columns.size; ++j) f(sums[i * step + j], i, j);
+  }
+}
+
+// Sums of a rectangle go to C: plus C if `add`, plus bias, relu, the row activation, one rounding.
+template <class S, class T> void finish_sums(const Product& p, const Rectangle& r, T* sums, int64_t step, bool add) {
+  const Epilogue& e = p.epilogue;
+  const int64_t row_stride = p.c_row_stride, column_stride = p.c_column_stride;
+  S* c = static_cast<S*>(p.c) + r.rows.begin * row_stride + r.columns.begin * column_stride;
+  if (add)
+    each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { x += widen(c[i * row_stride + j * column_stride]); });
+  if (const S* bias = static_cast<const S*>(e.bias)) {
+    const int64_t by_row = p.bias_by_row ? e.bias_stride : 0, by_column = p.bias_by_row ? 0 : e.bias_stride;
+    bias += r.rows.begin * by_row + r.columns.begin * by_column;
+    if (by_column == 1) each_sum(r, sums, step, [=](T& x, int64_t, int64_t j) { x += widen(bias[j]); });
+    else each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { x += widen(bias[i * by_row + j * by_column]); });
+  }
+  if (e.activation == Activation::relu)
+    each_sum(r, sums, step, [](T& x, int64_t, int64_t) { x = negative<S>(x) ? T(0) : x; });
+  for (int64_t i = 0; i < r.rows.size && e.activation > Activation::relu; ++i) {
+    if constexpr (std::is_same_v<T, float>) e.row_f32(sums + i * step, r.columns.size);
+    else if constexpr (std::is_same_v<T, double>) e.row_f64(sums + i * step, r.columns.size);
+  }
+  if (static_cast<void*>(c) == sums) return;
+  if (column_stride == 1)
+    each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { narrow(c[i * row_stride + j], x); });
+  else each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { narrow(c[i * row_stride + j * column_stride], x); });
+}
+
+template <class S> void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
+  using T = Compute<S>;
+  const int64_t m = r.rows.size, n = r.columns.size, k = depth.size;
+  const bool in_c = !partial && p.c_column_stride == 1 && size_of(*p.c_dtype) == sizeof(T), add = in_c && p.accumulate;
+  const int64_t step = in_c ? p.c_row_stride : partial ? p.n : n;
+  T* sums = in_c || partial ? static_cast<T*>(in_c ? p.c : partial) + r.rows.begin * step + r.columns.begin
+                            : buffer<T>(Scratch::tile, m * n);
+  const S* a_data = static_cast<const S*>(p.a.data) + r.rows.begin * p.a.row_stride;
+  const S* b_data = static_cast<const S*>(p.b.data) + r.columns.begin * p.b.column_stride;
+  const MatrixOperand<S, !by_lane> a = {a_data + depth.begin * p.a.column_stride, p.a.row_stride, p.a.column_stride,
+                                        n <= direct_columns && p.a.row_stride * int64_t(sizeof(T)) % page != 0};
+  const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
+                                     m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
+  if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);
+  else Multiplication(a, b, sums, step).run(m, n, k, add);
+  if (partial || (in_c && !p.epilogue.bias && p.epilogue.activation == Activation::none)) return;
+  if (p.c_dtype == p.dtype) return finish_sums<S>(p, r, sums, step, p.accumulate && !in_c);
+  if constexpr (std::is_same_v<T, float>) finish_sums<float>(p, r, sums, step, p.accumulate && !in_c);
+}
+
+template <class S> void finish(const Product& p, Range rows, void* partials, int64_t count) {
+  using T = Compute<S>;
+  const int64_t n = p.n, size = p.m * n;
+  T* sums = static_cast<T*>(partials) + rows.begin * n;
+  for (int64_t s = 1; s < count; ++s) {
+    for (int64_t i = 0; i < rows.size * n; ++i) sums[i] += sums[s * size + i];
+  }
+  finish_sums<S>(p, {rows, {0, n}}, sums, n, p.accumulate);
 }
 
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
-  constexpr TileSizes s = Tile<T>::sizes;
-  return {{s.rows, s.vectors * lanes<T>, lanes<T>, s.block_k, s.block_m, s.block_n},
-          part<S>,
-          pack_a<S>,
-          pack_b<S>,
-          thin<S>,
-          load<S>,
-          finish<S>};
+  constexpr TileSizes s = sizes<T>;
+  return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 1, 4}, sizeof(T), part<S>, finish<S>};
 }
 
 }  // namespace
 
-const GemmTable gemm_table = {
-    {kernels<float16>(), kernels<bfloat16>(), kernels<float>(), kernels<double>()},
-    {nullptr, nullptr, nullptr, nullptr, integer_part<int8_t>, integer_part<int16_t>, integer_part<int32_t>,
-     integer_part<int64_t>, integer_part<uint8_t>, integer_part<uint16_t>, integer_part<uint32_t>,
-     integer_part<uint64_t>, integer_part<bool>},
-};
+const GemmTable gemm_table = {kernels<float16>(), kernels<bfloat16>(), kernels<float>(),    kernels<double>(),
+                              kernels<uint8_t>(), kernels<uint16_t>(), kernels<uint32_t>(), kernels<uint64_t>(),
+                              kernels<uint8_t>(), kernels<uint16_t>(), kernels<uint32_t>(), kernels<uint64_t>(),
+                              kernels<Boolean>()};
 
 }  // namespace volta::cpu::VOLTA_ISA

@@ -1,158 +1,144 @@
 // The register tile of the packed GEMM: its sizes for each instruction set, and the table of micro-kernels.
 #pragma once
-#include <cstdint>
+#include "backend/cpu/isa/vector.h"
 
 namespace volta::cpu::VOLTA_ISA {
+namespace {
 
-// rows x vectors accumulators stay in registers; block_k x one panel of B fits the first cache, block_m x block_k of A
-// the second; block_n bounds the panels of B that a thread keeps.
+// A tile is up to `vectors` wide and as high as its accumulators fill the registers. block_k x one panel of B fits the
+// first cache, block_m x block_k of A the second; block_n bounds the panels of B that a thread keeps.
 struct TileSizes {
-  int rows, vectors;
+  int accumulators, vectors;
   int64_t block_k, block_m, block_n;
+  static constexpr int most_rows = 12;
+  constexpr int rows(int64_t width) const {
+    return accumulators / int(width) < most_rows ? accumulators / int(width) : most_rows;
+  }
 };
 
 #if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
-inline constexpr TileSizes sizes_f32 = {12, 2, 256, 144, 1024}, sizes_f64 = {12, 2, 256, 96, 1024};
+template <class T> constexpr TileSizes floating_sizes = {24, 3, 224, 384, 1056};
 #elif defined(__AVX2__)
-inline constexpr int vector_bytes = 32;
-inline constexpr TileSizes sizes_f32 = {6, 2, 256, 144, 1024}, sizes_f64 = {6, 2, 256, 72, 1024};
+template <class T> constexpr TileSizes floating_sizes = {12, 2, 256, 144, 1024};
 #elif defined(__aarch64__)
-inline constexpr int vector_bytes = 16;
-inline constexpr TileSizes sizes_f32 = {8, 3, 512, 128, 1032}, sizes_f64 = {6, 4, 256, 120, 1032};
+template <class T> constexpr TileSizes floating_sizes = {24, 3, 512, 128, 1032};
+template <> constexpr TileSizes floating_sizes<double> = {24, 4, 256, 120, 1032};
 #else
-inline constexpr int vector_bytes = 16;
-inline constexpr TileSizes sizes_f32 = {4, 2, 256, 128, 1024}, sizes_f64 = {4, 2, 256, 64, 1024};
+template <class T> constexpr TileSizes floating_sizes = {8, 2, 256, 128, 1024};
 #endif
+template <class T> constexpr TileSizes sizes =
+    std::is_integral_v<T> ? TileSizes{8, 2, 256, 128, 1024} : floating_sizes<T>;
 
-// Vector lives in a register; Loose is the same in memory, at any address; Quad is 16 bytes at any address.
-template <class T> struct Tile;
-template <> struct Tile<float> {
-  static constexpr TileSizes sizes = sizes_f32;
-  typedef float Vector __attribute__((vector_size(vector_bytes)));
-  typedef float Loose __attribute__((vector_size(vector_bytes), aligned(4), may_alias));
-  typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
-};
-template <> struct Tile<double> {
-  static constexpr TileSizes sizes = sizes_f64;
-  typedef double Vector __attribute__((vector_size(vector_bytes)));
-  typedef double Loose __attribute__((vector_size(vector_bytes), aligned(8), may_alias));
-  typedef double Quad __attribute__((vector_size(16), aligned(8), may_alias));
-};
+// With the short vectors of NEON and SSE one load brings several values of A, which must then be contiguous along the
+// tile; wider ones broadcast them from memory, wherever they are.
+constexpr bool by_lane = register_bytes == 16;
+template <class T> constexpr int quad = 16 / int(sizeof(T));
+// Read through pointers, at any address: memcpy would bring the lanes by way of general registers.
+template <class T> using Quad [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = T;
 
-template <class T> inline constexpr int lanes = vector_bytes / int(sizeof(T));
-template <class T> inline constexpr int quad = 16 / int(sizeof(T));
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-template <class T> constexpr bool whole_tiles() {
-  constexpr TileSizes s = Tile<T>::sizes;
-  return s.block_m % s.rows == 0 && s.block_n % (s.vectors * lanes<T>) == 0;
-}
-static_assert(whole_tiles<float>() && whole_tiles<double>());
-
-static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// A packed (or directly readable) panel: element (i, p) is data[i + p * step].
+// A panel of A or B, packed or in place: element (i, p) is data[i * step + p * depth_step], p along k.
 template <class T> struct View {
   const T* data;
-  int64_t step;
+  int64_t step, depth_step;
 };
 
-// What follows the last block along k: bias per row or per column, relu.
-template <class T> struct Finish {
-  const T *row_bias, *column_bias;
-  bool relu;
+template <class T> struct TileCall {
+  int64_t k;
+  View<T> a, b;
+  T* c;
+  int64_t c_step, n;  // n columns are stored
+  bool add;
 };
 
-template <class T> [[gnu::noinline]] static void store_tile(const T* sums, int rows, int64_t step, T* __restrict c,
-                                                            int64_t c_step, int64_t n, bool add,
-                                                            const Finish<T>* finish) {
-  for (int i = 0; i < rows; ++i, sums += step, c += c_step) {
-    const T bias = finish && finish->row_bias ? finish->row_bias[i] : T(0);
-    if (add) {
-      for (int64_t j = 0; j < n; ++j) c[j] += sums[j] + bias;
-    } else {
-      for (int64_t j = 0; j < n; ++j) c[j] = sums[j] + bias;
+template <class T> [[gnu::noinline]] void store_ragged(const TileCall<T>& t, const T* sums, int rows, int width) {
+  for (int i = 0; i < rows; ++i, sums += width) {
+    T* c = t.c + i * t.c_step;
+    for (int64_t j = 0; j < t.n; ++j) c[j] = t.add ? c[j] + sums[j] : sums[j];
+  }
+}
+
+template <class T, int rows, int vectors>
+[[gnu::always_inline]] inline void multiply_add(const T* __restrict a, int64_t a_step, const T* __restrict b,
+                                                Vector<T> (&sums)[rows][vectors]) {
+  constexpr int in_quads = by_lane ? rows / quad<T> * quad<T> : 0;
+  Vector<T> row[vectors];
+#pragma GCC unroll 32
+  for (int j = 0; j < vectors; ++j) row[j] = load(b + j * lanes<T>);
+#pragma GCC unroll 32
+  for (int i = 0; i < in_quads; i += quad<T>) {
+    const Quad<T> values = *reinterpret_cast<const Quad<T>*>(a + i);
+#pragma GCC unroll 32
+    for (int l = 0; l < quad<T>; ++l) {
+#pragma GCC unroll 32
+      for (int j = 0; j < vectors; ++j) sums[i + l][j] += row[j] * values[l];
     }
-    if (finish && finish->column_bias) {
-      for (int64_t j = 0; j < n; ++j) c[j] += finish->column_bias[j];
-    }
-    if (finish && finish->relu) {
-      for (int64_t j = 0; j < n; ++j) c[j] = c[j] < T(0) ? T(0) : c[j];
-    }
+  }
+#pragma GCC unroll 32
+  for (int i = in_quads; i < rows; ++i) {
+    const T value = a[by_lane ? i : i * a_step];
+#pragma GCC unroll 32
+    for (int j = 0; j < vectors; ++j) sums[i][j] += row[j] * value;
   }
 }
 
 // C[rows x n] (+)= sum over p of a(:, p) b(p, :). Every element is one chain of multiply-adds along k, so its bits do
-// not depend on the tile it falls into. n <= vectors * lanes columns are stored. Arguments travel in registers.
-template <class T, int rows, int vectors>
-[[gnu::noinline]] static void tile_kernel(int64_t k, View<T> a_view, View<T> b_view, T* __restrict c, int64_t c_step,
-                                          int64_t n, bool add, const Finish<T>* finish) {
-  using Vector = typename Tile<T>::Vector;
-  using Loose = typename Tile<T>::Loose;
-  using Quad = typename Tile<T>::Quad;
-  constexpr int width = lanes<T>;
-  // NEON multiplies by a lane, so one load brings several values of A; others broadcast from memory.
-  constexpr int by_lane = vector_bytes == 16 && quad<T> == width ? rows / quad<T> * quad<T> : 0;
-  const T* __restrict a = a_view.data, * __restrict b = b_view.data;
-  Vector sums[rows][vectors] = {};
+// not depend on the tile it falls into.
+template <class T, int rows, int vectors> [[gnu::noinline]] void tile_kernel(const TileCall<T>& t) {
+  constexpr int width = lanes<T>, line = 64 / int(sizeof(T));
+  const T *a = t.a.data, *b = t.b.data;
+  const int64_t a_step = t.a.step, a_depth = t.a.depth_step, b_depth = t.b.depth_step, c_step = t.c_step;
+  T* c = t.c;
+  Vector<T> sums[rows][vectors] = {};
 #pragma GCC unroll 32
   for (int i = 0; i < rows; ++i) __builtin_prefetch(c + i * c_step, 1);
-  for (int64_t p = 0; p < k; ++p, a += a_view.step, b += b_view.step) {
-    __builtin_prefetch(a + 1024 / sizeof(T));
-    Vector row[vectors];
-#pragma GCC unroll 32
-    for (int j = 0; j < vectors; ++j) row[j] = *reinterpret_cast<const Loose*>(b + j * width);
-#pragma GCC unroll 32
-    for (int i = 0; i < by_lane; i += quad<T>) {
-      const Quad values = *reinterpret_cast<const Quad*>(a + i);
-#pragma GCC unroll 32
-      for (int l = 0; l < quad<T>; ++l) {
-#pragma GCC unroll 32
-        for (int j = 0; j < vectors; ++j) sums[i + l][j] += row[j] * values[l];
-      }
+  if constexpr (by_lane) {
+    for (int64_t p = t.k; p > 0; --p, a += a_depth, b += b_depth) {
+      __builtin_prefetch(a + 16 * line);
+      multiply_add<T, rows, vectors>(a, a_step, b, sums);
     }
+  } else {
+    for (int64_t rest = t.k; rest > 0; rest -= line) {
 #pragma GCC unroll 32
-    for (int i = by_lane; i < rows; ++i) {
-#pragma GCC unroll 32
-      for (int j = 0; j < vectors; ++j) sums[i][j] += row[j] * a[i];
+      for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (rows + i) * a_step);  // the next tile's rows
+      for (int64_t p = smaller(rest, line); p > 0; --p, a += a_depth, b += b_depth)
+        multiply_add<T, rows, vectors>(a, a_step, b, sums);
     }
   }
-  if (n == vectors * width && !finish) {
+  if (t.n == vectors * width) {
 #pragma GCC unroll 32
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 32
       for (int j = 0; j < vectors; ++j) {
-        Loose* to = reinterpret_cast<Loose*>(c + i * c_step + j * width);
-        *to = add ? *to + sums[i][j] : sums[i][j];
+        T* to = c + i * c_step + j * width;
+        store<T>(to, t.add ? load(to) + sums[i][j] : sums[i][j]);
       }
     }
-  } else {
-    Vector spilled[rows][vectors];
-#pragma GCC unroll 32
-    for (int i = 0; i < rows; ++i) {
-#pragma GCC unroll 32
-      for (int j = 0; j < vectors; ++j) spilled[i][j] = sums[i][j];
-    }
-    store_tile(reinterpret_cast<const T*>(spilled), rows, vectors * width, c, c_step, n, add, finish);
+    return;
   }
+  T spilled[rows * vectors * width];
+  __builtin_memcpy(spilled, sums, sizeof spilled);
+  store_ragged(t, spilled, rows, vectors * width);
 }
 
-// All tiles up to the largest: ragged problems are cut into tiles of nearly equal size.
+// All tiles that fit the registers: ragged problems are cut into tiles of nearly equal size.
 template <class T> struct KernelTable {
-  static constexpr int rows = Tile<T>::sizes.rows, vectors = Tile<T>::sizes.vectors;
-  using Kernel = void (*)(int64_t, View<T>, View<T>, T*, int64_t, int64_t, bool, const Finish<T>*);
-  Kernel kernels[rows][vectors] = {};
+  static constexpr int rows = TileSizes::most_rows, vectors = sizes<T>.vectors;
+  void (*kernels[rows][vectors])(const TileCall<T>&) = {};
 
   constexpr KernelTable() { fill<0>(); }
   template <int i> constexpr void fill() {
     if constexpr (i < rows * vectors) {
-      kernels[i / vectors][i % vectors] = tile_kernel<T, i / vectors + 1, i % vectors + 1>;
+      constexpr int height = i / vectors + 1, width = i % vectors + 1;
+      if constexpr (height <= sizes<T>.rows(width)) kernels[height - 1][width - 1] = tile_kernel<T, height, width>;
       fill<i + 1>();
     }
   }
 };
-template <class T> inline constexpr KernelTable<T> kernel_table;
+template <class T> constexpr KernelTable<T> kernel_table;
 
+}  // namespace
 }  // namespace volta::cpu::VOLTA_ISA

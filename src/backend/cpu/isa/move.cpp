@@ -1,5 +1,5 @@
 // The loops of strided moves and the tile of a transposed copy.
-#include "backend/cpu/move.h"
+#include "backend/cpu/kernels.h"
 
 #include <type_traits>
 #include <utility>
@@ -110,13 +110,14 @@ void tile(int64_t rows, int64_t cols, std::byte* out, int64_t out_stride, const 
   for (int64_t c = 0; c < cols; c++) __builtin_memcpy(out + c * out_stride, buffer + c * pitch, size_t(rows * size));
 }
 
+template <class T> constexpr MoveKernels kernels_of{gather<T>, scatter<T>, fill<T>, tile<T>};
+
+constexpr MoveKernels kernels[] = {kernels_of<uint8_t>, kernels_of<uint16_t>, kernels_of<uint32_t>,
+                                   kernels_of<uint64_t>};
+
 }  // namespace
-
-constinit const MoveTable move_table = {
-    {gather<uint8_t>, gather<uint16_t>, gather<uint32_t>, gather<uint64_t>},
-    {scatter<uint8_t>, scatter<uint16_t>, scatter<uint32_t>, scatter<uint64_t>},
-    {fill<uint8_t>, fill<uint16_t>, fill<uint32_t>, fill<uint64_t>},
-    {tile<uint8_t>, tile<uint16_t>, tile<uint32_t>, tile<uint64_t>},
-};
-
 }  // namespace volta::cpu::VOLTA_ISA
+
+template <> const volta::cpu::MoveKernels* volta::cpu::move_kernels<volta::cpu::Isa::VOLTA_ISA>() {
+  return VOLTA_ISA::kernels;
+}

@@ -1,10 +1,8 @@
 // The loops that draw random numbers: whole groups of blocks at a time, then a conversion to the output's dtype.
-#include "backend/cpu/random.h"
+#include "backend/cpu/kernels.h"
 
 #include <type_traits>
 #include <utility>
-
-#include "backend/cpu/cast.h"
 
 #if defined(__ARM_NEON)
 #include <arm_neon.h>
@@ -94,7 +92,7 @@ template <class Formula> void draw(const Formula& formula, const RandomPiece& pi
   constexpr int sections = Formula::sections;
   using Value = std::decay_t<decltype(formula(std::declval<random::Words(&)[sections]>()).element[0])>;
   using Source = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
-  const CastRow cast = cast_table.rows[size_t(piece.dtype)][size_t(dtype_of<Source>())];
+  const CastRow cast = cast_kernel<Isa::VOLTA_ISA>(piece.dtype, dtype_of<Source>());
   const Formula local = formula;
   const int64_t size = size_of(piece.dtype);
   GroupWords words[sections];
@@ -109,11 +107,11 @@ template <class Formula> void draw(const Formula& formula, const RandomPiece& pi
   }
 }
 
+constexpr Draws table{draw<random::Uniform<float>>, draw<random::Uniform<double>>,    draw<random::Normal<float>>,
+                      draw<random::Normal<double>>, draw<random::Exponential<float>>, draw<random::Exponential<double>>,
+                      draw<random::Bernoulli>,      draw<random::NarrowInteger>,      draw<random::WideInteger>};
+
 }  // namespace
-
-constinit const RandomTable random_table = {
-    {draw<random::Uniform<float>>, draw<random::Uniform<double>>, draw<random::Normal<float>>,
-     draw<random::Normal<double>>, draw<random::Exponential<float>>, draw<random::Exponential<double>>,
-     draw<random::Bernoulli>, draw<random::NarrowInteger>, draw<random::WideInteger>}};
-
 }  // namespace volta::cpu::VOLTA_ISA
+
+template <> const volta::cpu::Draws& volta::cpu::draws<volta::cpu::Isa::VOLTA_ISA>() { return VOLTA_ISA::table; }

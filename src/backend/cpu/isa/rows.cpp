@@ -1,5 +1,5 @@
 // Softmax, log-softmax and their gradients on rows and on tiles of columns.
-#include "backend/cpu/rows.h"
+#include "backend/cpu/kernels.h"
 
 #include <limits>
 #include <type_traits>
@@ -70,149 +70,134 @@ template <class Minus>
   }
 }
 
-int64_t length(int64_t n, int64_t i) { return n - i < block ? n - i : block; }
+// What an op knows of the one row it works along: the largest element, a sum, and what became of the sum.
+template <class T> struct Along {
+  using Number = T;
+  const Lines& lines;
+  T top = Max::identity<T>(), value = 0;
+  double sum = 0;
 
-// The sum over blocks of f(i, m, buffer), which fills m elements of the buffer or of wherever it likes and says where.
-template <class T, class F> [[gnu::always_inline]] inline double sum_blocks(int64_t n, F f) {
-  T buffer[block];
-  double total = 0;
-  for (int64_t i = 0; i < n; i += block) total += double(fold_row<Sum>(length(n, i), f(i, length(n, i), buffer)));
-  return total;
-}
-
-template <class T> void softmax(int64_t n, void* out, const void* in, const void*) {
-  T* y = static_cast<T*>(out);
-  const T* x = static_cast<const T*>(in);
-  const T top = fold_row<Max>(n, x);
-  const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T*) {
-    exp_row(m, y + i, x + i, top);
-    return y + i;
-  });
-  const T scale = T(1 / sum);
-  for (int64_t i = 0; i < n; ++i) y[i] *= scale;
-}
-
-template <class T> void log_softmax(int64_t n, void* out, const void* in, const void*) {
-  T* y = static_cast<T*>(out);
-  const T* x = static_cast<const T*>(in);
-  const T top = fold_row<Max>(n, x);
-  const double sum = sum_blocks<T>(n, [=](int64_t i, int64_t m, T* buffer) {
-    exp_row(m, buffer, x + i, top);
-    return buffer;
-  });
-  const T log_sum = T(scalar::log(sum));
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;
-}
-
-template <class T> void softmax_back(int64_t n, void* out, const void* gradient, const void* output) {
-  T* d = static_cast<T*>(out);
-  const T *g = static_cast<const T*>(gradient), *y = static_cast<const T*>(output);
-  const T mean = T(sum_blocks<T>(n, [=](int64_t i, int64_t m, T* buffer) {
-    for (int64_t k = 0; k < m; ++k) buffer[k] = g[i + k] * y[i + k];
-    return buffer;
-  }));
-  for (int64_t i = 0; i < n; ++i) d[i] = y[i] * (g[i] - mean);
-}
-
-template <class T> void log_softmax_back(int64_t n, void* out, const void* gradient, const void* output) {
-  T* d = static_cast<T*>(out);
-  const T *g = static_cast<const T*>(gradient), *y = static_cast<const T*>(output);
-  const T total = T(sum_blocks<T>(n, [=](int64_t i, int64_t, T*) { return const_cast<T*>(g) + i; }));
-  for (int64_t i = 0; i < n; i += block) {
-    const int64_t m = length(n, i);
-    exp_row(m, d + i, y + i, T(0));
-    for (int64_t k = i; k < i + m; ++k) d[k] = g[k] - d[k] * total;
+  T minus() const { return top; }  // what exp_row shall subtract
+  T top_at(int64_t) const { return top; }
+  T value_at(int64_t) const { return value; }
+  T* row(int k, int64_t i) const { return reinterpret_cast<T*>(lines.data[k]) + i; }
+  // Calls f(m, out, a, b) for m elements at a time.
+  template <class F> [[gnu::always_inline]] void blocks(F f) const {
+    for (int64_t i = 0; i < lines.n; i += block)
+      f(lines.n - i < block ? lines.n - i : block, row(0, i), row(1, i), row(2, i));
   }
-}
+  void find_top() { top = fold_row<Max>(lines.n, row(1, 0)); }
+  void add(int64_t m, const T* x) { sum += double(fold_row<Sum>(m, x)); }
+  template <class F> void conclude(F f) { value = T(f(sum)); }
+};
 
-template <class T> T* row_of(char* base, int64_t stride, int64_t r) { return reinterpret_cast<T*>(base + r * stride); }
+// The same of every column of a tile.
+template <class T> struct Across {
+  using Number = T;
+  const Lines& lines;
+  T top[Lines::max_width], value[Lines::max_width];
+  double sum[Lines::max_width];
 
-// The largest and the sum of exponentials of each column.
-template <class T> struct Columns {
-  T top[row_tile_width];
-  double sum[row_tile_width];
-
-  explicit Columns(int64_t width) {
-    for (int64_t i = 0; i < width; ++i) top[i] = Max::identity<T>(), sum[i] = 0;
+  explicit Across(const Lines& l) : lines(l) {
+    for (int64_t i = 0; i < lines.width; ++i) top[i] = Max::identity<T>(), sum[i] = 0;
   }
-  void find_top(const RowTile& t) {
-    for (int64_t r = 0; r < t.n; ++r) {
-      const T* x = row_of<T>(t.a, t.a_stride, r);
-      for (int64_t i = 0; i < t.width; ++i) top[i] = Max::combine(top[i], x[i]);
-    }
+  const T* minus() const { return top; }
+  T top_at(int64_t i) const { return top[i]; }
+  T value_at(int64_t i) const { return value[i]; }
+  T* row(int k, int64_t r) const { return reinterpret_cast<T*>(lines.data[k] + r * lines.stride[k]); }
+  template <class F> [[gnu::always_inline]] void blocks(F f) const {
+    for (int64_t r = 0; r < lines.n; ++r) f(lines.width, row(0, r), row(1, r), row(2, r));
+  }
+  void find_top() {
+    blocks([&](int64_t m, T*, const T* x, const T*) {
+      for (int64_t i = 0; i < m; ++i) top[i] = Max::combine(top[i], x[i]);
+    });
+  }
+  void add(int64_t m, const T* x) {
+    for (int64_t i = 0; i < m; ++i) sum[i] += double(x[i]);
+  }
+  template <class F> void conclude(F f) {
+    for (int64_t i = 0; i < lines.width; ++i) value[i] = T(f(sum[i]));
   }
 };
 
-template <class T> void softmax_columns(const RowTile& t) {
-  Columns<T> c(t.width);
-  c.find_top(t);
-  for (int64_t r = 0; r < t.n; ++r) {
-    const T* x = row_of<T>(t.a, t.a_stride, r);
-    T* __restrict y = row_of<T>(t.out, t.out_stride, r);
-    exp_row(t.width, y, x, static_cast<const T*>(c.top));
-    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(y[i]);
+struct Softmax {
+  template <class D, class T = typename D::Number> static void run(D& d) {
+    d.find_top();
+    d.blocks([&](int64_t m, T* y, const T* x, const T*) {
+      exp_row(m, y, x, d.minus());
+      d.add(m, y);
+    });
+    d.conclude([](double sum) { return 1 / sum; });
+    d.blocks([&](int64_t m, T* __restrict y, const T*, const T*) {
+      for (int64_t i = 0; i < m; ++i) y[i] *= d.value_at(i);
+    });
   }
-  for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(1 / c.sum[i]);
-  for (int64_t r = 0; r < t.n; ++r) {
-    T* __restrict y = row_of<T>(t.out, t.out_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) y[i] *= c.top[i];
+};
+
+struct LogSoftmax {
+  template <class D, class T = typename D::Number> static void run(D& d) {
+    T buffer[block];
+    d.find_top();
+    d.blocks([&](int64_t m, T*, const T* x, const T*) {
+      exp_row(m, buffer, x, d.minus());
+      d.add(m, buffer);
+    });
+    d.conclude([](double sum) { return scalar::log(sum); });
+    d.blocks([&](int64_t m, T* __restrict y, const T* x, const T*) {
+      for (int64_t i = 0; i < m; ++i) y[i] = (x[i] - d.top_at(i)) - d.value_at(i);
+    });
   }
+};
+
+struct SoftmaxBack {
+  template <class D, class T = typename D::Number> static void run(D& d) {
+    T buffer[block];
+    d.blocks([&](int64_t m, T*, const T* g, const T* y) {
+      for (int64_t i = 0; i < m; ++i) buffer[i] = g[i] * y[i];
+      d.add(m, buffer);
+    });
+    d.conclude([](double mean) { return mean; });
+    d.blocks([&](int64_t m, T* __restrict dx, const T* g, const T* y) {
+      for (int64_t i = 0; i < m; ++i) dx[i] = y[i] * (g[i] - d.value_at(i));
+    });
+  }
+};
+
+struct LogSoftmaxBack {
+  template <class D, class T = typename D::Number> static void run(D& d) {
+    d.blocks([&](int64_t m, T*, const T* g, const T*) { d.add(m, g); });
+    d.conclude([](double total) { return total; });
+    d.blocks([&](int64_t m, T* __restrict dx, const T* g, const T* y) {
+      exp_row(m, dx, y, T(0));
+      for (int64_t i = 0; i < m; ++i) dx[i] = g[i] - dx[i] * d.value_at(i);
+    });
+  }
+};
+
+template <class Op, class D> void run(const Lines& lines) {
+  D d{lines};
+  Op::run(d);
 }
 
-template <class T> void log_softmax_columns(const RowTile& t) {
-  Columns<T> c(t.width);
-  T buffer[row_tile_width];
-  c.find_top(t);
-  for (int64_t r = 0; r < t.n; ++r) {
-    const T* x = row_of<T>(t.a, t.a_stride, r);
-    exp_row(t.width, buffer, x, static_cast<const T*>(c.top));
-    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(buffer[i]);
-  }
-  for (int64_t i = 0; i < t.width; ++i) buffer[i] = T(scalar::log(c.sum[i]));
-  for (int64_t r = 0; r < t.n; ++r) {
-    const T* x = row_of<T>(t.a, t.a_stride, r);
-    T* __restrict y = row_of<T>(t.out, t.out_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) y[i] = (x[i] - c.top[i]) - buffer[i];
-  }
+template <class Op> LineKernel of(DType t) {
+  if (t == f64) return {{t, t, t}, run<Op, Along<double>>, run<Op, Across<double>>};
+  return {{t, t, t}, run<Op, Along<float>>, run<Op, Across<float>>};
 }
 
-template <class T> void softmax_back_columns(const RowTile& t) {
-  Columns<T> c(t.width);
-  for (int64_t r = 0; r < t.n; ++r) {
-    const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(g[i] * y[i]);
+LineKernel find(RowOp op, DType t) {
+  switch (op) {
+    case RowOp::softmax: return of<Softmax>(t);
+    case RowOp::log_softmax: return of<LogSoftmax>(t);
+    case RowOp::softmax_back: return of<SoftmaxBack>(t);
+    case RowOp::log_softmax_back: break;
   }
-  for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(c.sum[i]);
-  for (int64_t r = 0; r < t.n; ++r) {
-    const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
-    T* __restrict d = row_of<T>(t.out, t.out_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) d[i] = y[i] * (g[i] - c.top[i]);
-  }
-}
-
-template <class T> void log_softmax_back_columns(const RowTile& t) {
-  Columns<T> c(t.width);
-  for (int64_t r = 0; r < t.n; ++r) {
-    const T* g = row_of<T>(t.a, t.a_stride, r);
-    for (int64_t i = 0; i < t.width; ++i) c.sum[i] += double(g[i]);
-  }
-  for (int64_t i = 0; i < t.width; ++i) c.top[i] = T(c.sum[i]);
-  for (int64_t r = 0; r < t.n; ++r) {
-    const T *g = row_of<T>(t.a, t.a_stride, r), *y = row_of<T>(t.b, t.b_stride, r);
-    T* __restrict d = row_of<T>(t.out, t.out_stride, r);
-    exp_row(t.width, d, y, T(0));
-    for (int64_t i = 0; i < t.width; ++i) d[i] = g[i] - d[i] * c.top[i];
-  }
+  return of<LogSoftmaxBack>(t);
 }
 
 }  // namespace
-
-constinit const RowTable row_table = {{
-    {{softmax<float>, softmax_columns<float>}, {softmax<double>, softmax_columns<double>}},
-    {{log_softmax<float>, log_softmax_columns<float>}, {log_softmax<double>, log_softmax_columns<double>}},
-    {{softmax_back<float>, softmax_back_columns<float>}, {softmax_back<double>, softmax_back_columns<double>}},
-    {{log_softmax_back<float>, log_softmax_back_columns<float>},
-     {log_softmax_back<double>, log_softmax_back_columns<double>}},
-}};
-
 }  // namespace volta::cpu::VOLTA_ISA
+
+template <> volta::cpu::LineKernel volta::cpu::row_kernel<volta::cpu::Isa::VOLTA_ISA>(RowOp op, DType dtype) {
+  return VOLTA_ISA::find(op, dtype);
+}

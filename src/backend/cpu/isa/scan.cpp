@@ -1,10 +1,10 @@
 // The running reductions of rows. Sums and products of floats are carried in double and round once per element.
-#include "backend/cpu/scan.h"
-
 #include <limits>
 #include <type_traits>
 
 #include <volta/scalar.h>
+
+#include "backend/cpu/isa/vector.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -21,20 +21,23 @@ Quad<float> scan_lanes(Quad<float> v) {
 }
 Quad<double> scan_lanes(Quad<double> v) { return v + __builtin_shufflevector(v, Quad<double>{}, 2, 0); }
 
+// Scans: the state before the first element, the state after another, and what comes out then. Some take a stretch of a
+// row faster than one by one, and say how far they came.
 template <class T> struct Sum {
-  using Input = T;
-  static void start(int64_t n, const ScanState& s) {
-    for (int64_t i = 0; i < n; ++i) static_cast<Carry<T>*>(s.first)[i] = 0;
-  }
+  using Number = T;
+  using S = State<Carry<T>>;
+  static S none() { return {0}; }
+  static S next(S sum, T x, int64_t) { return {sum.a + x}; }
+  static T result(S sum) { return T(sum.a); }
   // Four registers at a time are scanned on their own; only the carry waits for what came before.
-  static int64_t blocks(int64_t n, T* y, const T* x, Carry<T>& carry) {
+  static int64_t stretch(int64_t n, T* y, const T* x, S& sum) {
     int64_t i = 0;
     if constexpr (std::is_floating_point_v<T>) {
       constexpr int width = int(16 / sizeof(T)), ways = 4;
       for (; i + ways * width <= n; i += ways * width) {
         Quad<T> v[ways];
         T before = 0;
-        const T base = T(carry);
+        const T base = T(sum.a);
 #pragma GCC unroll 4
         for (int k = 0; k < ways; ++k) {
           __builtin_memcpy(&v[k], x + i + k * width, 16);
@@ -43,181 +46,127 @@ template <class T> struct Sum {
         }
 #pragma GCC unroll 4
         for (int k = 0; k < ways; ++k) {
-          const Quad<T> sum = v[k] + base;
-          __builtin_memcpy(y + i + k * width, &sum, 16);
+          const Quad<T> total = v[k] + base;
+          __builtin_memcpy(y + i + k * width, &total, 16);
         }
-        carry += before;
+        sum.a += before;
       }
     }
     return i;
   }
-  static void along(int64_t n, void* out, int64_t*, const void* in, const ScanState& s, int64_t, int64_t) {
-    T* y = static_cast<T*>(out);
-    const T* x = static_cast<const T*>(in);
-    Carry<T> carry = *static_cast<Carry<T>*>(s.first);
-    for (int64_t i = blocks(n, y, x, carry); i < n; ++i) y[i] = T(carry += x[i]);
-    *static_cast<Carry<T>*>(s.first) = carry;
-  }
-  static void across(int64_t n, void* out, int64_t*, const void* in, const ScanState& s, int64_t) {
-    T* __restrict y = static_cast<T*>(out);
-    const T* x = static_cast<const T*>(in);
-    Carry<T>* __restrict carry = static_cast<Carry<T>*>(s.first);
-    for (int64_t i = 0; i < n; ++i) y[i] = T(carry[i] += x[i]);
-  }
 };
 
 template <class T> struct Prod {
-  using Input = T;
-  static void start(int64_t n, const ScanState& s) {
-    for (int64_t i = 0; i < n; ++i) static_cast<Carry<T>*>(s.first)[i] = 1;
-  }
-  static void along(int64_t n, void* out, int64_t*, const void* in, const ScanState& s, int64_t, int64_t) {
-    T* y = static_cast<T*>(out);
-    const T* x = static_cast<const T*>(in);
-    Carry<T> carry = *static_cast<Carry<T>*>(s.first);
-    for (int64_t i = 0; i < n; ++i) y[i] = T(carry *= x[i]);
-    *static_cast<Carry<T>*>(s.first) = carry;
-  }
-  static void across(int64_t n, void* out, int64_t*, const void* in, const ScanState& s, int64_t) {
-    T* __restrict y = static_cast<T*>(out);
-    const T* x = static_cast<const T*>(in);
-    Carry<T>* __restrict carry = static_cast<Carry<T>*>(s.first);
-    for (int64_t i = 0; i < n; ++i) y[i] = T(carry[i] *= x[i]);
-  }
+  using Number = T;
+  using S = State<Carry<T>>;
+  static S none() { return {1}; }
+  static S next(S product, T x, int64_t) { return {product.a * x}; }
+  static T result(S product) { return T(product.a); }
 };
 
 // The best so far and where it last stood; a NaN is better than any number.
 template <class T, bool Largest> struct Best {
-  using Input = T;
-  static bool takes(T x, T best) { return (Largest ? x >= best : x <= best) | (x != x); }
-  static void start(int64_t n, const ScanState& s) {
-    using Limits = std::numeric_limits<T>;
-    constexpr T top = std::is_floating_point_v<T> ? Limits::infinity() : Limits::max();
-    constexpr T bottom = std::is_floating_point_v<T> ? -Limits::infinity() : Limits::lowest();
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(s.first)[i] = Largest ? bottom : top;
-    for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(s.second)[i] = 0;
+  using Number = T;
+  using S = State<T, int64_t>;
+  static S none() { return {Largest ? lowest<T>() : highest<T>(), 0}; }
+  static S next(S best, T x, int64_t index) {
+    const bool take = (Largest ? x >= best.a : x <= best.a) | (x != x);
+    return {take ? x : best.a, take ? index : best.b};
   }
-  static void along(int64_t n, void* out, int64_t* indices, const void* in, const ScanState& s, int64_t first,
-                    int64_t step) {
-    T best = *static_cast<T*>(s.first);
-    int64_t where = *static_cast<int64_t*>(s.second);
-    for (int64_t i = 0; i < n; ++i) {
-      const T x = static_cast<const T*>(in)[i];
-      const bool take = takes(x, best);
-      best = take ? x : best;
-      where = take ? first + i * step : where;
-      static_cast<T*>(out)[i] = best;
-      indices[i] = where;
-    }
-    *static_cast<T*>(s.first) = best;
-    *static_cast<int64_t*>(s.second) = where;
-  }
-  static void across(int64_t n, void* out, int64_t* indices, const void* in, const ScanState& s, int64_t index) {
-    const T* x = static_cast<const T*>(in);
-    T* __restrict best = static_cast<T*>(s.first);
-    int64_t* __restrict where = static_cast<int64_t*>(s.second);
-    for (int64_t i = 0; i < n; ++i) {
-      const bool take = takes(x[i], best[i]);
-      best[i] = take ? x[i] : best[i];
-      where[i] = take ? index : where[i];
-    }
-    __builtin_memcpy(out, best, size_t(n) * sizeof(T));
-    __builtin_memcpy(indices, where, size_t(n) * sizeof(int64_t));
-  }
+  static T result(S best) { return best.a; }
 };
-template <class T> using Largest = Best<T, true>;
-template <class T> using Smallest = Best<T, false>;
 
 // The largest so far, m, and the sum of exp(x - m); where m is not finite, of exp(x).
 template <class T> struct LogSumExp {
-  using Input = T;
-  static void start(int64_t n, const ScanState& s) {
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(s.first)[i] = -std::numeric_limits<T>::infinity();
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(s.second)[i] = 0;
+  using Number = T;
+  using S = State<T, T>;
+  static T shift(T top) { return scalar::select(scalar::isfinite(top), top, T(0)); }
+  static S none() { return {lowest<T>(), 0}; }
+  static S next(S s, T x, int64_t) {
+    const T m = scalar::max(s.a, x);
+    return {m, s.b * scalar::select(s.a == m, T(1), scalar::exp(s.a - m)) + scalar::exp(x - shift(m))};
   }
-  static T next(T x, T& top, T& sum) {
-    const T m = scalar::max(top, x), shift = scalar::select(scalar::isfinite(m), m, T(0));
-    sum = sum * scalar::select(top == m, T(1), scalar::exp(top - m)) + scalar::exp(x - shift);
-    top = m;
-    return scalar::log(sum) + shift;
-  }
+  static T result(S s) { return scalar::log(s.b) + shift(s.a); }
   // Where the largest of a block is not far above what came before, one shift serves the whole block and nothing
   // underflows: the exponentials and logarithms are then taken by vectors, and only the sum is sequential.
-  static bool take_block(int64_t n, T* y, const T* x, T& top, T& sum) {
+  static bool take_block(int64_t n, T* y, const T* x, S& s) {
     constexpr T reach = 30;
-    T m = top;
+    T m = s.a;
     for (int64_t i = 0; i < n; ++i) m = scalar::max(m, x[i]);
-    const T level = scalar::max(x[0], top + scalar::log(sum));
+    const T level = scalar::max(x[0], s.a + scalar::log(s.b));
     if (!(level >= m - reach) || !scalar::isfinite(m)) return false;
-    Carry<T> running = sum > T(0) ? Carry<T>(sum * scalar::exp(top - m)) : Carry<T>(0);
+    Carry<T> running = s.b > T(0) ? Carry<T>(s.b * scalar::exp(s.a - m)) : Carry<T>(0);
     for (int64_t i = 0; i < n; ++i) y[i] = scalar::exp(x[i] - m);
     for (int64_t i = 0; i < n; ++i) y[i] = T(running += y[i]);
-    top = m;
-    sum = y[n - 1];
+    s = {m, y[n - 1]};
     for (int64_t i = 0; i < n; ++i) y[i] = scalar::log(y[i]) + m;
     return true;
   }
-  static void along(int64_t n, void* out, int64_t*, const void* in, const ScanState& s, int64_t, int64_t) {
+  static int64_t stretch(int64_t n, T* y, const T* x, S& s) {
     constexpr int64_t block = 256;
-    T* y = static_cast<T*>(out);
-    const T* x = static_cast<const T*>(in);
-    T top = *static_cast<T*>(s.first), sum = *static_cast<T*>(s.second);
     for (int64_t i = 0; i < n; i += block) {
       const int64_t m = n - i < block ? n - i : block;
-      if (take_block(m, y + i, x + i, top, sum)) continue;
-      for (int64_t k = i; k < i + m; ++k) y[k] = next(x[k], top, sum);
+      if (take_block(m, y + i, x + i, s)) continue;
+      for (int64_t k = i; k < i + m; ++k) y[k] = result(s = next(s, x[k], 0));
     }
-    *static_cast<T*>(s.first) = top;
-    *static_cast<T*>(s.second) = sum;
-  }
-  static void across(int64_t n, void* out, int64_t*, const void* in, const ScanState& s, int64_t) {
-    T* __restrict y = static_cast<T*>(out);
-    const T* x = static_cast<const T*>(in);
-    T* __restrict top = static_cast<T*>(s.first);
-    T* __restrict sum = static_cast<T*>(s.second);
-    for (int64_t i = 0; i < n; ++i) y[i] = next(x[i], top[i], sum[i]);
+    return n;
   }
 };
 
-template <class K> ScanKernel describe(DType dtype = dtype_of<typename K::Input>()) {
-  return {dtype, dtype, K::start, K::along, K::across};
+template <class F> constexpr bool indexed = std::is_same_v<decltype(F::S::b), int64_t>;
+
+template <class F> void along(const Lines& lines) {
+  using T = typename F::Number;
+  auto* y = reinterpret_cast<T*>(lines.data[0]);
+  const auto* x = reinterpret_cast<const T*>(lines.data[1]);
+  auto s = lines.begins ? F::none() : F::S::get(lines.state, 0);
+  int64_t i = 0;
+  if constexpr (requires { F::stretch; }) i = F::stretch(lines.n, y, x, s);
+  for (; i < lines.n; ++i) {
+    s = F::next(s, x[i], lines.first + i * lines.step);
+    y[i] = F::result(s);
+    if constexpr (indexed<F>) reinterpret_cast<int64_t*>(lines.data[2])[i] = s.b;
+  }
+  s.put(lines.state, 0);
 }
 
-template <template <class> class K> ScanKernel of_reals(DType t) {
-  return t == f64 ? describe<K<double>>() : describe<K<float>>();
-}
-
-// Integers add and multiply as 64-bit numbers that wrap around, signed or not.
-template <template <class> class K> ScanKernel of_numbers(DType t) {
-  return is_floating(t) ? of_reals<K>(t) : describe<K<uint64_t>>(t == u64 ? u64 : i64);
-}
-
-template <template <class> class K> ScanKernel of_ordered(DType t) {
-  switch (t) {
-    case DType::f16:
-    case DType::bf16:
-    case DType::f32:
-    case DType::f64: return of_reals<K>(t);
-    case DType::u64: return describe<K<uint64_t>>();
-    case DType::u32:
-    case DType::i64: return describe<K<int64_t>>();
-    default: return describe<K<int32_t>>();
+template <class F> void across(const Lines& lines) {
+  using T = typename F::Number;
+  const FoldState state = lines.state;
+  for (int64_t i = 0; lines.begins && i < lines.width; ++i) F::none().put(state, i);
+  for (int64_t r = 0; r < lines.n; ++r) {
+    auto* __restrict y = reinterpret_cast<T*>(lines.data[0] + r * lines.stride[0]);
+    const auto* x = reinterpret_cast<const T*>(lines.data[1] + r * lines.stride[1]);
+    const int64_t index = lines.first + r * lines.step, width = lines.width;
+    for (int64_t i = 0; i < width; ++i) {
+      const auto s = F::next(F::S::get(state, i), x[i], index);
+      s.put(state, i);
+      y[i] = F::result(s);
+    }
+    if constexpr (indexed<F>)
+      __builtin_memcpy(lines.data[2] + r * lines.stride[2], state.part[1], size_t(width) * sizeof(int64_t));
   }
 }
 
-ScanKernel find(Scan scan, DType t) {
+template <class F> LineKernel describe(DType t) {
+  const DType seen = kernel_dtype<typename F::Number>(t);
+  return {{seen, seen, i64}, along<F>, across<F>};
+}
+
+LineKernel find(Scan scan, DType t) {
   switch (scan) {
-    case Scan::sum: return of_numbers<Sum>(t);
-    case Scan::prod: return of_numbers<Prod>(t);
-    case Scan::max: return of_ordered<Largest>(t);
-    case Scan::min: return of_ordered<Smallest>(t);
+    case Scan::sum: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<Sum<T>>(t); });
+    case Scan::prod: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<Prod<T>>(t); });
+    case Scan::max: return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<T, true>>(t); });
+    case Scan::min: return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<T, false>>(t); });
     case Scan::logsumexp: break;
   }
-  return of_reals<LogSumExp>(t);
+  return of_real(t, [=]<class T>(TypeTag<T>) { return describe<LogSumExp<T>>(t); });
 }
 
 }  // namespace
-
-constinit const ScanTable scan_table = {find};
-
 }  // namespace volta::cpu::VOLTA_ISA
+
+template <> volta::cpu::LineKernel volta::cpu::scan_kernel<volta::cpu::Isa::VOLTA_ISA>(Scan scan, DType dtype) {
+  return VOLTA_ISA::find(scan, dtype);
+}

@@ -1,8 +1,11 @@
-// Vectors of the widest registers of an instruction set, as the row kernels use them.
+// Vectors of the widest registers of an instruction set, as the row kernels use them, and the types and states they compute in.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
+
+#include "backend/cpu/kernels.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -66,6 +69,59 @@ template <class F, class T> [[gnu::always_inline]] inline T fold_row(int64_t n, 
   }
   for (; i < n; ++i) result = F::combine(result, F::map(x[i]));
   return result;
+}
+
+template <class T> constexpr T highest() {
+  using Limits = std::numeric_limits<T>;
+  return std::is_floating_point_v<T> ? Limits::infinity() : Limits::max();
+}
+template <class T> constexpr T lowest() {
+  return std::is_floating_point_v<T> ? -highest<T>() : std::numeric_limits<T>::lowest();
+}
+
+// f(TypeTag<T>) for the type T in which elements of a dtype are computed: as reals; as numbers, where integers add and
+// multiply as 64-bit numbers that wrap around, signed or not; and where only their order counts.
+template <class F> auto of_real(DType t, F f) { return t == f64 ? f(TypeTag<double>{}) : f(TypeTag<float>{}); }
+template <class F> auto of_number(DType t, F f) { return is_floating(t) ? of_real(t, f) : f(TypeTag<uint64_t>{}); }
+template <class F> auto of_ordered(DType t, F f) {
+  if (is_floating(t)) return of_real(t, f);
+  if (t == u64) return f(TypeTag<uint64_t>{});
+  return t == u32 || t == i64 ? f(TypeTag<int64_t>{}) : f(TypeTag<int32_t>{});
+}
+
+// The dtype as which a kernel sees elements of dtype t that it takes as T.
+template <class T> DType kernel_dtype(DType t) {
+  if constexpr (std::is_same_v<T, uint8_t>) return boolean;
+  else if constexpr (std::is_same_v<T, uint64_t>) return t == u64 ? u64 : i64;
+  else return dtype_of<T>();
+}
+
+template <class T> T* part(FoldState s, int i) { return reinterpret_cast<T*>(s.part[i]); }
+
+// The state of one result: as many numbers as a reduction has parts.
+struct Nothing {};
+template <class A, class B = Nothing, class C = Nothing> struct State {
+  static constexpr int parts = std::is_empty_v<B> ? 1 : std::is_empty_v<C> ? 2 : 3;
+  static constexpr int size[] = {sizeof(A), sizeof(B), sizeof(C)};
+  A a;
+  [[no_unique_address]] B b{};
+  [[no_unique_address]] C c{};
+
+  [[gnu::always_inline]] static State get(FoldState s, int64_t i) {
+    State v{part<A>(s, 0)[i]};
+    if constexpr (parts > 1) v.b = part<B>(s, 1)[i];
+    if constexpr (parts > 2) v.c = part<C>(s, 2)[i];
+    return v;
+  }
+  [[gnu::always_inline]] void put(FoldState s, int64_t i) const {
+    part<A>(s, 0)[i] = a;
+    if constexpr (parts > 1) part<B>(s, 1)[i] = b;
+    if constexpr (parts > 2) part<C>(s, 2)[i] = c;
+  }
+};
+
+template <class T> const T* row_at(const void* in, int64_t stride, int64_t r) {
+  return reinterpret_cast<const T*>(static_cast<const char*>(in) + r * stride);
 }
 
 }  // namespace

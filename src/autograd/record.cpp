@@ -1,0 +1,172 @@
+// Lifetime of nodes, what they save, modes, and the graph behind tensors that change in place or through views.
+#include "autograd/record.h"
+
+#include <volta/create.h>
+#include <volta/ops.h>
+
+#include "ops/pointwise.h"
+
+namespace volta {
+
+thread_local constinit Modes modes;
+
+bool is_grad_enabled() { return modes.record; }
+bool is_inference_mode() { return modes.inference; }
+
+// Inside InferenceMode an inner EnableGrad records nothing: the whole region promises not to need gradients.
+GradGuard::GradGuard(bool record, bool inference) : before_(modes.record), inference_before_(modes.inference) {
+  modes.inference = modes.inference || inference;
+  modes.record = record && !modes.inference;
+}
+GradGuard::~GradGuard() {
+  modes.record = before_;
+  modes.inference = inference_before_;
+}
+
+DetectAnomaly::DetectAnomaly() : before_(std::exchange(modes.anomaly, true)) {}
+DetectAnomaly::~DetectAnomaly() { modes.anomaly = before_; }
+
+void retain(Node* n) noexcept { n->refs.fetch_add(1, std::memory_order_relaxed); }
+
+// Destroying a node releases its inputs' nodes. They queue up here instead of recursing.
+void release(Node* n) noexcept {
+  if (!drop_reference(n->refs)) return;
+  thread_local constinit Node* dead = nullptr;
+  thread_local constinit bool draining = false;
+  n->next_dead = std::exchange(dead, n);
+  if (draining) return;
+  draining = true;
+  while (dead) delete std::exchange(dead, dead->next_dead);
+  draining = false;
+}
+
+void Node::require_unreleased() const {
+  if (released)
+    throw Error(Error::Kind::autograd, name,
+                "the graph was already consumed by a backward pass; pass {.retain_graph = true} to the first one");
+}
+
+Saved::Saved(const Tensor& x, bool output)
+    : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {}
+
+Tensor Saved::get(Node& node) const {
+  node.require_unreleased();
+  if (tensor_.version() != version_)
+    throw Error(Error::Kind::autograd, node.name,
+                "a tensor of shape " + tensor_.shape().str() +
+                    " saved for its gradient was changed in place (version " + std::to_string(tensor_.version()) +
+                    ", saved at " + std::to_string(version_) + ")");
+  if (!is_output_ || !grad_enabled()) return tensor_;
+  Tensor y = tensor_.detach();
+  y.impl().node = Ptr<Node>::share(&node);
+  y.impl().output = output_;
+  return y;
+}
+
+void connect(Node& node, size_t input, const Tensor& x) {
+  if (needs_grad(x)) node.edges[input] = {x.impl().node, x.impl().output};
+}
+
+namespace {
+
+OutputMeta meta_of(const TensorImpl& t) { return {t.layout.shape, t.dtype, t.storage->device}; }
+
+void become_output(TensorImpl& t, Ptr<Node> node) {
+  node->first = meta_of(t);
+  t.node = std::move(node);
+  t.output = 0;
+}
+
+}  // namespace
+
+void attach(const Ptr<Node>& node, std::span<Tensor> outputs) {
+  node->first = meta_of(outputs[0].impl());
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    TensorImpl& t = outputs[i].impl();
+    if (i > 0) node->more_outputs.push_back(meta_of(t));
+    if (!is_floating(t.dtype)) continue;
+    t.node = node;
+    t.output = i;
+  }
+}
+
+void refuse_grad(const char* op, std::initializer_list<Tensor> inputs) {
+  if (grad_enabled() && std::any_of(inputs.begin(), inputs.end(), needs_grad))
+    throw Error(Error::Kind::autograd, op, "has no derivative; detach() its inputs or use NoGrad");
+}
+
+Tensor extract(const Tensor& x, const Layout& relative) {
+  const Tensor whole = x.contiguous();
+  Layout placed = relative;
+  placed.offset += layout(whole).offset;
+  return record("extract", alias(whole, placed), {x},
+                [shape = x.shape(), relative](const Tensor& g, Gradients& d) { d[0] = embed(g, shape, relative); });
+}
+
+Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative) {
+  Tensor whole = zeros(shape, {piece.dtype(), piece.device()});
+  if (relative.overlaps_itself()) {
+    // Windows that overlap add up: each element of the piece goes to its place by index.
+    const NoGrad off;
+    const Tensor places = alias(arange(0, shape.numel(), 1, {i64, piece.device()}), relative).reshape({-1});
+    whole = whole.reshape({-1}).scatter_add(0, places, piece.reshape({-1})).reshape(shape);
+  } else {
+    backend(piece.device()).copy(arg(alias(whole, relative)), arg(piece));
+  }
+  return record("embed", whole, {piece}, [relative](const Tensor& g, Gradients& d) { d[0] = extract(g, relative); });
+}
+
+void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative) {
+  if (!grad_enabled()) return;
+  y.impl().view = std::make_unique<ViewOf>(ViewOf{x.impl().view ? x.impl().view->base : x, relative, y.version()});
+}
+
+namespace {
+
+const Layout& relative_or_throw(const ViewOf& view, const char* op) {
+  if (view.relative) return *view.relative;
+  throw Error(Error::Kind::autograd, op,
+              "this view cannot be traced back to its base for an in-place change; clone() it first");
+}
+
+// The node of a view of its base as it is now, as if the view had just been made.
+void renew_view_node(TensorImpl& view) {
+  const EnableGrad on;
+  const Tensor& base = view.view->base;
+  auto rule = [shape = base.shape(), relative = relative_or_throw(*view.view, "view")](const Tensor& g, Gradients& d) {
+    d[0] = embed(g, shape, relative);
+  };
+  auto node = Ptr<Node>::adopt(new RuleNode<decltype(rule)>("view", 1, std::move(rule)));
+  connect(*node, 0, base);
+  become_output(view, std::move(node));
+  view.view->version = base.version();
+}
+
+}  // namespace
+
+bool refresh_view(TensorImpl& view) {
+  const uint32_t now = view.storage->version.load(std::memory_order_relaxed);
+  if (view.view->version != now && is_floating(view.dtype) && needs_grad(view.view->base)) renew_view_node(view);
+  return bool(view.node);
+}
+
+void rewrite_history(const Tensor& self, const Ptr<Node>& node) {
+  TensorImpl& t = self.impl();
+  if (!t.view) return become_output(t, node);
+  // The base is now its old self outside the view and the node's result inside it.
+  node->first = meta_of(t);
+  const Tensor base = t.view->base;
+  auto rule = [relative = relative_or_throw(*t.view, node->name)](const Tensor& g, Gradients& d) {
+    if (d.needs(1)) d[1] = extract(g, relative);
+    if (!d.needs(0)) return;
+    const Tensor inside = embed(ones(relative.shape, {boolean, g.device()}), g.shape(), relative);
+    d[0] = where(inside, 0, g);
+  };
+  auto merged = Ptr<Node>::adopt(new RuleNode<decltype(rule)>("write_view", 2, std::move(rule)));
+  connect(*merged, 0, base);
+  merged->edges[1] = {node, 0};
+  become_output(base.impl(), std::move(merged));
+  renew_view_node(t);
+}
+
+}  // namespace volta

@@ -1,0 +1,198 @@
+// Reductions as formulas, for folds, scans and softmax: where a state starts, what an element is as a state, how states
+// merge, and what comes out; and the teams of threads that merge what each has found.
+#pragma once
+#include <limits>
+
+#include <volta/scalar.h>
+
+#include "backend/cuda/context.h"
+
+namespace volta::cuda {
+namespace folds {
+
+// Elements are read as E, threads carry S, and R comes out. `lift` may want the element's position and the call's
+// parameter, `finish` the number of elements and the parameter.
+template <class E, class S = E, class R = S> struct Formula {
+  using Element = E;
+  using State = S;
+  using Result = R;
+  static constexpr bool indexed = false;
+  __device__ static S lift(E x, int64_t, double) { return S(x); }
+  __device__ static R finish(S s, double, double) { return R(s); }
+};
+
+template <class F> __device__ inline typename F::State take(const typename F::State& s, typename F::Element x,
+                                                            int64_t i = 0, double parameter = 0) {
+  return F::merge(s, F::lift(x, i, parameter));
+}
+
+template <class T> struct Sum : Formula<T> {
+  __device__ static T start() { return T(0); }
+  __device__ static T merge(T a, T b) { return a + b; }
+};
+template <class T> struct Mean : Sum<T> {
+  __device__ static T finish(T s, double count, double) { return s / T(count); }
+};
+template <class T> struct NanSum : Sum<T> {
+  __device__ static T lift(T x, int64_t, double) { return x == x ? x : T(0); }
+};
+template <class T> struct SumSquares : Sum<T> {
+  __device__ static T lift(T x, int64_t, double) { return x * x; }
+};
+template <class T> struct SumAbs : Sum<T> {
+  __device__ static T lift(T x, int64_t, double) { return scalar::abs(x); }
+};
+template <class T> struct SumPowers : Sum<T> {
+  __device__ static T lift(T x, int64_t, double p) { return scalar::pow(scalar::abs(x), T(p)); }
+};
+template <class T> struct Prod : Formula<T> {
+  __device__ static T start() { return T(1); }
+  __device__ static T merge(T a, T b) { return a * b; }
+};
+
+template <class T> __device__ constexpr T lowest() {
+  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+  else return std::numeric_limits<T>::lowest();
+}
+template <class T> __device__ constexpr T highest() {
+  if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
+  else return std::numeric_limits<T>::max();
+}
+
+template <class T> struct Max : Formula<T> {
+  __device__ static T start() { return lowest<T>(); }
+  __device__ static T merge(T a, T b) { return scalar::max(a, b); }
+};
+template <class T> struct Min : Formula<T> {
+  __device__ static T start() { return highest<T>(); }
+  __device__ static T merge(T a, T b) { return scalar::min(a, b); }
+};
+
+// Truth values travel as words, which threads can exchange.
+template <class T> struct Any : Formula<bool, uint32_t, bool> {
+  __device__ static uint32_t start() { return 0; }
+  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a | b; }
+};
+template <class T> struct All : Formula<bool, uint32_t, bool> {
+  __device__ static uint32_t start() { return 1; }
+  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a & b; }
+};
+template <class T> struct Count : Formula<bool, int64_t> {
+  __device__ static int64_t start() { return 0; }
+  __device__ static int64_t merge(int64_t a, int64_t b) { return a + b; }
+};
+
+template <class T> struct Found {
+  T value;
+  int64_t index;
+};
+
+// The best element and where it first stands (`Last`: last stands); a NaN is better than any number.
+template <class T, bool Largest, bool Last = false> struct Best : Formula<T, Found<T>, T> {
+  using State = Found<T>;
+  static constexpr bool indexed = true;
+  __device__ static bool better(T x, T than) { return (Largest ? x > than : x < than) | ((x != x) & (than == than)); }
+  __device__ static State start() {
+    return {Largest ? lowest<T>() : highest<T>(), Last ? -1 : std::numeric_limits<int64_t>::max()};
+  }
+  __device__ static State lift(T x, int64_t i, double) { return {x, i}; }
+  __device__ static State merge(State a, State b) {
+    if (better(b.value, a.value)) return b;
+    const bool preferred = Last ? b.index > a.index : b.index < a.index;
+    return preferred && !better(a.value, b.value) ? b : a;
+  }
+  __device__ static T finish(State s, double, double) { return s.value; }
+};
+template <class T> using ArgMax = Best<T, true>;
+template <class T> using ArgMin = Best<T, false>;
+
+template <class T> struct Moments { T count, mean, squares; };
+
+// Count, mean and the sum of squared deviations, merged by Chan's formula.
+template <class T> struct Variance : Formula<T, Moments<T>, T> {
+  using State = Moments<T>;
+  __device__ static State start() { return {0, 0, 0}; }
+  __device__ static State lift(T x, int64_t, double) { return {1, x, 0}; }
+  __device__ static State merge(State a, State b) {
+    const T total = a.count + b.count, delta = b.mean - a.mean, share = total > T(0) ? b.count / total : T(0);
+    return {total, a.mean + delta * share, a.squares + b.squares + (delta * share) * (delta * a.count)};
+  }
+  __device__ static T finish(State s, double count, double correction) {
+    const double freedom = count - correction;
+    return s.squares / T(freedom > 0 ? freedom : 0);
+  }
+};
+
+template <class T> struct Exponentials { T top, sum; };
+
+// The largest element m and the sum of exp(x - m); where m is not finite, the sum of exp(x).
+template <class T> struct LogSumExp : Formula<T, Exponentials<T>, T> {
+  using State = Exponentials<T>;
+  __device__ static T shift(T top) { return scalar::isfinite(top) ? top : T(0); }
+  __device__ static T scale(T from, T to) { return from == to ? T(1) : scalar::exp(from - to); }
+  __device__ static State start() { return {lowest<T>(), T(0)}; }
+  __device__ static State lift(T x, int64_t, double) { return {x, scalar::isfinite(x) ? T(1) : scalar::max(x, T(0))}; }
+  __device__ static State merge(State a, State b) {
+    const T top = scalar::max(a.top, b.top);
+    return {top, a.sum * scale(a.top, top) + b.sum * scale(b.top, top)};
+  }
+  __device__ static T finish(State s, double, double) { return scalar::log(s.sum) + shift(s.top); }
+};
+
+}  // namespace folds
+
+// A block of x by y threads. Along rows, the threads of equal y are a team, so that neighbouring threads read
+// neighbouring elements of a row; across rows, the threads of equal x are, and neighbouring threads read
+// neighbouring rows.
+struct Team {
+  bool across;
+  __device__ int row() const { return across ? int(threadIdx.x) : int(threadIdx.y); }
+  __device__ int rank() const { return across ? int(threadIdx.y) : int(threadIdx.x); }
+  __device__ int size() const { return across ? int(blockDim.y) : int(blockDim.x); }
+  __device__ int rows() const { return across ? int(blockDim.x) : int(blockDim.y); }
+};
+
+template <class T> __device__ inline T shuffle_down(const T& x, int by, int width) {
+  static_assert(sizeof(T) % 4 == 0);
+  uint32_t words[sizeof(T) / 4];
+  memcpy(words, &x, sizeof(T));
+#pragma unroll
+  for (size_t i = 0; i < sizeof(T) / 4; ++i) words[i] = __shfl_down_sync(0xffffffffu, words[i], by, width);
+  T result;
+  memcpy(&result, words, sizeof(T));
+  return result;
+}
+
+// All threads of the block call this; the member of rank 0 of each team gets the merged state. Teams are powers of two.
+template <class F> __device__ typename F::State team_merge(const Team& team, typename F::State s) {
+  using State = typename F::State;
+  alignas(16) __shared__ unsigned char room[threads * sizeof(State)];
+  State* shared = reinterpret_cast<State*>(room);
+  const int size = team.size(), rank = team.rank(), within = team.across ? 1 : ::min(size, 32);  // a warp
+  const int me = int(threadIdx.y * blockDim.x + threadIdx.x), step = team.across ? int(blockDim.x) : 1;
+  if (size > within) {
+    __syncthreads();  // an earlier merge may still be read
+    shared[me] = s;
+    for (int half = size / 2; half >= within; half /= 2) {
+      __syncthreads();
+      if (rank < half) shared[me] = s = F::merge(s, shared[me + half * step]);
+    }
+    __syncthreads();
+  }
+  for (int half = within / 2; half > 0; half /= 2) s = F::merge(s, shuffle_down(s, half, within));
+  return s;
+}
+
+// The same, with the result for every member.
+template <class F> __device__ typename F::State team_merge_all(const Team& team, typename F::State s) {
+  using State = typename F::State;
+  alignas(16) __shared__ unsigned char result[threads * sizeof(State)];
+  s = team_merge<F>(team, s);
+  State* shared = reinterpret_cast<State*>(result);
+  __syncthreads();
+  if (team.rank() == 0) shared[team.row()] = s;
+  __syncthreads();
+  return shared[team.row()];
+}
+
+}  // namespace volta::cuda

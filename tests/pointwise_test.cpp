@@ -1,0 +1,121 @@
+// Pointwise ops beyond their samples: numbers that do not fit, neighbours of halves, derivatives of digamma.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <volta/volta.h>
+
+namespace volta {
+namespace {
+
+template <class F> void expect_refused(F f, const std::string& text) {
+  try {
+    f();
+    FAIL() << text;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), Error::Kind::argument);
+    EXPECT_EQ(std::string(e.what()), text);
+  }
+}
+
+TEST(ErrorsNumbers, MustFitTheIntegersTheyMeet) {
+  Tensor bytes = tensor<uint8_t>({0, 3, 200});
+  const Tensor small = tensor<int8_t>({-128, 0, 127}), large = tensor<uint64_t>({1, 2, 3});
+  expect_refused([&] { return bytes.clamp(-1, 5); }, "clamp: -1 does not fit u8");
+  expect_refused([&] { return bytes.clamp_(0, 256); }, "clamp: 256 does not fit u8");
+  expect_refused([&] { return bytes > -1; }, "gt: -1 does not fit u8");
+  expect_refused([&] { return -1 == bytes; }, "eq: -1 does not fit u8");
+  expect_refused([&] { return maximum(bytes, -1); }, "maximum: -1 does not fit u8");
+  expect_refused([&] { return where(bytes > 0, bytes, -1); }, "where: -1 does not fit u8");
+  expect_refused([&] { return bytes += -1; }, "add: -1 does not fit u8");
+  expect_refused([&] { return small * 128; }, "mul: 128 does not fit i8");
+  expect_refused([&] { return small <= -129; }, "le: -129 does not fit i8");
+  expect_refused([&] { return large - int64_t(-1); }, "sub: -1 does not fit u64");
+  expect_refused([&] { return zeros({1}, {i64}) < ~uint64_t(0); }, "lt: 18446744073709551615 does not fit i64");
+  EXPECT_EQ(bytes.to_vector<int>(), (std::vector<int>{0, 3, 200}));
+}
+
+TEST(ErrorsNumbers, ThatFitKeepTheirValue) {
+  const Tensor bytes = tensor<uint8_t>({0, 3, 200}), small = tensor<int8_t>({-128, 0, 127});
+  EXPECT_EQ(bytes.clamp(0, 255).to_vector<int>(), (std::vector<int>{0, 3, 200}));
+  EXPECT_EQ((bytes - 4).to_vector<int>(), (std::vector<int>{252, 255, 196}));  // elements wrap
+  EXPECT_EQ((bytes > -1.0).to_vector<bool>(), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ((small >= -128).to_vector<bool>(), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ((tensor<uint64_t>({1}) < ~uint64_t(0)).item<bool>(), true);
+  EXPECT_EQ((bytes < true).to_vector<bool>(), (std::vector<bool>{true, false, false}));
+}
+
+// Halves of one sign are ordered as their bits are.
+template <class Half> int position(Half x) { return x.bits & 0x8000 ? -int(x.bits & 0x7fff) : int(x.bits); }
+
+template <class Half> void every_half_steps_to_its_neighbour(double huge) {
+  constexpr int infinite = std::is_same_v<Half, float16> ? 0x7c00 : 0x7f80;
+  std::vector<Half> all;
+  for (int bits = 0; bits < 0x10000; ++bits)
+    if ((bits & 0x7fff) <= infinite) all.push_back(Half::from_bits(uint16_t(bits)));
+  const Tensor x = tensor(all);
+  for (const double toward : {-INFINITY, INFINITY}) {
+    const auto y = x.nextafter(toward).to_vector<Half>();
+    for (size_t i = 0; i < all.size(); ++i) {
+      const int step = toward > 0 ? 1 : -1, wanted = std::clamp(position(all[i]) + step, -infinite, infinite);
+      ASSERT_EQ(position(y[i]), wanted) << float(all[i]) << " toward " << toward;
+    }
+  }
+  EXPECT_TRUE(equal(x.nextafter(x), x));
+  EXPECT_TRUE(std::signbit(zeros({1}, {dtype_of<Half>()}).nextafter(-0.0).template item<float>()));
+  EXPECT_TRUE(std::isnan(ones({1}, {dtype_of<Half>()}).nextafter(NAN).template item<float>()));
+  EXPECT_EQ(full({1}, INFINITY, {dtype_of<Half>()}).nextafter(0.0).template item<float>(), float(huge));
+  Tensor y = ones({1}, {dtype_of<Half>()});
+  y.nextafter_(2.0);
+  EXPECT_EQ(y.nextafter(0.0).template item<float>(), 1);
+  EXPECT_EQ(y.dtype(), dtype_of<Half>());
+}
+
+TEST(ValuesNextafter, OfHalves) {
+  every_half_steps_to_its_neighbour<float16>(65504);
+  every_half_steps_to_its_neighbour<bfloat16>(0x1.FEp127);
+}
+
+// From a library of arbitrary precision, at the f64 numbers nearest to those written.
+TEST(ValuesPolygamma, OfHigherOrders) {
+  const struct {
+    int64_t n;
+    double x, y;
+  } known[] = {
+      {3, 0.5, 97.409091034002437},      {3, 1.0, 6.4939394022668291},        {3, -2.25, 1558.4550231887143},
+      {4, 2.5, -0.31375599950673136},    {4, -7.875, -786397.99371225562},    {5, 0.125, 31457340.659602646},
+      {7, 10.0, 0.00010051111598689363}, {10, -2.25, 15220204740659.353},     {10, 100.0, -3.8135655355681382e-15},
+      {30, 3.5, -3611857616302858.1},    {100, 1.5, -1.5303349262176004e+140}};
+  for (const auto& k : known) {
+    const double y = polygamma(k.n, tensor<double>({k.x})).item<double>();
+    EXPECT_NEAR(y / k.y, 1, 2e-14) << k.n << " at " << k.x;
+    const float narrow = polygamma(k.n, tensor<float>({float(k.x)})).item<float>();
+    EXPECT_FLOAT_EQ(narrow, float(y)) << k.n << " at " << k.x;
+  }
+  EXPECT_EQ(polygamma(3, tensor<double>({0.0})).item<double>(), INFINITY);
+  EXPECT_EQ(polygamma(4, tensor<double>({-2.0})).item<double>(), -INFINITY);
+  EXPECT_EQ(polygamma(3, tensor<double>({INFINITY})).item<double>(), 0);
+  EXPECT_TRUE(std::isnan(polygamma(3, tensor<double>({NAN})).item<double>()));
+  EXPECT_TRUE(std::isnan(polygamma(3, tensor<double>({-INFINITY})).item<double>()));
+}
+
+TEST(ValuesPolygamma, LowOrdersAreTheNamedFunctions) {
+  const Tensor x = tensor({0.3, 1.5, -2.25, 40.0});
+  EXPECT_TRUE(equal(polygamma(0, x), digamma(x)));
+  EXPECT_TRUE(equal(polygamma(1, x), trigamma(x)));
+  EXPECT_TRUE(equal(polygamma(2, x), polygamma2(x)));
+  expect_refused([&] { return polygamma(-1, x); }, "polygamma: the order -1 is not between 0 and 170");
+  EXPECT_THROW(polygamma(3, Tensor()), Error);
+}
+
+TEST(AutogradPolygamma, LgammaHasEveryDerivative) {
+  Tensor x = tensor<double>({0.7, 2.5, -0.4}, {.requires_grad = true});
+  Tensor y = lgamma(x);
+  for (int64_t order = 0; order < 6; ++order) {
+    y = grad(y.sum(), x, {.create_graph = true});
+    EXPECT_TRUE(allclose(y, polygamma(order, x), {.rtol = 1e-13})) << order;
+  }
+}
+
+}  // namespace
+}  // namespace volta
