@@ -15,10 +15,10 @@ using Tensors = std::vector<Tensor>;
 using Made = std::unique_ptr<optim::Optimizer>;
 using Make = std::function<Made(optim::Params, const Args&)>;
 
-optim::Betas betas_of(const Args& a, const optim::Betas& otherwise) {
-  if (!a.has("betas")) return otherwise;
+void read_betas(const Args& a, optim::Betas& betas) {
+  if (!a.has("betas")) return;
   const std::string& text = a.text("betas");
-  return {std::stod(text), std::stod(text.substr(text.find(',') + 1))};
+  betas = {std::stod(text), std::stod(text.substr(text.find(',') + 1))};
 }
 
 template <class O> O common(const Args& a) {
@@ -26,7 +26,7 @@ template <class O> O common(const Args& a) {
   o.lr = a.number("lr", o.lr);
   o.weight_decay = a.number("weight_decay", o.weight_decay);
   o.maximize = a.flag("maximize");
-  if constexpr (requires { o.betas; }) o.betas = betas_of(a, o.betas);
+  if constexpr (requires { o.betas; }) read_betas(a, o.betas);
   if constexpr (requires { o.momentum; }) o.momentum = a.number("momentum", o.momentum);
   if constexpr (requires { o.amsgrad; }) o.amsgrad = a.flag("amsgrad");
   if constexpr (requires { o.decoupled_weight_decay; }) o.decoupled_weight_decay = a.flag("decoupled_weight_decay");

@@ -3,8 +3,7 @@
 #include <memory>
 
 #include "autograd/record.h"
-#include "backend/cpu/isa.h"
-#include "backend/cpu/rows.h"
+#include "backend/cpu/kernels.h"
 #include "core/parallel.h"
 #include "nn/loss.h"
 #include "volta/create.h"
@@ -89,17 +88,23 @@ Tensor pick_label(const Tensor& x, const Labels& labels) {
   return gather(x, labels.axis, labels.index.unsqueeze(labels.axis)).squeeze(labels.axis);
 }
 
-// The vectorised softmax and log-softmax of one row.
-template <class T> cpu::RowAlong row_kernel(RowOp op) {
-  const cpu::RowTable* table = &cpu::baseline::row_table;
-#if defined(VOLTA_HAVE_ISA_V3)
-  if (cpu::isa() >= cpu::Isa::v3) table = &cpu::v3::row_table;
-#endif
-#if defined(VOLTA_HAVE_ISA_V4)
-  if (cpu::isa() == cpu::Isa::v4) table = &cpu::v4::row_table;
-#endif
-  return table->kernel[int(op)][std::is_same_v<T, double>].along;
-}
+// The vectorised softmax or log-softmax of one row.
+template <class T> class RowKernel {
+ public:
+  explicit RowKernel(RowOp op)
+      : along_(cpu::for_isa([]<cpu::Isa level>() { return &cpu::row_kernel<level>; })(op, dtype_of<T>()).along) {}
+  void operator()(int64_t n, T* out, T* in) const {
+    cpu::Lines row{};
+    row.n = n;
+    row.width = 1;
+    row.data[0] = row.data[2] = reinterpret_cast<char*>(out);  // the third is not read
+    row.data[1] = reinterpret_cast<char*>(in);
+    along_(row);
+  }
+
+ private:
+  void (*along_)(const cpu::Lines&);
+};
 
 // f(first, last) on blocks of rows.
 template <class F> void for_rows(int64_t rows, int64_t columns, F f) {
@@ -113,11 +118,11 @@ bool is_plain(const Tensor& x) {
 
 template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, const Tensor& out) {
   const int64_t columns = x.size(1);
-  const cpu::RowAlong log_softmax_row = row_kernel<T>(RowOp::log_softmax);
+  const RowKernel<T> log_softmax_row(RowOp::log_softmax);
   for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
     const auto logs = std::make_unique_for_overwrite<T[]>(size_t(columns));
     for (int64_t r = first; r < last; ++r) {
-      log_softmax_row(columns, logs.get(), x.data<T>() + r * columns, nullptr);
+      log_softmax_row(columns, logs.get(), x.data<T>() + r * columns);
       out.data<T>()[r] = -logs[size_t(index.data<int64_t>()[r])];
     }
   });
@@ -130,12 +135,12 @@ template <class T> void scale_row(int64_t n, T* row, T factor) {
 // (softmax - one hot) g, row by row while it is in the cache.
 template <class T> void gradient_of_rows(const Tensor& x, const Tensor& index, const Tensor& g, const Tensor& out) {
   const int64_t columns = x.size(1);
-  const cpu::RowAlong softmax_row = row_kernel<T>(RowOp::softmax);
+  const RowKernel<T> softmax_row(RowOp::softmax);
   for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       T* row = out.data<T>() + r * columns;
       const T upstream = g.data<T>()[r];
-      softmax_row(columns, row, x.data<T>() + r * columns, nullptr);
+      softmax_row(columns, row, x.data<T>() + r * columns);
       row[index.data<int64_t>()[r]] -= 1;
       scale_row(columns, row, upstream);
     }
