@@ -5,7 +5,9 @@
 #include <volta/device.h>
 #include <volta/dtype.h>
 #include <volta/error.h>
+#include <volta/loss.h>
 #include <volta/ops.h>
+#include <volta/optim.h>
 #include <volta/pointwise.h>
 #include <volta/print.h>
 #include <volta/random.h>

@@ -275,6 +275,7 @@ def main():
     import functions
     import pointwise
     import promotion
+    import training
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -282,6 +283,9 @@ def main():
     for part in (pointwise, functions, promotion):
         part.write(writer)
     writer.write(os.path.join(ROOT, "tests", "data", "oracle"))
+    trainer = Writer()
+    training.write(trainer)
+    trainer.write(os.path.join(ROOT, "tests", "data", "training"))
 
 
 if __name__ == "__main__":

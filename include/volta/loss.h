@@ -1,0 +1,185 @@
+// Losses, with PyTorch's names, options and defaults; as functions, and as layers that hold their options.
+#pragma once
+#include <vector>
+
+#include <volta/tensor.h>
+
+namespace volta {
+
+// What becomes of the losses of the elements: kept, averaged, or added up.
+enum class Reduce { none, mean, sum };
+
+struct LossOptions {
+  Reduce reduction = Reduce::mean;
+};
+struct WeightedLossOptions {
+  Tensor weight = {};  // factors, broadcast against the losses
+  Reduce reduction = Reduce::mean;
+};
+
+// Of real numbers. Input and target have one shape.
+Tensor mse_loss(const Tensor& input, const Tensor& target, const LossOptions& = {});  // mse_loss(model(x), y)
+Tensor l1_loss(const Tensor& input, const Tensor& target, const LossOptions& = {});   // l1_loss(model(x), y)
+
+struct SmoothL1LossOptions {
+  Reduce reduction = Reduce::mean;
+  double beta = 1;  // where squares become lines
+};
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
+                      const SmoothL1LossOptions& = {});  // smooth_l1_loss(x, y, {.beta = 0.5})
+
+struct HuberLossOptions {
+  Reduce reduction = Reduce::mean;
+  double delta = 1;
+};
+Tensor huber_loss(const Tensor& input, const Tensor& target,
+                  const HuberLossOptions& = {});  // huber_loss(x, y, {.delta = 2})
+
+// Of classes. The scores have the shape [N, C, …] or [C], the labels [N, …] or []; of any integer dtype.
+struct CrossEntropyOptions {
+  Tensor weight = {};  // one factor for each class
+  Reduce reduction = Reduce::mean;
+  int64_t ignore_index = -100;
+  double label_smoothing = 0;
+};
+// cross_entropy(logits, labels); a floating target of the logits' shape holds probabilities.
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& = {});
+
+struct NLLLossOptions {
+  Tensor weight = {};
+  Reduce reduction = Reduce::mean;
+  int64_t ignore_index = -100;
+};
+Tensor nll_loss(const Tensor& input, const Tensor& target,
+                const NLLLossOptions& = {});  // nll_loss(log_softmax(x, 1), t)
+
+struct MultiMarginLossOptions {
+  int p = 1;  // or 2
+  double margin = 1;
+  Tensor weight = {};
+  Reduce reduction = Reduce::mean;
+};
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
+                         const MultiMarginLossOptions& = {});  // multi_margin_loss(scores, labels)
+
+// Of probabilities.
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
+                            const WeightedLossOptions& = {});  // binary_cross_entropy(sigmoid(x), y)
+struct BCEWithLogitsOptions {
+  Tensor weight = {};
+  Reduce reduction = Reduce::mean;
+  Tensor pos_weight = {};  // factors of the positive answers, broadcast
+};
+Tensor binary_cross_entropy_with_logits(
+    const Tensor& input, const Tensor& target,
+    const BCEWithLogitsOptions& = {});  // binary_cross_entropy_with_logits(x, y, {.pos_weight = w})
+struct FocalLossOptions {
+  double alpha = 0.25, gamma = 2;  // alpha below 0: positive and negative weigh the same
+  Reduce reduction = Reduce::none;
+};
+Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target,
+                          const FocalLossOptions& = {});  // sigmoid_focal_loss(x, y, {.reduction = Reduce::mean})
+
+struct KLDivOptions {
+  Reduce reduction = Reduce::mean;
+  bool batchmean = false;  // the sum divided by the batch size, the divergence as mathematics has it
+  bool log_target = false;
+};
+Tensor kl_div(const Tensor& input, const Tensor& target,
+              const KLDivOptions& = {});  // kl_div(log_softmax(x, 1), p, {.batchmean = true})
+// KL(N(mean, e^log_variance) || N(0, 1)) of a VAE, by element: gaussian_kl(mean, log_variance, {.reduction = Reduce::sum})
+Tensor gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& = {});
+
+struct GaussianNLLOptions {
+  bool full = false;  // with the constant log(2 pi) / 2
+  double eps = 1e-6;  // the least variance
+  Reduce reduction = Reduce::mean;
+};
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
+                         const GaussianNLLOptions& = {});  // gaussian_nll_loss(mean, y, variance)
+struct PoissonNLLOptions {
+  bool log_input = true, full = false;
+  double eps = 1e-8;
+  Reduce reduction = Reduce::mean;
+};
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
+                        const PoissonNLLOptions& = {});  // poisson_nll_loss(log_rate, counts)
+
+// Of margins and distances. Targets are 1 and -1.
+struct MarginOptions {
+  double margin = 0;
+  Reduce reduction = Reduce::mean;
+};
+struct HingeEmbeddingOptions {
+  double margin = 1;
+  Reduce reduction = Reduce::mean;
+};
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
+                            const HingeEmbeddingOptions& = {});  // hinge_embedding_loss(distance, y)
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& = {});  // soft_margin_loss(x, y)
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                           const MarginOptions& = {});  // margin_ranking_loss(a, b, y)
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                             const MarginOptions& = {});  // cosine_embedding_loss(a, b, y)
+struct TripletMarginOptions {
+  double margin = 1, p = 2, eps = 1e-6;
+  bool swap = false;  // the negative's distance to the positive counts if it is smaller
+  Reduce reduction = Reduce::mean;
+};
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginOptions& = {});  // triplet_margin_loss(a, p, n)
+
+struct CTCLossOptions {
+  int64_t blank = 0;
+  Reduce reduction = Reduce::mean;
+  bool zero_infinity = false;  // targets that cannot fit their input cost 0 instead of infinity
+};
+// Unaligned sequences: ctc_loss(log_softmax(x, 2), targets, input_lengths, target_lengths). The log probabilities have
+// the shape [T, N, C], the targets [N, S] or all of them in a row.
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                const std::vector<int64_t>& target_lengths, const CTCLossOptions& = {});
+
+// The loss itself, or an Error that says it is NaN or infinite: check_finite(mse_loss(model(x), y)).backward()
+const Tensor& check_finite(const Tensor& loss);
+
+namespace nn {
+
+// The losses as layers: nn::CrossEntropyLoss criterion{{.label_smoothing = 0.1}}; criterion(logits, labels).
+template <auto Function, class Options> struct Loss {
+  Options options = {};
+  Tensor operator()(const Tensor& input, const Tensor& target) const { return Function(input, target, options); }
+};
+template <auto Function, class Options> struct Loss3 {
+  Options options = {};
+  Tensor operator()(const Tensor& a, const Tensor& b, const Tensor& c) const { return Function(a, b, c, options); }
+};
+
+using MSELoss = Loss<mse_loss, LossOptions>;
+using L1Loss = Loss<l1_loss, LossOptions>;
+using SmoothL1Loss = Loss<smooth_l1_loss, SmoothL1LossOptions>;
+using HuberLoss = Loss<huber_loss, HuberLossOptions>;
+using CrossEntropyLoss = Loss<cross_entropy, CrossEntropyOptions>;
+using NLLLoss = Loss<nll_loss, NLLLossOptions>;
+using MultiMarginLoss = Loss<multi_margin_loss, MultiMarginLossOptions>;
+using BCELoss = Loss<binary_cross_entropy, WeightedLossOptions>;
+using BCEWithLogitsLoss = Loss<binary_cross_entropy_with_logits, BCEWithLogitsOptions>;
+using SigmoidFocalLoss = Loss<sigmoid_focal_loss, FocalLossOptions>;
+using KLDivLoss = Loss<kl_div, KLDivOptions>;
+using GaussianKLLoss = Loss<gaussian_kl, LossOptions>;
+using PoissonNLLLoss = Loss<poisson_nll_loss, PoissonNLLOptions>;
+using HingeEmbeddingLoss = Loss<hinge_embedding_loss, HingeEmbeddingOptions>;
+using SoftMarginLoss = Loss<soft_margin_loss, LossOptions>;
+using GaussianNLLLoss = Loss3<gaussian_nll_loss, GaussianNLLOptions>;
+using MarginRankingLoss = Loss3<margin_ranking_loss, MarginOptions>;
+using CosineEmbeddingLoss = Loss3<cosine_embedding_loss, MarginOptions>;
+using TripletMarginLoss = Loss3<triplet_margin_loss, TripletMarginOptions>;
+struct CTCLoss {
+  CTCLossOptions options = {};
+  Tensor operator()(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                    const std::vector<int64_t>& target_lengths) const {
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
+  }
+};
+
+}  // namespace nn
+}  // namespace volta

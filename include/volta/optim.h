@@ -1,0 +1,7 @@
+// Training: optimizers, schedulers, clipping of gradients, averages of weights.
+#pragma once
+#include <volta/optim/algorithms.h>
+#include <volta/optim/average.h>
+#include <volta/optim/one_pass.h>
+#include <volta/optim/optimizer.h>
+#include <volta/optim/schedule.h>

@@ -1,0 +1,213 @@
+// L-BFGS: directions from the last changes of the gradient, and a line search for the strong Wolfe conditions.
+#include <algorithm>
+#include <cmath>
+
+#include <volta/autograd.h>
+#include <volta/create.h>
+#include <volta/ops.h>
+#include <volta/optim/algorithms.h>
+
+namespace volta::optim {
+namespace {
+
+double product(const Tensor& a, const Tensor& b) { return dot(a, b).item<double>(); }
+double largest(const Tensor& x) { return max(abs(x)).item<double>(); }
+
+// Where the cubic through two points with these values and slopes is least, within bounds.
+template <class Point> double cubic_minimum(const Point& a, const Point& b, double low, double high) {
+  const auto& [left, right] = a.t <= b.t ? std::tie(a, b) : std::tie(b, a);
+  const double d1 = left.slope + right.slope - 3 * (left.loss - right.loss) / (left.t - right.t);
+  const double square = d1 * d1 - left.slope * right.slope;
+  if (!(square >= 0)) return (low + high) / 2;
+  const double d2 = std::sqrt(square);
+  const double t = right.t - (right.t - left.t) * ((right.slope + d2 - d1) / (right.slope - left.slope + 2 * d2));
+  return std::min(std::max(t, low), high);
+}
+
+}  // namespace
+
+LBFGS::LBFGS(Params params, const Options& o) : Optimizer("LBFGS", std::move(params), {.lr = o.lr}), options_(o) {
+  if (groups_.size() != 1) refuse("takes one group of parameters");
+  if (o.max_iter < 1 || o.history_size < 1) refuse("max_iter and history_size must be at least 1");
+  if (options_.max_eval == 0) options_.max_eval = o.max_iter * 5 / 4;
+  save_setting("tolerance_grad", &options_.tolerance_grad);
+  save_setting("tolerance_change", &options_.tolerance_change);
+}
+
+void LBFGS::step() { refuse("step needs a closure that computes the loss again"); }
+
+Tensor LBFGS::gather_gradient() const {
+  std::vector<Tensor> parts;
+  for (const Tensor& p : groups_[0].params) {
+    const std::optional<Tensor> g = p.grad();
+    parts.push_back(g ? g->detach().reshape({-1}) : zeros({p.numel()}, {.dtype = p.dtype(), .device = p.device()}));
+  }
+  return cat(parts);
+}
+
+void LBFGS::move(double by, const Tensor& direction) const {
+  int64_t begin = 0;
+  for (const Tensor& p : groups_[0].params) {
+    p.detach().add_(by * direction.narrow(0, begin, p.numel()).reshape(p.shape()));
+    begin += p.numel();
+  }
+}
+
+// -H g, where H begins as a multiple of the identity and takes in the remembered changes (the two-loop recursion).
+Tensor LBFGS::next_direction(const Tensor& gradient) {
+  if (iterations_ == 1) return -gradient;
+  const Tensor change = gradient - previous_gradient_, step = direction_ * t_;
+  const double curvature = product(change, step);
+  if (curvature > 1e-10) {
+    if (int(steps_.size()) == options_.history_size) {
+      steps_.erase(steps_.begin());
+      changes_.erase(changes_.begin());
+    }
+    steps_.push_back(step);
+    changes_.push_back(change);
+    scale_ = curvature / product(change, change);
+  }
+  Tensor d = -gradient;
+  std::vector<double> shares(steps_.size()), inverse(steps_.size());
+  for (size_t i = steps_.size(); i-- > 0;) {
+    inverse[i] = 1 / product(changes_[i], steps_[i]);
+    shares[i] = product(steps_[i], d) * inverse[i];
+    d = d - shares[i] * changes_[i];
+  }
+  d = d * scale_;
+  for (size_t i = 0; i < steps_.size(); ++i) d = d + (shares[i] - product(changes_[i], d) * inverse[i]) * steps_[i];
+  return d;
+}
+
+// Doubles the step until a minimum is bracketed, then closes in on it.
+LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t) const {
+  constexpr double enough = 1e-4, flat = 0.9;
+  constexpr int most = 25;
+  const double size = largest(direction_);
+  const auto too_high = [&](const Point& p) { return p.loss > start.loss + enough * p.t * start.slope; };
+  const auto is_flat = [&](const Point& p) { return std::abs(p.slope) <= -flat * start.slope; };
+
+  Point before = start, now = at(t);
+  int tries = 0;
+  for (; tries < most; ++tries) {
+    if (too_high(now) || (tries > 1 && now.loss >= before.loss)) break;
+    if (is_flat(now)) return now;
+    if (now.slope >= 0) break;
+    const double next = cubic_minimum(before, now, now.t + 0.01 * (now.t - before.t), now.t * 10);
+    before = now;
+    now = at(next);
+  }
+  if (tries == most) before = start;
+
+  Point low = before, high = now;
+  if (high.loss < low.loss) std::swap(low, high);
+  for (bool cramped = false; tries < most; ++tries) {
+    const auto [left, right] = std::minmax({low.t, high.t});
+    if ((right - left) * size < options_.tolerance_change) break;
+    double next = cubic_minimum(low, high, left, right);
+    const double edge = 0.1 * (right - left);  // twice in a row close to an end of the bracket is not progress
+    const bool close = std::min(right - next, next - left) < edge;
+    const bool move_in = close && (cramped || next >= right || next <= left);
+    if (move_in) next = std::abs(next - right) < std::abs(next - left) ? right - edge : left + edge;
+    cramped = close && !move_in;
+    const Point point = at(next);
+    if (too_high(point) || point.loss >= low.loss) {
+      high = point;
+      if (high.loss < low.loss) std::swap(low, high);
+      continue;
+    }
+    const bool done = is_flat(point);
+    if (!done && point.slope * (high.t - low.t) >= 0) high = low;
+    low = point;
+    if (done) break;
+  }
+  return low;
+}
+
+Tensor LBFGS::step(const Closure& closure) {
+  const NoGrad off;
+  int evaluations = 0;
+  const auto evaluate = [&] {
+    const EnableGrad on;
+    ++evaluations;
+    return closure();
+  };
+  const Tensor first = evaluate();
+  double loss = first.item<double>();
+  Tensor gradient = gather_gradient();
+  if (largest(gradient) <= options_.tolerance_grad) return first;
+
+  for (int i = 1; i <= options_.max_iter; ++i) {
+    ++iterations_;
+    direction_ = next_direction(gradient);
+    previous_gradient_ = gradient.clone();
+    const double before = loss, slope = product(gradient, direction_), lr = groups_[0].lr;
+    t_ = iterations_ == 1 ? std::min(1., 1 / sum(abs(gradient)).item<double>()) * lr : lr;
+    if (slope > -options_.tolerance_change) break;
+
+    if (options_.strong_wolfe) {
+      std::vector<Tensor> origin;
+      for (const Tensor& p : groups_[0].params) origin.push_back(p.detach().clone());
+      const auto restore = [&] {
+        for (size_t k = 0; k < origin.size(); ++k) groups_[0].params[k].detach().copy_(origin[k]);
+      };
+      const auto at = [&](double t) {
+        move(t, direction_);
+        const double value = evaluate().item<double>();
+        Tensor there = gather_gradient().clone();
+        restore();
+        const double along = product(there, direction_);
+        return Point{t, value, std::move(there), along};
+      };
+      const Point found = search(at, {0, loss, gradient, slope}, t_);
+      loss = found.loss;
+      gradient = found.gradient;
+      t_ = found.t;
+      move(t_, direction_);
+    } else {
+      move(t_, direction_);
+      if (i < options_.max_iter) {
+        loss = evaluate().item<double>();
+        gradient = gather_gradient();
+      }
+    }
+    if (evaluations >= options_.max_eval || largest(gradient) <= options_.tolerance_grad) break;
+    if (largest(direction_) * t_ <= options_.tolerance_change) break;
+    if (i < options_.max_iter && std::abs(loss - before) < options_.tolerance_change) break;
+  }
+  evaluations_ += evaluations;
+  return first;
+}
+
+std::map<std::string, Tensor> LBFGS::shared_state() const {
+  if (iterations_ == 0) return {};
+  std::map<std::string, Tensor> saved{{"n_iter", tensor<int64_t>(iterations_)},
+                                      {"func_evals", tensor<int64_t>(evaluations_)},
+                                      {"t", tensor<double>(t_)},
+                                      {"H_diag", tensor<double>(scale_)},
+                                      {"d", direction_.clone()},
+                                      {"prev_flat_grad", previous_gradient_.clone()}};
+  if (steps_.empty()) return saved;
+  saved["old_stps"] = stack(steps_);
+  saved["old_dirs"] = stack(changes_);
+  return saved;
+}
+
+void LBFGS::load_shared_state(const std::map<std::string, Tensor>& saved) {
+  iterations_ = evaluations_ = 0;
+  scale_ = 1;
+  steps_.clear();
+  changes_.clear();
+  if (saved.empty()) return;
+  iterations_ = saved.at("n_iter").item<int64_t>();
+  evaluations_ = saved.at("func_evals").item<int64_t>();
+  t_ = saved.at("t").item<double>();
+  scale_ = saved.at("H_diag").item<double>();
+  direction_ = saved.at("d").clone();
+  previous_gradient_ = saved.at("prev_flat_grad").clone();
+  if (!saved.contains("old_stps")) return;
+  steps_ = unbind(saved.at("old_stps").clone());
+  changes_ = unbind(saved.at("old_dirs").clone());
+}
+
+}  // namespace volta::optim

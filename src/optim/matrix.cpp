@@ -1,0 +1,87 @@
+// The optimizers that look at a parameter as a whole: Muon and LAMB.
+#include <cmath>
+
+#include <volta/create.h>
+#include <volta/optim/algorithms.h>
+#include <volta/optim/one_pass.h>
+#include <volta/scalar.h>
+
+#include "optim/adam_step.h"
+
+namespace volta::optim {
+namespace {
+
+using scalar::sqrt;
+
+// Near U V^T of x = U S V^T: x is pushed through a polynomial that moves singular values of (0, 1] towards 1.
+Tensor orthogonalized(const Tensor& x, const MuonOptions& o) {
+  const auto [a, b, c] = o.ns_coefficients;
+  const bool tall = x.size(0) > x.size(1);
+  Tensor y = tall ? x.t() : x;
+  y = y / clamp_min(norm(y), o.eps);
+  for (int i = 0; i < o.ns_steps; ++i) {
+    const Tensor gram = matmul(y, y.t());
+    y = addmm(y, addmm(gram, gram, gram, b, c), y, a);
+  }
+  return tall ? y.t() : y;
+}
+
+double correction(double beta, int64_t step) { return 1 - std::pow(beta, double(step)); }
+
+}  // namespace
+
+Muon::Muon(Params params, const Options& o)
+    : Optimizer("Muon", std::move(params),
+                {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum, .eps = o.eps, .betas = o.betas},
+                {"step", "momentum_buffer", "exp_avg", "exp_avg_sq"}, o.maximize),
+      options_(o) {
+  if (o.ns_steps < 1 || o.ns_steps >= 100) refuse("ns_steps must be in [1, 100)");
+  if (!(o.adamw_lr >= 0)) refuse("adamw_lr must be at least 0");
+  save_setting("nesterov", &options_.nesterov);
+  save_setting("adamw_lr", &options_.adamw_lr);
+}
+
+void Muon::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
+  if (p.dim() < 2 || group.adamw) {
+    const double lr = options_.lr == 0 ? 0 : group.lr * options_.adamw_lr / options_.lr;
+    adam_step(p, g, state, {1, lr, 0, 1 - lr * group.weight_decay, options_.adamw_eps, group.betas});
+    return;
+  }
+  Tensor& buffer = state.at(0, p);
+  const Tensor gradient = g.to(buffer.dtype());
+  buffer.copy_(lerp(buffer, gradient, 1 - group.momentum));
+  const Tensor step = options_.nesterov ? lerp(gradient, buffer, group.momentum) : buffer;
+  const Tensor matrix = step.reshape({p.size(0), -1});
+  const double rows = double(matrix.size(0)), columns = double(matrix.size(1));
+  const double size =
+      options_.match_rms_adamw ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1., rows / columns));
+  one_pass(p, orthogonalized(matrix, options_).reshape(p.shape()).to(p.dtype()),
+           std::array{1 - group.lr * group.weight_decay, group.lr * size},
+           [](const auto& c, auto& x, const auto& d) { x = c[0] * x - c[1] * d; });
+}
+
+LAMB::LAMB(Params params, const Options& o)
+    : Optimizer("LAMB", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
+                {"step", "exp_avg", "exp_avg_sq"}, o.maximize) {}
+
+void LAMB::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
+  const auto [b1, b2] = group.betas;
+  Tensor direction = empty_like(state.at(0, p));
+  state.at(1, p);
+  one_pass(
+      p, g,
+      std::array{1 - b1, b2, 1 - b2, correction(b1, state.step), correction(b2, state.step), group.eps,
+                 group.weight_decay},
+      [](const auto& c, auto& x, const auto& grad, auto& m, auto& v, auto& d) {
+        const auto& [mix, beta2, add, c1, c2, eps, decay] = c;
+        m = m + mix * (grad - m);
+        v = beta2 * v + add * grad * grad;
+        d = m / c1 / (sqrt(v / c2) + eps) + decay * x;
+      },
+      state.at(0, p), state.at(1, p), direction);
+  const Tensor size = norm(p.detach().to(direction.dtype())), length = norm(direction);
+  const Tensor trust = where((size > 0) & (length > 0), size / length, 1);
+  p.detach().sub_((group.lr * trust * direction).to(p.dtype()));
+}
+
+}  // namespace volta::optim

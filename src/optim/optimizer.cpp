@@ -1,0 +1,230 @@
+// Optimizer: checking and resolving groups, the loop over parameters, saving and restoring.
+#include <volta/optim/optimizer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <volta/create.h>
+#include <volta/optim/one_pass.h>
+
+#include "core/impl.h"
+#include "core/parallel.h"
+
+namespace volta::optim {
+namespace detail {
+
+void split(int64_t count, const std::function<void(int64_t, int64_t)>& part) {
+  constexpr int64_t chunk = 1 << 14;
+  parallel((count + chunk - 1) / chunk, [&](int64_t i) { part(i * chunk, std::min(count, (i + 1) * chunk)); });
+}
+
+void changed(const Tensor& x) { bump_version(x); }
+
+}  // namespace detail
+
+Tensor& State::at(size_t slot, const Tensor& param, double value) {
+  if (slots.size() <= slot) slots.resize(slot + 1);
+  if (!slots[slot].defined())
+    slots[slot] = full(param.shape(), value, {.dtype = traits(param.dtype()).compute, .device = param.device()});
+  return slots[slot];
+}
+
+Optimizer::Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots,
+                     bool maximize)
+    : name_(std::move(name)), defaults_(std::move(defaults)), slot_names_(std::move(slots)), maximize_(maximize) {
+  counts_ = std::erase(slot_names_, "step") > 0;
+  save_setting("maximize", &maximize_);
+  check(defaults_);
+  if (params.groups.empty()) refuse("no parameters to optimize");
+  for (Group& group : params.groups) add_param_group(std::move(group));
+}
+
+void Optimizer::refuse(const std::string& message) const { throw Error(Error::Kind::argument, name_, message); }
+
+void Optimizer::check(const ParamGroup& g) const {
+  const auto require = [this](bool holds, const char* what, double value) {
+    if (!holds) refuse(std::string(what) + ", not " + std::to_string(value));
+  };
+  require(std::isfinite(g.lr) && g.lr >= 0, "lr must be a finite number of at least 0", g.lr);
+  require(std::isfinite(g.weight_decay) && g.weight_decay >= 0, "weight_decay must be at least 0", g.weight_decay);
+  require(std::isfinite(g.momentum) && g.momentum >= 0, "momentum must be at least 0", g.momentum);
+  require(std::isfinite(g.eps) && g.eps >= 0, "eps must be at least 0", g.eps);
+  require(g.betas.first >= 0 && g.betas.first < 1, "the first of betas must be in [0, 1)", g.betas.first);
+  require(g.betas.second >= 0 && g.betas.second < 1, "the second of betas must be in [0, 1)", g.betas.second);
+}
+
+ParamGroup Optimizer::resolve(Group group) const {
+  ParamGroup g = defaults_;
+  g.params = std::move(group.params);
+  g.lr = group.lr.value_or(g.lr);
+  g.weight_decay = group.weight_decay.value_or(g.weight_decay);
+  g.momentum = group.momentum.value_or(g.momentum);
+  g.eps = group.eps.value_or(g.eps);
+  if (group.betas) g.betas = *group.betas;
+  g.adamw = group.adamw;
+  return g;
+}
+
+void Optimizer::add_param_group(Group group) {
+  ParamGroup g = resolve(std::move(group));
+  check(g);
+  if (g.params.empty()) refuse("no parameters to optimize in group " + std::to_string(groups_.size()));
+  std::set<const TensorImpl*> seen;
+  for (const ParamGroup& other : groups_)
+    for (const Tensor& p : other.params) seen.insert(p.impl_pointer());
+  for (size_t i = 0; i < g.params.size(); ++i) {
+    const Tensor& p = g.params[i];
+    const std::string which = "parameter " + std::to_string(i) + " of group " + std::to_string(groups_.size());
+    if (!p.defined()) refuse(which + " is undefined");
+    if (!is_floating(p.dtype())) refuse(which + " is of " + std::string(volta::name(p.dtype())) + ", not floating");
+    if (!p.is_leaf()) refuse(which + " is a computed tensor; only leaves can be optimized");
+    if (!seen.insert(p.impl_pointer()).second) refuse(which + " appears twice");
+  }
+  states_.emplace_back(g.params.size());
+  groups_.push_back(std::move(g));
+}
+
+void Optimizer::step() {
+  const NoGrad off;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const ParamGroup& group = groups_[i];
+    if (group.params.size() != states_[i].size()) refuse("use add_param_group to add parameters");
+    for (size_t j = 0; j < group.params.size(); ++j) {
+      const std::optional<Tensor> g = group.params[j].grad();
+      if (!g) continue;
+      ++states_[i][j].step;
+      update(group.params[j], maximize_ ? -*g : *g, states_[i][j], group);
+    }
+  }
+}
+
+Tensor Optimizer::step(const Closure& closure) {
+  const Tensor loss = [&] {
+    const EnableGrad on;
+    return closure();
+  }();
+  step();
+  return loss;
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  for (const ParamGroup& group : groups_)
+    for (const Tensor& p : group.params) {
+      if (set_to_none) p.zero_grad();
+      else if (const auto g = p.grad()) g->detach().zero_();
+    }
+}
+
+double Optimizer::lr() const { return groups_[0].lr; }
+
+void Optimizer::set_lr(double lr) {
+  ParamGroup probe = defaults_;
+  probe.lr = lr;
+  check(probe);
+  for (ParamGroup& group : groups_) group.lr = lr;
+}
+
+std::map<std::string, Tensor> Optimizer::save(const State& state) const {
+  std::map<std::string, Tensor> saved;
+  if (counts_) saved["step"] = tensor<float>(state.step);
+  for (size_t i = 0; i < state.slots.size(); ++i)
+    if (state.slots[i].defined()) saved[slot_names_[i]] = state.slots[i].clone();
+  return saved;
+}
+
+std::map<std::string, std::vector<double>> Optimizer::settings(const ParamGroup& g) const {
+  std::map<std::string, std::vector<double>> saved{{"lr", {g.lr}}, {"weight_decay", {g.weight_decay}}};
+  if (defaults_.betas != Betas{0, 0}) saved["betas"] = {g.betas.first, g.betas.second};
+  if (defaults_.eps != 0) saved["eps"] = {g.eps};
+  saved["momentum"] = {g.momentum};
+  if (g.initial_lr) saved["initial_lr"] = {*g.initial_lr};
+  for (const auto& [key, value] : switches_) saved[key] = {double(*value)};
+  for (const auto& [key, value] : numbers_) saved[key] = {*value};
+  return saved;
+}
+
+StateDict Optimizer::state_dict() const {
+  const NoGrad off;
+  StateDict dict;
+  int64_t number = 0;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    StateDict::GroupState& group = dict.param_groups.emplace_back();
+    group.options = settings(groups_[i]);
+    for (const State& state : states_[i]) {
+      if (state.step > 0) dict.state[number] = save(state);
+      group.params.push_back(number++);
+    }
+  }
+  if (auto shared = shared_state(); !shared.empty()) dict.state[0] = std::move(shared);
+  return dict;
+}
+
+void Optimizer::check(const StateDict& saved) const {
+  if (saved.param_groups.size() != groups_.size())
+    refuse("the saved state has " + std::to_string(saved.param_groups.size()) + " groups, this optimizer has " +
+           std::to_string(groups_.size()));
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const auto& [options, numbers] = saved.param_groups[i];
+    const auto& params = groups_[i].params;
+    if (numbers.size() != params.size())
+      refuse("group " + std::to_string(i) + " of the saved state has " + std::to_string(numbers.size()) +
+             " parameters, here it has " + std::to_string(params.size()));
+    for (const auto& [key, values] : options)
+      if (values.size() != (key == "betas" ? 2u : 1u)) refuse("option " + key + " has the wrong number of values");
+    for (size_t j = 0; j < params.size(); ++j) {
+      const auto found = saved.state.find(numbers[j]);
+      if (found == saved.state.end()) continue;
+      for (const auto& [key, value] : found->second)
+        if (std::find(slot_names_.begin(), slot_names_.end(), key) != slot_names_.end() && value.dim() > 0 &&
+            value.shape() != params[j].shape())
+          refuse("saved " + key + " of parameter " + std::to_string(numbers[j]) + " has shape " + value.shape().str() +
+                 ", the parameter " + params[j].shape().str());
+    }
+  }
+}
+
+void Optimizer::restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const {
+  state = {};
+  state.step = 1;
+  if (const auto step = saved.find("step"); step != saved.end()) state.step = int64_t(step->second.item<double>());
+  for (size_t i = 0; i < slot_names_.size(); ++i) {
+    const auto found = saved.find(slot_names_[i]);
+    if (found == saved.end()) continue;
+    if (state.slots.size() <= i) state.slots.resize(i + 1);
+    const DType dtype =
+        found->second.dim() == 0 && param.dim() > 0 ? found->second.dtype() : traits(param.dtype()).compute;
+    state.slots[i] = found->second.detach().to(param.device()).to(dtype).contiguous().clone();
+  }
+}
+
+void Optimizer::restore(ParamGroup& group, const std::map<std::string, std::vector<double>>& saved) {
+  const auto read = [&](const std::string& key, auto& value) {
+    if (const auto found = saved.find(key); found != saved.end()) value = found->second[0];
+  };
+  read("lr", group.lr);
+  read("weight_decay", group.weight_decay);
+  read("momentum", group.momentum);
+  read("eps", group.eps);
+  read("initial_lr", group.initial_lr);
+  if (const auto betas = saved.find("betas"); betas != saved.end()) group.betas = {betas->second[0], betas->second[1]};
+  for (auto& [key, value] : numbers_) read(key, *value);
+  for (auto& [key, value] : switches_) read(key, *value);
+}
+
+void Optimizer::load_state_dict(const StateDict& saved) {
+  const NoGrad off;
+  check(saved);
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    restore(groups_[i], saved.param_groups[i].options);
+    for (size_t j = 0; j < states_[i].size(); ++j) {
+      const auto found = saved.state.find(saved.param_groups[i].params[j]);
+      if (found == saved.state.end()) states_[i][j] = {};
+      else restore(states_[i][j], groups_[i].params[j], found->second);
+    }
+  }
+  const auto first = saved.state.find(0);
+  load_shared_state(first == saved.state.end() ? std::map<std::string, Tensor>{} : first->second);
+}
+
+}  // namespace volta::optim

@@ -1,0 +1,316 @@
+// The learning-rate schedules.
+#include <volta/optim/schedule.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace volta::optim {
+namespace {
+
+double cosine_between(double start, double end, double share) {
+  return end + (start - end) / 2 * (1 + std::cos(std::numbers::pi * share));
+}
+
+double read(const SchedulerState& saved, const std::string& key) {
+  const auto found = saved.find(key);
+  if (found == saved.end()) throw Error(Error::Kind::argument, "load_state_dict", "the scheduler's state lacks " + key);
+  return found->second;
+}
+
+std::vector<double> rates(const Optimizer& optimizer) {
+  std::vector<double> all;
+  for (const ParamGroup& group : optimizer.param_groups()) all.push_back(group.lr);
+  return all;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Optimizer& optimizer) : optimizer_(&optimizer) {
+  for (ParamGroup& group : optimizer.param_groups()) {
+    if (!group.initial_lr) group.initial_lr = group.lr;
+    base_.push_back(*group.initial_lr);
+  }
+}
+
+void Scheduler::apply(int64_t step) {
+  auto& groups = optimizer_->param_groups();
+  if (groups.size() != base_.size())
+    throw Error(Error::Kind::argument, "scheduler", "the optimizer has another number of groups than at the start");
+  std::vector<double> lr(groups.size());
+  std::vector<std::optional<double>> moment(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    lr[i] = rate(base_[i], step, i);
+    moment[i] = momentum(step, i);
+  }
+  step_ = step;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    groups[i].lr = lr[i];
+    if (!moment[i]) continue;
+    if (groups[i].betas != Betas{0, 0}) groups[i].betas.first = *moment[i];
+    else groups[i].momentum = *moment[i];
+  }
+}
+
+void Scheduler::step() { apply(step_ + 1); }
+
+std::vector<double> Scheduler::get_last_lr() const { return rates(*optimizer_); }
+
+SchedulerState Scheduler::state_dict() const {
+  SchedulerState state{{"last_epoch", double(step_)}};
+  for (size_t i = 0; i < base_.size(); ++i) state["base_lrs." + std::to_string(i)] = base_[i];
+  return state;
+}
+
+void Scheduler::load_state_dict(const SchedulerState& saved) {
+  const double step = read(saved, "last_epoch");
+  std::vector<double> base;
+  for (size_t i = 0; i < base_.size(); ++i) base.push_back(read(saved, "base_lrs." + std::to_string(i)));
+  base_ = std::move(base);
+  apply(int64_t(step));
+}
+
+void Scheduler::require(bool holds, const char* op, const std::string& message) const {
+  if (!holds) throw Error(Error::Kind::argument, op, message);
+}
+
+void Scheduler::require_momentum(const char* op) const {
+  for (const ParamGroup& g : optimizer().param_groups())
+    require(g.momentum > 0 || g.betas != Betas{0, 0}, op,
+            optimizer().name() + " has no momentum to cycle; set cycle_momentum = false");
+}
+
+StepLR::StepLR(Optimizer& optimizer, const StepLROptions& o) : Scheduler(optimizer), o_(o) {
+  require(o.step_size > 0, "StepLR", "step_size must be above 0");
+  begin();
+}
+double StepLR::rate(double base, int64_t step, size_t) const {
+  const int64_t falls = step / o_.step_size;
+  return base * std::pow(o_.gamma, double(falls));
+}
+
+MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& o) : Scheduler(optimizer), o_(o) {
+  std::sort(o_.milestones.begin(), o_.milestones.end());
+  begin();
+}
+double MultiStepLR::rate(double base, int64_t step, size_t) const {
+  const auto passed = std::upper_bound(o_.milestones.begin(), o_.milestones.end(), step) - o_.milestones.begin();
+  return base * std::pow(o_.gamma, double(passed));
+}
+
+ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& o) : Scheduler(optimizer), o_(o) {
+  require(o.factor >= 0 && o.factor <= 1, "ConstantLR", "factor must be in [0, 1]");
+  begin();
+}
+double ConstantLR::rate(double base, int64_t step, size_t) const {
+  return step < o_.total_iters ? base * o_.factor : base;
+}
+
+ExponentialLR::ExponentialLR(Optimizer& optimizer, const ExponentialLROptions& o) : Scheduler(optimizer), o_(o) {
+  begin();
+}
+double ExponentialLR::rate(double base, int64_t step, size_t) const { return base * std::pow(o_.gamma, double(step)); }
+
+PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& o) : Scheduler(optimizer), o_(o) {
+  require(o.total_iters > 0, "PolynomialLR", "total_iters must be above 0");
+  begin();
+}
+double PolynomialLR::rate(double base, int64_t step, size_t) const {
+  return base * std::pow(1 - double(std::min(step, o_.total_iters)) / double(o_.total_iters), o_.power);
+}
+
+LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& o) : Scheduler(optimizer), o_(o) {
+  require(o.total_iters > 0, "LinearLR", "total_iters must be above 0");
+  require(o.start_factor > 0 && o.start_factor <= 1, "LinearLR", "start_factor must be in (0, 1]");
+  require(o.end_factor >= 0 && o.end_factor <= 1, "LinearLR", "end_factor must be in [0, 1]");
+  begin();
+}
+double LinearLR::rate(double base, int64_t step, size_t) const {
+  const double share = double(std::min(step, o_.total_iters)) / double(o_.total_iters);
+  return base * (o_.start_factor + (o_.end_factor - o_.start_factor) * share);
+}
+
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& o)
+    : Scheduler(optimizer), o_(o) {
+  require(o.t_max > 0, "CosineAnnealingLR", "t_max must be above 0");
+  begin();
+}
+double CosineAnnealingLR::rate(double base, int64_t step, size_t) const {
+  return cosine_between(base, o_.eta_min, double(step) / double(o_.t_max));
+}
+
+CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer,
+                                                         const CosineAnnealingWarmRestartsOptions& o)
+    : Scheduler(optimizer), o_(o) {
+  require(o.t_0 > 0, "CosineAnnealingWarmRestarts", "t_0 must be above 0");
+  require(o.t_mult > 0, "CosineAnnealingWarmRestarts", "t_mult must be above 0");
+  begin();
+}
+double CosineAnnealingWarmRestarts::rate(double base, int64_t step, size_t) const {
+  int64_t length = o_.t_0;
+  if (o_.t_mult == 1) step %= length;
+  else
+    for (; step >= length; length *= o_.t_mult) step -= length;
+  return cosine_between(base, o_.eta_min, double(step) / double(length));
+}
+
+OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& o) : Scheduler(optimizer), o_(o) {
+  if (o_.total_steps == 0) o_.total_steps = o.epochs * o.steps_per_epoch;
+  require(o_.total_steps > 0, "OneCycleLR", "give total_steps, or epochs and steps_per_epoch");
+  require(o.pct_start >= 0 && o.pct_start <= 1, "OneCycleLR", "pct_start must be in [0, 1]");
+  if (o_.max_lrs.empty()) o_.max_lrs.assign(optimizer.param_groups().size(), o.max_lr);
+  require(o_.max_lrs.size() == optimizer.param_groups().size(), "OneCycleLR", "max_lrs needs one rate for each group");
+  for (double lr : o_.max_lrs) require(std::isfinite(lr) && lr > 0, "OneCycleLR", "max_lr must be above 0");
+  if (o.cycle_momentum) require_momentum("OneCycleLR");
+  begin();
+}
+
+// The value on the way start, middle, (start,) end, whose corners lie where pct_start says.
+double OneCycleLR::along(int64_t step, double start, double middle, double end) const {
+  require(step <= o_.total_steps, "OneCycleLR",
+          "step " + std::to_string(step) + " of a schedule of " + std::to_string(o_.total_steps));
+  const double total = double(o_.total_steps), top = o_.pct_start * total - 1;
+  struct Corner {
+    double at, value;
+  };
+  const Corner two[] = {{0, start}, {top, middle}, {total - 1, end}};
+  const Corner three[] = {{0, start}, {top, middle}, {2 * top, start}, {total - 1, end}};
+  const Corner* next = (o_.three_phase ? three : two) + 1;
+  while (double(step) > next->at && next->at < total - 1) ++next;
+  const Corner& last = next[-1];
+  const double share = (double(step) - last.at) / (next->at - last.at);
+  if (o_.anneal_strategy == Anneal::cos) return cosine_between(last.value, next->value, share);
+  return last.value + (next->value - last.value) * share;
+}
+double OneCycleLR::rate(double, int64_t step, size_t group) const {
+  const double most = o_.max_lrs[group], first = most / o_.div_factor;
+  return along(step, first, most, first / o_.final_div_factor);
+}
+std::optional<double> OneCycleLR::momentum(int64_t step, size_t) const {
+  if (!o_.cycle_momentum) return {};
+  return along(step, o_.max_momentum, o_.base_momentum, o_.max_momentum);
+}
+
+CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& o) : Scheduler(optimizer), o_(o) {
+  require(o.step_size_up > 0 && o.step_size_down.value_or(1) > 0, "CyclicLR", "step sizes must be above 0");
+  if (o.cycle_momentum) require_momentum("CyclicLR");
+  begin();
+}
+
+// How high the triangle stands at a step, scaled as the mode says.
+double CyclicLR::height(int64_t step) const {
+  const double up = double(o_.step_size_up), down = double(o_.step_size_down.value_or(o_.step_size_up));
+  const double total = up + down, cycle = std::floor(1 + double(step) / total);
+  const double x = 1 + double(step) / total - cycle, turn = up / total;
+  const double triangle = x <= turn ? x / turn : (x - 1) / (turn - 1);
+  if (o_.scale_fn) return triangle * o_.scale_fn(o_.scale_by_cycle ? cycle : double(step));
+  if (o_.mode == Cycle::triangular2) return triangle / std::pow(2, cycle - 1);
+  return o_.mode == Cycle::exp_range ? triangle * std::pow(o_.gamma, double(step)) : triangle;
+}
+double CyclicLR::rate(double, int64_t step, size_t) const {
+  return o_.base_lr + (o_.max_lr - o_.base_lr) * height(step);
+}
+std::optional<double> CyclicLR::momentum(int64_t step, size_t) const {
+  if (!o_.cycle_momentum) return {};
+  return o_.max_momentum - (o_.max_momentum - o_.base_momentum) * height(step);
+}
+
+LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
+    : Scheduler(optimizer), factors_(std::move(factors)) {
+  const size_t groups = optimizer.param_groups().size();
+  if (factors_.size() == 1) factors_.resize(groups, factors_[0]);
+  require(factors_.size() == groups, "LambdaLR", "needs one function, or one for each group");
+  begin();
+}
+double LambdaLR::rate(double base, int64_t step, size_t group) const { return base * factors_[group](step); }
+
+WarmupLR::WarmupLR(Optimizer& optimizer, const WarmupLROptions& o, std::optional<AnyScheduler> then)
+    : Scheduler(optimizer), o_(o), then_(std::move(then)) {
+  require(o.steps > 0, "WarmupLR", "steps must be above 0");
+  require(o.start_factor >= 0 && o.start_factor <= 1, "WarmupLR", "start_factor must be in [0, 1]");
+  begin();
+}
+double WarmupLR::rate(double base, int64_t step, size_t group) const {
+  if (step < o_.steps) return base * (o_.start_factor + (1 - o_.start_factor) * double(step) / double(o_.steps));
+  return then_ ? then_->rate(base, step - o_.steps, group) : base;
+}
+
+SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<AnyScheduler> schedulers, std::vector<int64_t> milestones)
+    : Scheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
+  require(!schedulers_.empty() && milestones_.size() + 1 == schedulers_.size(), "SequentialLR",
+          "needs one milestone between any two schedulers");
+  require(std::is_sorted(milestones_.begin(), milestones_.end()), "SequentialLR", "milestones must ascend");
+  begin();
+}
+double SequentialLR::rate(double base, int64_t step, size_t group) const {
+  const auto i = size_t(std::upper_bound(milestones_.begin(), milestones_.end(), step) - milestones_.begin());
+  return schedulers_[i].rate(base, i == 0 ? step : step - milestones_[i - 1], group);
+}
+
+ChainedScheduler::ChainedScheduler(Optimizer& optimizer, std::vector<AnyScheduler> schedulers)
+    : Scheduler(optimizer), schedulers_(std::move(schedulers)) {
+  require(!schedulers_.empty(), "ChainedScheduler", "needs a scheduler");
+  begin();
+}
+double ChainedScheduler::rate(double base, int64_t step, size_t group) const {
+  double result = base;
+  for (const AnyScheduler& s : schedulers_) result *= base == 0 ? 1 : s.rate(base, step, group) / base;
+  return result;
+}
+
+ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& o)
+    : optimizer_(&optimizer),
+      o_(o),
+      best_((o.mode == Plateau::min ? 1 : -1) * std::numeric_limits<double>::infinity()) {
+  if (!(o.factor > 0 && o.factor < 1))
+    throw Error(Error::Kind::argument, "ReduceLROnPlateau", "factor must be in (0, 1)");
+}
+
+bool ReduceLROnPlateau::better(double metric) const {
+  const bool lower = o_.mode == Plateau::min;
+  if (std::isinf(best_)) return lower ? metric < best_ : metric > best_;
+  const double margin = o_.threshold_mode == Threshold::relative ? o_.threshold * best_ : o_.threshold;
+  return lower ? metric < best_ - margin : metric > best_ + margin;
+}
+
+void ReduceLROnPlateau::step(double metric) {
+  ++epoch_;
+  if (better(metric)) {
+    best_ = metric;
+    bad_ = 0;
+  } else {
+    ++bad_;
+  }
+  if (cooling_ > 0) {
+    --cooling_;
+    bad_ = 0;
+  }
+  if (bad_ <= o_.patience) return;
+  for (ParamGroup& group : optimizer_->param_groups()) {
+    const double lower = std::max(group.lr * o_.factor, o_.min_lr);
+    if (group.lr - lower > o_.eps) group.lr = lower;
+  }
+  cooling_ = o_.cooldown;
+  bad_ = 0;
+}
+
+std::vector<double> ReduceLROnPlateau::get_last_lr() const { return rates(*optimizer_); }
+
+SchedulerState ReduceLROnPlateau::state_dict() const {
+  return {{"best", best_},
+          {"num_bad_epochs", double(bad_)},
+          {"cooldown_counter", double(cooling_)},
+          {"last_epoch", double(epoch_)}};
+}
+
+void ReduceLROnPlateau::load_state_dict(const SchedulerState& saved) {
+  const double best = read(saved, "best"), bad = read(saved, "num_bad_epochs");
+  const double cooling = read(saved, "cooldown_counter"), epoch = read(saved, "last_epoch");
+  best_ = best;
+  bad_ = int64_t(bad);
+  cooling_ = int64_t(cooling);
+  epoch_ = int64_t(epoch);
+}
+
+}  // namespace volta::optim
