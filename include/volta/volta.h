@@ -5,6 +5,7 @@
 #include <volta/device.h>
 #include <volta/dtype.h>
 #include <volta/error.h>
+#include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/pointwise.h>
 #include <volta/print.h>

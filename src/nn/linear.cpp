@@ -1,0 +1,106 @@
+// Linear maps and layers that only rearrange.
+#include <volta/nn/linear.h>
+
+#include <cmath>
+
+#include <volta/create.h>
+#include <volta/nn/init.h>
+#include <volta/nn/reflect.h>
+#include <volta/ops.h>
+
+#include "nn/check.h"
+
+namespace volta {
+
+Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
+  const auto refuse = [&] {
+    throw Error(Error::Kind::shape, "bilinear",
+                a.shape().str() + " and " + b.shape().str() + " with weight " + weight.shape().str() +
+                    ": needs [..., in1], [..., in2] and [out, in1, in2]");
+  };
+  const Shape &sa = a.shape(), &sb = b.shape(), &sw = weight.shape();
+  if (sw.size() != 3 || sa.empty() || sa.size() != sb.size() || sa.back() != sw[1] || sb.back() != sw[2]) refuse();
+  for (int i = 0; i + 1 < sa.size(); ++i)
+    if (sa[i] != sb[i]) refuse();
+  // First a with every W_o, then the inner product with b.
+  const Tensor half = linear(a, weight.transpose(1, 2).reshape({sw[0] * sw[2], sw[1]})).unflatten(-1, {sw[0], sw[2]});
+  const Tensor y = matmul(half, b.unsqueeze(-1)).squeeze(-1);
+  return bias.defined() ? y + bias : y;
+}
+
+namespace {
+// x of [..., c, h, w]: the shape before those three, for the error and the result.
+void check_images(const Tensor& x, bool fits, const char* op, int64_t factor) {
+  if (x.checked(op).dim() < 3 || factor < 1 || !fits)
+    throw Error(Error::Kind::shape, op,
+                "an input of shape " + x.shape().str() + " does not fit the factor " + std::to_string(factor));
+}
+}  // namespace
+
+Tensor pixel_shuffle(const Tensor& x, int64_t r) {
+  check_images(x, x.dim() >= 3 && r > 0 && x.size(-3) % (r * r) == 0, "pixel_shuffle", r);
+  const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
+  Shape out = x.shape();
+  out[out.size() - 3] = c, out[out.size() - 2] = h * r, out[out.size() - 1] = w * r;
+  return x.reshape({-1, c, r, r, h, w}).permute({0, 1, 4, 2, 5, 3}).reshape(out);
+}
+
+Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
+  check_images(x, x.dim() >= 3 && r > 0 && x.size(-2) % r == 0 && x.size(-1) % r == 0, "pixel_unshuffle", r);
+  const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
+  Shape out = x.shape();
+  out[out.size() - 3] = c * r * r, out[out.size() - 2] = h, out[out.size() - 1] = w;
+  return x.reshape({-1, c, h, r, w, r}).permute({0, 1, 3, 5, 2, 4}).reshape(out);
+}
+
+namespace nn {
+
+// As PyTorch: weight and bias uniform within 1 / sqrt(inputs).
+Linear::Linear(int64_t in_features, int64_t out_features, const BiasOptions& options) : Layer("Linear") {
+  weight = empty({positive(out_features, "Linear", "out_features"), positive(in_features, "Linear", "in_features")});
+  if (options.bias) bias = empty({out_features});
+  reset_parameters();
+}
+void Linear::reset_parameters() {
+  const double bound = 1 / std::sqrt(double(weight.size(1)));
+  init::uniform_(weight, -bound, bound);
+  if (bias.defined()) init::uniform_(bias, -bound, bound);
+}
+Tensor Linear::with_weight(const Tensor& x, const Tensor& w) const {
+  return call(x, [&](const Tensor& in) { return linear(in, w, bias); });
+}
+void Linear::fields(Fields& f) { f("weight", weight), f("bias", bias); }
+double Linear::flops(const Tensor&, const Tensor& y) const { return 2.0 * double(weight.size(1)) * double(y.numel()); }
+
+Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, const BiasOptions& options) : Layer("Bilinear") {
+  const double bound = 1 / std::sqrt(double(positive(in1, "Bilinear", "in1_features")));
+  weight = uniform({positive(out, "Bilinear", "out_features"), in1, positive(in2, "Bilinear", "in2_features")}, -bound,
+                   bound);
+  if (options.bias) bias = uniform({out}, -bound, bound);
+}
+Tensor Bilinear::operator()(const Tensor& a, const Tensor& b) const {
+  return call(a, [&](const Tensor& in) { return bilinear(in, b, weight, bias); });
+}
+void Bilinear::fields(Fields& f) { f("weight", weight), f("bias", bias); }
+double Bilinear::flops(const Tensor&, const Tensor& y) const {
+  return 2.0 * double(y.numel()) * double(weight.size(2)) * double(weight.size(1) + 1);
+}
+
+Tensor Identity::operator()(const Tensor& x) const {
+  return call(x, [](const Tensor& in) { return in; });
+}
+Tensor Flatten::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return in.flatten(start, end); });
+}
+Tensor Unflatten::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return in.unflatten(dim, sizes); });
+}
+Tensor PixelShuffle::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pixel_shuffle(in, factor); });
+}
+Tensor PixelUnshuffle::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pixel_unshuffle(in, factor); });
+}
+
+}  // namespace nn
+}  // namespace volta
