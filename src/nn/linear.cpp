@@ -70,7 +70,7 @@ Tensor Linear::with_weight(const Tensor& x, const Tensor& w) const {
   return call(x, [&](const Tensor& in) { return linear(in, w, bias); });
 }
 void Linear::fields(Fields& f) { f("weight", weight), f("bias", bias); }
-double Linear::flops(const Tensor&, const Tensor& y) const { return 2.0 * double(weight.size(1)) * double(y.numel()); }
+double Linear::flops(const Tensor& x, const Tensor& y) const { return 2.0 * double(x.size(-1)) * double(y.numel()); }
 
 Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, const BiasOptions& options) : Layer("Bilinear") {
   const double bound = 1 / std::sqrt(double(positive(in1, "Bilinear", "in1_features")));

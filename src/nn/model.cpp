@@ -86,7 +86,8 @@ LoadResult compare(const StateDict& model, const StateDict& state) {
   LoadResult result;
   for (const auto& [name, x] : model) {
     if (!state.contains(name)) result.missing.push_back(name);
-    else if (state.at(name).shape() != x.shape()) result.mismatched.push_back({name, x.shape(), state.at(name).shape()});
+    else if (state.at(name).shape() != x.shape())
+      result.mismatched.push_back({name, x.shape(), state.at(name).shape()});
   }
   for (const auto& [name, x] : state)
     if (!model.contains(name)) result.unexpected.push_back(name);

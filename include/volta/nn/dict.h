@@ -29,6 +29,8 @@ template <class T> class Dict {
   bool contains(std::string_view name) const { return places_.find(name) != places_.end(); }
   T& at(std::string_view name) { return entries_[place(name)].second; }
   const T& at(std::string_view name) const { return entries_[place(name)].second; }
+  const std::string& name(size_t index) const { return entries_[index].first; }
+  T& item(size_t index) { return entries_[index].second; }
   T& operator[](const std::string& name) { return contains(name) ? at(name) : add(name, T()); }
   T& add(const std::string& name, T value) {  // a name that is taken is an Error
     if (!places_.emplace(name, entries_.size()).second)

@@ -6,8 +6,8 @@
 
 namespace volta::nn::init {
 
-Tensor uniform_(Tensor x, double low = 0, double high = 1, Generator* generator = nullptr);     // uniform_(w, -1, 1)
-Tensor normal_(Tensor x, double mean = 0, double std = 1, Generator* generator = nullptr);      // normal_(w, 0, 0.02)
+Tensor uniform_(Tensor x, double low = 0, double high = 1, Generator* generator = nullptr);  // uniform_(w, -1, 1)
+Tensor normal_(Tensor x, double mean = 0, double std = 1, Generator* generator = nullptr);   // normal_(w, 0, 0.02)
 Tensor trunc_normal_(Tensor x, double mean = 0, double std = 1, double low = -2, double high = 2,
                      Generator* generator = nullptr);  // trunc_normal_(w, 0, 0.02, -0.04, 0.04)
 Tensor constant_(Tensor x, double value);              // constant_(w, 0.5)

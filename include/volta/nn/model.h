@@ -43,13 +43,13 @@ struct LoadResult {
 // Error that lists them all, and nothing is changed. Lenient: what fits is loaded, the differences are returned.
 LoadResult load_state_dict(const ModelRef& model, const StateDict& state, const LoadOptions& options = {});
 
-void train(const ModelRef& model, bool on = true);          // dropout drops, batch norm learns: train(net)
-void eval(const ModelRef& model);                           // the opposite: eval(net)
-void zero_grad(const ModelView& model);                     // forgets the gradients: zero_grad(net)
-void freeze(const ModelRef& model);                         // no parameter requires grad: freeze(net.backbone)
-void unfreeze(const ModelRef& model);                       // all do again: unfreeze(net.backbone)
-void to(const ModelRef& model, DType dtype);                // floating parameters and buffers: to(net, bf16)
-void to(const ModelRef& model, const Device& device);       // all of them; handles stay valid: to(net, Device("cuda"))
+void train(const ModelRef& model, bool on = true);     // dropout drops, batch norm learns: train(net)
+void eval(const ModelRef& model);                      // the opposite: eval(net)
+void zero_grad(const ModelView& model);                // forgets the gradients: zero_grad(net)
+void freeze(const ModelRef& model);                    // no parameter requires grad: freeze(net.backbone)
+void unfreeze(const ModelRef& model);                  // all do again: unfreeze(net.backbone)
+void to(const ModelRef& model, DType dtype);           // floating parameters and buffers: to(net, bf16)
+void to(const ModelRef& model, const Device& device);  // all of them; handles stay valid: to(net, Device("cuda"))
 inline void to(const ModelRef& model, const char* device) { to(model, Device(device)); }  // to(net, "cuda")
 
 // Calls f with every struct and layer, inner ones first: apply(net, [](const nn::Module& m) { … }).
@@ -67,7 +67,7 @@ template <class T, class F> void apply(const ModelRef& model, F&& f) {
 
 // A table of the layers as they run: std::cout << summary(net, {1, 3, 224, 224}). The model runs once, in eval mode.
 std::string summary(const ModelRef& model, const Shape& input, DType dtype = f32);
-std::string summary(const ModelRef& model, const Tensor& input);                  // summary(gpt, tokens)
+std::string summary(const ModelRef& model, const Tensor& input);                   // summary(gpt, tokens)
 std::string summary(const ModelRef& model, const std::function<void()>& forward);  // any call: [&] { net(a, b); }
 
 }  // namespace volta

@@ -55,9 +55,7 @@ template <class T> union Specimen {
   T value;
 };
 template <class T> inline Specimen<T> specimen;
-template <class P> struct Address {
-  P pointer;
-};
+template <class P> struct Address { P pointer; };
 
 constexpr bool in_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -86,25 +84,50 @@ constexpr std::string_view short_type(std::string_view s) {
 }
 template <class T> constexpr std::string_view type_name() { return short_type(__PRETTY_FUNCTION__); }
 
-template <class T> concept Mapping = requires(T& x) {
+template <class T>
+concept Mapping = requires(T& x) {
   typename T::mapped_type;
   x.begin();
 };
-template <class T> concept Named = requires(T& x) { x.begin()->first; x.names(); };
-template <class T> concept Holder = requires(T& x) { bool(x); *x; } && (requires(T& x) { x.has_value(); } || requires(T& x) { x.get(); });
-template <class T> concept Range = requires(T& x) { typename T::value_type; x.begin(); x.end(); x.size(); } &&
-    std::is_class_v<typename T::value_type> && !std::is_same_v<typename T::value_type, T>;
-template <class T> concept Tuple = requires { std::tuple_size<T>::value; };
-template <class T> concept HasFields = requires(T& x, Fields& f) { x.fields(f); };
-template <class T> concept Tensorial = std::is_base_of_v<Tensor, T>;
+template <class T>
+concept Named = requires(T& x) {
+  x.begin()->first;
+  x.names();
+};
+template <class T>
+concept Holder = requires(T& x) {
+  bool(x);
+  *x;
+}
+&&(
+    requires(T& x) { x.has_value(); } || requires(T & x) { x.get(); });
+template <class T>
+concept Range = requires(T& x) {
+  typename T::value_type;
+  x.begin();
+  x.end();
+  x.size();
+}
+&&std::is_class_v<typename T::value_type> && !std::is_same_v<typename T::value_type, T>;
+template <class T>
+concept Tuple = requires {
+  std::tuple_size<T>::value;
+};
+template <class T>
+concept HasFields = requires(T& x, Fields& f) {
+  x.fields(f);
+};
+template <class T>
+concept Tensorial = std::is_base_of_v<Tensor, T>;
 template <class T> inline constexpr bool is_variant = false;
 template <class... T> inline constexpr bool is_variant<std::variant<T...>> = true;
 template <class T> inline constexpr bool is_function = false;
 template <class R, class... A> inline constexpr bool is_function<std::function<R(A...)>> = true;
 
 // A class that computes on tensors but whose members nobody can see would lose its parameters without a word.
-template <class T> concept Opaque = std::is_class_v<T> && !std::is_empty_v<T> && !is_function<T> &&
-    std::is_invocable_v<const T&, const Tensor&>;
+template <class T>
+concept Opaque =
+    std::is_class_v<T> && !std::is_empty_v<T> && !is_function<T> && std::is_invocable_v<const T&, const Tensor&>;
 
 template <class T> void walk(T& x, const Path& path, Visitor& visitor);
 
@@ -167,9 +190,10 @@ template <class T> void Fields::operator()(std::string_view name, T& member) {
 }
 
 // What the functions of model.h accept: a struct of layers, a layer, a container of either, or a class with fields().
-template <class T> concept Model = std::is_class_v<T> && !reflect::Tensorial<T> &&
-    (reflect::HasFields<T> || reflect::is_variant<T> || reflect::Holder<T> || reflect::Named<T> || reflect::Mapping<T> ||
-     reflect::Range<T> || reflect::Tuple<T> || std::is_aggregate_v<T>);
+template <class T>
+concept Model = std::is_class_v<T> && !reflect::Tensorial<T> &&
+                (reflect::HasFields<T> || reflect::is_variant<T> || reflect::Holder<T> || reflect::Named<T> ||
+                 reflect::Mapping<T> || reflect::Range<T> || reflect::Tuple<T> || std::is_aggregate_v<T>);
 
 // Any model, borrowed for a call: how the functions of model.h are written once, not once per model.
 class ModelView {

@@ -31,7 +31,8 @@ template <class T, size_t N = 0> constexpr size_t count_fields() {
 template <class T> constexpr auto tie_fields(T& x) {
   using Plain = std::remove_const_t<T>;
   constexpr size_t n = count_fields<Plain>();
-  static_assert(!requires { Plain{AnyBase<Plain>{}}; }, "a struct with a base class names its members in fields()");
+  static_assert(
+      !requires { Plain{AnyBase<Plain>{}}; }, "a struct with a base class names its members in fields()");
   static_assert(n <= most_fields, "a struct with more than 32 members names them in fields()");
   // clang-format off
   if constexpr (n == 0) return std::tie();
