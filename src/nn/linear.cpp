@@ -1,4 +1,4 @@
-// Linear maps and layers that only rearrange.
+// Linear and bilinear maps.
 #include <volta/nn/linear.h>
 
 #include <cmath>
@@ -26,31 +26,6 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
   const Tensor half = linear(a, weight.transpose(1, 2).reshape({sw[0] * sw[2], sw[1]})).unflatten(-1, {sw[0], sw[2]});
   const Tensor y = matmul(half, b.unsqueeze(-1)).squeeze(-1);
   return bias.defined() ? y + bias : y;
-}
-
-namespace {
-// x of [..., c, h, w]: the shape before those three, for the error and the result.
-void check_images(const Tensor& x, bool fits, const char* op, int64_t factor) {
-  if (x.checked(op).dim() < 3 || factor < 1 || !fits)
-    throw Error(Error::Kind::shape, op,
-                "an input of shape " + x.shape().str() + " does not fit the factor " + std::to_string(factor));
-}
-}  // namespace
-
-Tensor pixel_shuffle(const Tensor& x, int64_t r) {
-  check_images(x, x.dim() >= 3 && r > 0 && x.size(-3) % (r * r) == 0, "pixel_shuffle", r);
-  const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
-  Shape out = x.shape();
-  out[out.size() - 3] = c, out[out.size() - 2] = h * r, out[out.size() - 1] = w * r;
-  return x.reshape({-1, c, r, r, h, w}).permute({0, 1, 4, 2, 5, 3}).reshape(out);
-}
-
-Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
-  check_images(x, x.dim() >= 3 && r > 0 && x.size(-2) % r == 0 && x.size(-1) % r == 0, "pixel_unshuffle", r);
-  const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
-  Shape out = x.shape();
-  out[out.size() - 3] = c * r * r, out[out.size() - 2] = h, out[out.size() - 1] = w;
-  return x.reshape({-1, c, h, r, w, r}).permute({0, 1, 3, 5, 2, 4}).reshape(out);
 }
 
 namespace nn {
@@ -84,22 +59,6 @@ Tensor Bilinear::operator()(const Tensor& a, const Tensor& b) const {
 void Bilinear::fields(Fields& f) { f("weight", weight), f("bias", bias); }
 double Bilinear::flops(const Tensor&, const Tensor& y) const {
   return 2.0 * double(y.numel()) * double(weight.size(2)) * double(weight.size(1) + 1);
-}
-
-Tensor Identity::operator()(const Tensor& x) const {
-  return call(x, [](const Tensor& in) { return in; });
-}
-Tensor Flatten::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return in.flatten(start, end); });
-}
-Tensor Unflatten::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return in.unflatten(dim, sizes); });
-}
-Tensor PixelShuffle::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pixel_shuffle(in, factor); });
-}
-Tensor PixelUnshuffle::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pixel_unshuffle(in, factor); });
 }
 
 }  // namespace nn

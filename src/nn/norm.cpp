@@ -264,11 +264,5 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
 }
 void GroupNorm::fields(Fields& f) { f("weight", weight), f("bias", bias); }
 
-LocalResponseNorm::LocalResponseNorm(int64_t window, double a, double b, double base)
-    : Layer("LocalResponseNorm"), size(positive(window, "LocalResponseNorm", "size")), alpha(a), beta(b), k(base) {}
-Tensor LocalResponseNorm::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return local_response_norm(in, size, alpha, beta, k); });
-}
-
 }  // namespace nn
 }  // namespace volta

@@ -158,15 +158,5 @@ class GroupNorm : public Layer {
   double eps;
 };
 
-// nn::LocalResponseNorm(5)(x).
-class LocalResponseNorm : public Layer {
- public:
-  explicit LocalResponseNorm(int64_t window, double a = 1e-4, double b = 0.75, double base = 1);
-  Tensor operator()(const Tensor& x) const;
-  void fields(Fields&) override {}
-  int64_t size;
-  double alpha, beta, k;
-};
-
 }  // namespace nn
 }  // namespace volta
