@@ -58,10 +58,18 @@ Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
 
 namespace nn {
 
-Dropout::Dropout(const char* type, Function function, double chance, int rank)
+Dropout::Dropout(double chance) : AnyDropout("Dropout", dropout, chance) {}
+Dropout1d::Dropout1d(double chance) : AnyDropout("Dropout1d", feature_dropout, chance, 3) {}
+Dropout2d::Dropout2d(double chance) : AnyDropout("Dropout2d", feature_dropout, chance, 4) {}
+Dropout3d::Dropout3d(double chance) : AnyDropout("Dropout3d", feature_dropout, chance, 5) {}
+AlphaDropout::AlphaDropout(double chance) : AnyDropout("AlphaDropout", alpha_dropout, chance) {}
+FeatureAlphaDropout::FeatureAlphaDropout(double chance)
+    : AnyDropout("FeatureAlphaDropout", feature_alpha_dropout, chance) {}
+
+AnyDropout::AnyDropout(const char* type, Function function, double chance, int rank)
     : Layer(type), p(probability(chance, type)), function_(function), rank_(rank) {}
 
-Tensor Dropout::operator()(const Tensor& x) const {
+Tensor AnyDropout::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
     const bool single = rank_ && in.checked(type()).dim() == rank_ - 1;
     if (rank_ && !single && in.dim() != rank_)

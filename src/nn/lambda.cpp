@@ -1,8 +1,6 @@
 // Layers without state, and the functions behind them that are not ops of their own.
 #include <volta/nn/lambda.h>
 
-#include <algorithm>
-
 #include <volta/create.h>
 #include <volta/nn/norm.h>
 #include <volta/nn/reflect.h>
@@ -42,10 +40,13 @@ namespace {
 
 // x of [..., c, h, w] seen as [n, ...sizes], its axes reordered, with the last three axes `last`.
 Tensor rearranged(const Tensor& x, Shape sizes, const Shape& order, std::initializer_list<int64_t> last) {
-  Shape out = x.shape();
-  std::copy(last.begin(), last.end(), out.end() - 3);
+  Shape out;
   int64_t n = 1;
-  for (int axis = 0; axis < x.dim() - 3; ++axis) n *= x.shape()[axis];
+  for (int axis = 0; axis < x.dim() - 3; ++axis) {
+    out.push_back(x.shape()[axis]);
+    n *= x.shape()[axis];
+  }
+  for (const int64_t size : last) out.push_back(size);
   sizes.insert(0, n);
   return x.reshape(sizes).permute(order).reshape(out);
 }

@@ -191,17 +191,20 @@ void ChannelNorm::fields(Fields& f) {
   f("running_mean", running_mean), f("running_var", running_var), f("num_batches_tracked", num_batches_tracked);
 }
 
-BatchNorm1d::BatchNorm1d(const char* type, int from_rank, int to_rank, int64_t features, const BatchNormOptions& o)
-    : ChannelNorm(type, features, o.eps, o.affine, o.track_running_stats),
-      momentum(o.momentum),
-      from_rank_(from_rank),
-      to_rank_(to_rank) {}
-Tensor BatchNorm1d::operator()(const Tensor& x) const {
+namespace {
+constexpr const char* batch_names[] = {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d"};
+constexpr const char* instance_names[] = {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"};
+}  // namespace
+
+template <int Axes> BatchNorm<Axes>::BatchNorm(int64_t features, const BatchNormOptions& o)
+    : ChannelNorm(batch_names[Axes - 1], features, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
+template <int Axes> Tensor BatchNorm<Axes>::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
-    if (in.checked("batch_norm").dim() < from_rank_ || in.dim() > to_rank_)
+    const int64_t rank = in.checked("batch_norm").dim();
+    if (rank != Axes + 2 && !(Axes == 1 && rank == 2))
       throw Error(Error::Kind::shape, "batch_norm",
-                  "an input of shape " + in.shape().str() + " has not " + std::to_string(from_rank_) +
-                      (from_rank_ < to_rank_ ? " or " + std::to_string(to_rank_) : "") + " axes");
+                  "an input of shape " + in.shape().str() + " has not " + (Axes == 1 ? "2 or " : "") +
+                      std::to_string(Axes + 2) + " axes");
     const bool track = running_mean.defined();
     double factor = momentum.value_or(0);
     if (training && track && !momentum) factor = 1 / (num_batches_tracked.item<double>() + 1);
@@ -210,26 +213,31 @@ Tensor BatchNorm1d::operator()(const Tensor& x) const {
     return y;
   });
 }
+template class BatchNorm<1>;
+template class BatchNorm<2>;
+template class BatchNorm<3>;
 
-InstanceNorm1d::InstanceNorm1d(const char* type, int rank, int64_t features, const InstanceNormOptions& o)
-    : ChannelNorm(type, features, o.eps, o.affine, o.track_running_stats),
+template <int Axes> InstanceNorm<Axes>::InstanceNorm(int64_t features, const InstanceNormOptions& o)
+    : ChannelNorm(instance_names[Axes - 1], features, o.eps, o.affine, o.track_running_stats),
       momentum(o.momentum),
-      features_(features),
-      rank_(rank) {}
-Tensor InstanceNorm1d::operator()(const Tensor& x) const {
+      features_(features) {}
+template <int Axes> Tensor InstanceNorm<Axes>::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
-    const int64_t rank = in.checked("instance_norm").dim();
-    if ((rank != rank_ && rank != rank_ - 1) || in.size(rank == rank_ ? 1 : 0) != features_)
+    const bool batched = in.checked("instance_norm").dim() == Axes + 2;
+    if ((!batched && in.dim() != Axes + 1) || in.size(batched ? 1 : 0) != features_)
       throw Error(Error::Kind::shape, "instance_norm",
                   "an input of shape " + in.shape().str() + " for " + std::to_string(features_) + " channels and " +
-                      std::to_string(rank_ - 2) + " axes after them");
-    const Tensor batch = rank == rank_ ? in : in.unsqueeze(0);
+                      std::to_string(Axes) + " axes after them");
     const bool own = training || !running_mean.defined();
-    const Tensor y = instance_norm(batch, running_mean, running_var, weight, bias, own, momentum, eps);
+    const Tensor y =
+        instance_norm(batched ? in : in.unsqueeze(0), running_mean, running_var, weight, bias, own, momentum, eps);
     if (training && running_mean.defined()) Tensor(num_batches_tracked).add_(1);
-    return rank == rank_ ? y : y.squeeze(0);
+    return batched ? y : y.squeeze(0);
   });
 }
+template class InstanceNorm<1>;
+template class InstanceNorm<2>;
+template class InstanceNorm<3>;
 
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o)
     : Layer("LayerNorm"), normalized_shape(shape), eps(o.eps) {

@@ -13,10 +13,8 @@ Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = tr
 
 namespace nn {
 
-// nn::Dropout(0.1)(x).
-class Dropout : public Layer {
+class AnyDropout : public Layer {
  public:
-  explicit Dropout(double probability = 0.5) : Dropout("Dropout", dropout, probability, 0) {}
   Tensor operator()(const Tensor& x) const;
   void fields(Fields&) override {}
   double p;
@@ -24,31 +22,22 @@ class Dropout : public Layer {
  protected:
   using Function = Tensor (*)(const Tensor&, double, bool);
   // A rank of 0 takes any input; else the channels are axis 1 of that many axes, or axis 0 of one fewer.
-  Dropout(const char* type, Function function, double probability, int rank);
+  AnyDropout(const char* type, Function function, double probability, int rank = 0);
 
  private:
   Function function_;
   int rank_;
 };
 
-// Whole channels: nn::Dropout2d(0.2) for [n, c, h, w] or [c, h, w].
-struct Dropout1d : Dropout {
-  explicit Dropout1d(double probability = 0.5) : Dropout("Dropout1d", feature_dropout, probability, 3) {}
-};
-struct Dropout2d : Dropout {
-  explicit Dropout2d(double probability = 0.5) : Dropout("Dropout2d", feature_dropout, probability, 4) {}
-};
-struct Dropout3d : Dropout {
-  explicit Dropout3d(double probability = 0.5) : Dropout("Dropout3d", feature_dropout, probability, 5) {}
-};
-// After selu: nn::AlphaDropout(0.1)(x).
-struct AlphaDropout : Dropout {
-  explicit AlphaDropout(double probability = 0.5) : Dropout("AlphaDropout", alpha_dropout, probability, 0) {}
-};
-struct FeatureAlphaDropout : Dropout {
-  explicit FeatureAlphaDropout(double probability = 0.5)
-      : Dropout("FeatureAlphaDropout", feature_alpha_dropout, probability, 0) {}
-};
+// nn::Dropout(0.1)(x); whole channels: nn::Dropout2d(0.2) for [n, c, h, w] or [c, h, w]; after selu: nn::AlphaDropout().
+// clang-format off
+struct Dropout : AnyDropout { explicit Dropout(double probability = 0.5); };
+struct Dropout1d : AnyDropout { explicit Dropout1d(double probability = 0.5); };
+struct Dropout2d : AnyDropout { explicit Dropout2d(double probability = 0.5); };
+struct Dropout3d : AnyDropout { explicit Dropout3d(double probability = 0.5); };
+struct AlphaDropout : AnyDropout { explicit AlphaDropout(double probability = 0.5); };
+struct FeatureAlphaDropout : AnyDropout { explicit FeatureAlphaDropout(double probability = 0.5); };
+// clang-format on
 
 }  // namespace nn
 }  // namespace volta

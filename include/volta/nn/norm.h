@@ -57,56 +57,30 @@ class ChannelNorm : public Layer {
   ChannelNorm(const char* type, int64_t num_features, double e, bool affine, bool track);
 };
 
-// Over batch and space, per channel: nn::BatchNorm1d(64) for [n, c] or [n, c, l].
-class BatchNorm1d : public ChannelNorm {
+// Over batch and space, per channel: nn::BatchNorm2d(64) for [n, c, h, w]; 1d for [n, c] or [n, c, l].
+template <int Axes> class BatchNorm : public ChannelNorm {
  public:
-  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
-      : BatchNorm1d("BatchNorm1d", 2, 3, num_features, options) {}
+  explicit BatchNorm(int64_t num_features, const BatchNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   std::optional<double> momentum;
-
- protected:
-  BatchNorm1d(const char* type, int from_rank, int to_rank, int64_t num_features, const BatchNormOptions& options);
-
- private:
-  int from_rank_, to_rank_;
 };
-// nn::BatchNorm2d(64) for [n, c, h, w].
-struct BatchNorm2d : BatchNorm1d {
-  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
-      : BatchNorm1d("BatchNorm2d", 4, 4, num_features, options) {}
-};
-// nn::BatchNorm3d(64) for [n, c, d, h, w].
-struct BatchNorm3d : BatchNorm1d {
-  explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {})
-      : BatchNorm1d("BatchNorm3d", 5, 5, num_features, options) {}
-};
+using BatchNorm1d = BatchNorm<1>;
+using BatchNorm2d = BatchNorm<2>;
+using BatchNorm3d = BatchNorm<3>;
 
-// Over space, per channel and sample: nn::InstanceNorm1d(64) for [n, c, l] or [c, l].
-class InstanceNorm1d : public ChannelNorm {
+// Over space, per channel and sample: nn::InstanceNorm2d(64) for [n, c, h, w] or [c, h, w].
+template <int Axes> class InstanceNorm : public ChannelNorm {
  public:
-  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
-      : InstanceNorm1d("InstanceNorm1d", 3, num_features, options) {}
+  explicit InstanceNorm(int64_t num_features, const InstanceNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   double momentum;
 
- protected:
-  InstanceNorm1d(const char* type, int rank, int64_t num_features, const InstanceNormOptions& options);
-
  private:
   int64_t features_;
-  int rank_;
 };
-// nn::InstanceNorm2d(64) for [n, c, h, w] or [c, h, w].
-struct InstanceNorm2d : InstanceNorm1d {
-  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
-      : InstanceNorm1d("InstanceNorm2d", 4, num_features, options) {}
-};
-// nn::InstanceNorm3d(64) for [n, c, d, h, w] or [c, d, h, w].
-struct InstanceNorm3d : InstanceNorm1d {
-  explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {})
-      : InstanceNorm1d("InstanceNorm3d", 5, num_features, options) {}
-};
+using InstanceNorm1d = InstanceNorm<1>;
+using InstanceNorm2d = InstanceNorm<2>;
+using InstanceNorm3d = InstanceNorm<3>;
 
 struct LayerNormOptions {
   double eps = 1e-5;
