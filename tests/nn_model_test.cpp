@@ -261,6 +261,17 @@ TEST(NnModel, CopiesAreValues) {
   EXPECT_TRUE(alias.shares_storage(twin.stem.weight));
 }
 
+TEST(NnModel, MovingIsCheap) {
+  static_assert(std::is_nothrow_move_constructible_v<nn::Linear> && std::is_nothrow_move_constructible_v<nn::ReLU>);
+  static_assert(std::is_nothrow_move_constructible_v<nn::BatchNorm2d> &&
+                std::is_nothrow_move_constructible_v<nn::Dropout>);
+  static_assert(std::is_nothrow_move_constructible_v<nn::AnyModule> && std::is_nothrow_move_constructible_v<Block>);
+  std::vector<Block> list{{2}};
+  const TensorImpl* handle = list[0].up.weight.impl_pointer();
+  list.reserve(list.capacity() + 1);
+  EXPECT_EQ(list[0].up.weight.impl_pointer(), handle);
+}
+
 TEST(NnModel, ParameterOfAResultIsALeaf) {
   const Tensor w = randn({2}, {.requires_grad = true});
   const nn::Parameter p(w * 2);

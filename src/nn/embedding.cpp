@@ -35,10 +35,13 @@ Tensor scale_gradient(const Tensor& y, const Tensor& s) { return y.detach() + (y
 }  // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOptions& o) {
-  const Tensor checked = embedding(weight.checked("embedding").detach(), indices.checked("embedding"));
+  weight.checked("embedding"), indices.checked("embedding");
   const int64_t padding = o.padding_idx ? checked_padding(weight, *o.padding_idx, "embedding") : -1;
-  if (o.max_norm && checked.numel()) shorten(weight, indices, *o.max_norm, o.norm_type);
-  Tensor y = o.max_norm || weight.requires_grad() ? embedding(weight, indices) : checked;
+  if (o.max_norm) {
+    const Tensor valid = embedding(weight.detach(), indices);  // throws before anything is changed
+    if (valid.numel()) shorten(weight, indices, *o.max_norm, o.norm_type);
+  }
+  Tensor y = embedding(weight, indices);
   if (!weight.requires_grad()) return y;
   if (o.scale_grad_by_freq) {
     const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(weight.dtype());

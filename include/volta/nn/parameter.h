@@ -1,4 +1,5 @@
-// Parameter and Buffer: tensors that belong to a model. Copying one copies its values, so that a model is a value.
+// Parameter and Buffer: tensors that belong to a model. Copying one copies its values, so that a model is a value. A plain
+// Tensor member is no part of a model's state: it is not saved, moved or trained.
 #pragma once
 #include <volta/tensor.h>
 

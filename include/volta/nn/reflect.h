@@ -84,41 +84,17 @@ constexpr std::string_view short_type(std::string_view s) {
 }
 template <class T> constexpr std::string_view type_name() { return short_type(__PRETTY_FUNCTION__); }
 
-template <class T>
-concept Mapping = requires(T& x) {
-  typename T::mapped_type;
-  x.begin();
-};
-template <class T>
-concept Named = requires(T& x) {
-  x.begin()->first;
-  x.names();
-};
-template <class T>
-concept Holder = requires(T& x) {
-  bool(x);
-  *x;
-}
-&&(
-    requires(T& x) { x.has_value(); } || requires(T & x) { x.get(); });
-template <class T>
-concept Range = requires(T& x) {
-  typename T::value_type;
-  x.begin();
-  x.end();
-  x.size();
-}
-&&std::is_class_v<typename T::value_type> && !std::is_same_v<typename T::value_type, T>;
-template <class T>
-concept Tuple = requires {
-  std::tuple_size<T>::value;
-};
-template <class T>
-concept HasFields = requires(T& x, Fields& f) {
-  x.fields(f);
-};
-template <class T>
-concept Tensorial = std::is_base_of_v<Tensor, T>;
+// clang-format off
+template <class T> concept Mapping = requires(T& x) { typename T::mapped_type; x.begin(); };
+template <class T> concept Named = requires(T& x) { x.begin()->first; x.names(); };
+template <class T> concept Holder = requires(T& x) { bool(x); *x; } &&
+                                    (requires(T& x) { x.has_value(); } || requires(T& x) { x.get(); });
+template <class T> concept Range = requires(T& x) { typename T::value_type; x.begin(); x.end(); x.size(); } &&
+                                   std::is_class_v<typename T::value_type> && !std::is_same_v<typename T::value_type, T>;
+template <class T> concept Tuple = requires { std::tuple_size<T>::value; };
+template <class T> concept HasFields = requires(T& x, Fields& f) { x.fields(f); };
+template <class T> concept Tensorial = std::is_base_of_v<Tensor, T>;
+// clang-format on
 template <class T> inline constexpr bool is_variant = false;
 template <class... T> inline constexpr bool is_variant<std::variant<T...>> = true;
 template <class T> inline constexpr bool is_function = false;
