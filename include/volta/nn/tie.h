@@ -1,5 +1,6 @@
 // tie_fields: references to the members of an aggregate, whose number is found by trying braces.
 #pragma once
+#include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>
