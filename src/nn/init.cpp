@@ -11,9 +11,10 @@ namespace volta::nn::init {
 namespace {
 
 // Writes into a leaf, too; that is what initialising is.
-Tensor fill(Tensor x, const Tensor& values) {
+Tensor fill(const Tensor& x, const Tensor& values) {
   const NoGrad off;
-  return x.copy_(values);
+  Tensor handle = x;
+  return handle.copy_(values);
 }
 Options like(const Tensor& x, const char* op, Generator* generator = nullptr) {
   x.checked(op);
@@ -27,25 +28,25 @@ void require(bool holds, const char* op, const Tensor& x, const char* rule) {
 
 }  // namespace
 
-Tensor uniform_(Tensor x, double low, double high, Generator* generator) {
+Tensor uniform_(const Tensor& x, double low, double high, Generator* generator) {
   return fill(x, uniform(x.shape(), low, high, like(x, "uniform_", generator)));
 }
-Tensor normal_(Tensor x, double mean, double std, Generator* generator) {
+Tensor normal_(const Tensor& x, double mean, double std, Generator* generator) {
   return fill(x, normal(x.shape(), mean, std, like(x, "normal_", generator)));
 }
-Tensor trunc_normal_(Tensor x, double mean, double std, double low, double high, Generator* generator) {
+Tensor trunc_normal_(const Tensor& x, double mean, double std, double low, double high, Generator* generator) {
   return fill(x, truncated_normal(x.shape(), mean, std, low, high, like(x, "trunc_normal_", generator)));
 }
-Tensor constant_(Tensor x, double value) { return fill(x, full({}, value, like(x, "constant_"))); }
-Tensor zeros_(Tensor x) { return constant_(x, 0); }
-Tensor ones_(Tensor x) { return constant_(x, 1); }
+Tensor constant_(const Tensor& x, double value) { return fill(x, full({}, value, like(x, "constant_"))); }
+Tensor zeros_(const Tensor& x) { return constant_(x, 0); }
+Tensor ones_(const Tensor& x) { return constant_(x, 1); }
 
-Tensor eye_(Tensor x) {
+Tensor eye_(const Tensor& x) {
   require(x.checked("eye_").dim() == 2, "eye_", x, "needs a matrix");
   return fill(x, eye(x.size(0), x.size(1), like(x, "eye_")));
 }
 
-Tensor dirac_(Tensor x, int64_t groups) {
+Tensor dirac_(const Tensor& x, int64_t groups) {
   const Options options = like(x, "dirac_");
   require(x.dim() >= 3 && x.dim() <= 5, "dirac_", x, "needs a weight [out, in, kernel...]");
   require(groups > 0 && x.size(0) % groups == 0, "dirac_", x, "the groups do not divide the outputs");
@@ -60,7 +61,7 @@ Tensor dirac_(Tensor x, int64_t groups) {
 }
 
 // Gram-Schmidt on the rows, each made orthogonal to the former ones twice (once loses digits).
-Tensor orthogonal_(Tensor x, double gain, Generator* generator) {
+Tensor orthogonal_(const Tensor& x, double gain, Generator* generator) {
   require(like(x, "orthogonal_").dtype.has_value() && x.dim() >= 2, "orthogonal_", x, "needs at least two axes");
   if (x.numel() == 0) return x;
   const NoGrad off;
@@ -76,7 +77,7 @@ Tensor orthogonal_(Tensor x, double gain, Generator* generator) {
   return fill(x, ((tall ? q.t() : q) * gain).reshape(x.shape()));
 }
 
-Tensor sparse_(Tensor x, double sparsity, double std, Generator* generator) {
+Tensor sparse_(const Tensor& x, double sparsity, double std, Generator* generator) {
   require(x.checked("sparse_").dim() == 2, "sparse_", x, "needs a matrix");
   if (!(sparsity >= 0 && sparsity <= 1))
     throw Error(Error::Kind::argument, "sparse_", "sparsity " + std::to_string(sparsity) + " is not within [0, 1]");
@@ -126,9 +127,13 @@ Tensor normal_with(const Tensor& x, double std, Generator* generator) {
 }
 }  // namespace
 
-Tensor xavier_uniform_(Tensor x, double gain, Generator* g) { return uniform_with(x, xavier_std(x, gain), g); }
-Tensor xavier_normal_(Tensor x, double gain, Generator* g) { return normal_with(x, xavier_std(x, gain), g); }
-Tensor kaiming_uniform_(Tensor x, const KaimingOptions& o) { return uniform_with(x, kaiming_std(x, o), o.generator); }
-Tensor kaiming_normal_(Tensor x, const KaimingOptions& o) { return normal_with(x, kaiming_std(x, o), o.generator); }
+Tensor xavier_uniform_(const Tensor& x, double gain, Generator* g) { return uniform_with(x, xavier_std(x, gain), g); }
+Tensor xavier_normal_(const Tensor& x, double gain, Generator* g) { return normal_with(x, xavier_std(x, gain), g); }
+Tensor kaiming_uniform_(const Tensor& x, const KaimingOptions& o) {
+  return uniform_with(x, kaiming_std(x, o), o.generator);
+}
+Tensor kaiming_normal_(const Tensor& x, const KaimingOptions& o) {
+  return normal_with(x, kaiming_std(x, o), o.generator);
+}
 
 }  // namespace volta::nn::init

@@ -33,7 +33,7 @@ Tensor scaled(Tensor y, const Tensor& weight, const Tensor& bias, DType dtype) {
   if (bias.defined()) y = y + bias;
   return y.to(dtype);
 }
-Tensor scaled_channels(Tensor y, const Tensor& weight, const Tensor& bias, DType dtype) {
+Tensor scaled_channels(const Tensor& y, const Tensor& weight, const Tensor& bias, DType dtype) {
   return scaled(y, weight.defined() ? per_channel(weight, y) : weight, bias.defined() ? per_channel(bias, y) : bias,
                 dtype);
 }

@@ -27,8 +27,8 @@ class AnyModule : public Layer {
   AnyModule(const AnyModule& other) : Layer(other), held_(other.held_ ? other.held_->copy() : nullptr) {}
   AnyModule(AnyModule&&) noexcept = default;
   AnyModule& operator=(AnyModule other) noexcept {
-    Layer::operator=(std::move(other));
     held_ = std::move(other.held_);
+    Layer::operator=(std::move(other));
     return *this;
   }
   Tensor operator()(const Tensor& x) const;
