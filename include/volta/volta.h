@@ -6,6 +6,7 @@
 #include <volta/dtype.h>
 #include <volta/error.h>
 #include <volta/loss.h>
+#include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/optim.h>
 #include <volta/pointwise.h>

@@ -1,0 +1,138 @@
+// Containers: AnyModule holds any model, Sequential runs several in turn, List, Dict and repeat hold many.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <volta/nn/dict.h>
+#include <volta/nn/reflect.h>
+
+namespace volta::nn {
+
+class AnyModule;
+
+// What maps a tensor to a tensor and can be looked into: a model, a function, or a lambda that captures nothing.
+template <class T>
+concept Callable = !std::is_same_v<T, AnyModule> && std::is_invocable_r_v<Tensor, const T&, const Tensor&> &&
+                   (Model<T> || std::is_empty_v<T> || std::is_pointer_v<T>);
+
+// Any model from tensor to tensor, chosen at run time and copied with its weights: nn::AnyModule m = nn::Linear(4, 2).
+class AnyModule : public Layer {
+ public:
+  AnyModule() : Layer("AnyModule") {}  // holds nothing; calling it is an Error
+  template <Callable M> AnyModule(M module)
+      : Layer("AnyModule"), held_(std::make_unique<HeldModel<M>>(std::move(module))) {}
+  AnyModule(const AnyModule& other) : Layer(other), held_(other.held_ ? other.held_->copy() : nullptr) {}
+  AnyModule(AnyModule&&) noexcept = default;
+  AnyModule& operator=(AnyModule other) noexcept {
+    held_ = std::move(other.held_);
+    Layer::operator=(std::move(other));
+    return *this;
+  }
+  Tensor operator()(const Tensor& x) const;
+  void fields(Fields& f) override;
+  double flops(const Tensor&, const Tensor&) const override { return 0; }
+  bool empty() const { return !held_; }
+
+  // m.get<nn::Linear>().weight; get_if gives null where get throws.
+  template <class M> M* get_if() {
+    return held_ && held_->type() == typeid(M) ? static_cast<M*>(held_->object()) : nullptr;
+  }
+  template <class M> const M* get_if() const { return const_cast<AnyModule*>(this)->get_if<M>(); }
+  template <class M> M& get() {
+    if (M* m = get_if<M>()) return *m;
+    wrong_type(reflect::type_name<M>());
+  }
+  template <class M> const M& get() const { return const_cast<AnyModule*>(this)->get<M>(); }
+
+ private:
+  struct Held {
+    virtual ~Held() = default;
+    virtual std::unique_ptr<Held> copy() const = 0;
+    virtual Tensor run(const Tensor& x) const = 0;
+    virtual void fields(Fields& f) = 0;
+    virtual const std::type_info& type() const = 0;
+    virtual std::string_view type_name() const = 0;
+    virtual void* object() = 0;
+  };
+  template <class M> struct HeldModel final : Held {
+    explicit HeldModel(M m) : module(std::move(m)) {}
+    std::unique_ptr<Held> copy() const override {
+      if constexpr (std::is_copy_constructible_v<M>) return std::make_unique<HeldModel>(module);
+      else cannot_copy(reflect::type_name<M>());
+    }
+    Tensor run(const Tensor& x) const override { return module(x); }
+    void fields(Fields& f) override { f("", module); }
+    const std::type_info& type() const override { return typeid(M); }
+    std::string_view type_name() const override { return reflect::type_name<M>(); }
+    void* object() override { return &module; }
+    M module;
+  };
+  [[noreturn]] static void cannot_copy(std::string_view type);
+  [[noreturn]] void wrong_type(std::string_view wanted) const;
+
+  std::unique_ptr<Held> held_;
+};
+
+// Runs models one after another: nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2)); or with names:
+// nn::Sequential::builder().add("fc1", nn::Linear(4, 8)).add(nn::ReLU()).build(). Unnamed ones are called by position.
+class Sequential : public Layer {
+ public:
+  class Builder;
+  static Builder builder();
+
+  template <class... M>
+  requires(sizeof...(M) != 1 || (!std::is_same_v<M, Sequential> && ...)) &&
+      (std::is_convertible_v<M, AnyModule> && ...) explicit Sequential(M... modules) : Layer("Sequential") {
+    (add(std::move(modules)), ...);
+  }
+  explicit Sequential(std::vector<AnyModule> modules) : Layer("Sequential") {
+    for (AnyModule& m : modules) add(std::move(m));
+  }
+
+  void add(AnyModule module);                           // seq.add(nn::ReLU())
+  void add(const std::string& name, AnyModule module);  // seq.add("fc3", nn::Linear(2, 2)); a name taken is an Error
+  size_t size() const { return modules_.size(); }
+  bool empty() const { return modules_.empty(); }
+  std::vector<std::string> names() const { return modules_.names(); }
+  AnyModule& operator[](int64_t index);  // seq[0], seq[-1]
+  const AnyModule& operator[](int64_t index) const { return const_cast<Sequential&>(*this)[index]; }
+  AnyModule& operator[](std::string_view name) { return modules_.at(name); }  // seq["fc1"]
+  const AnyModule& operator[](std::string_view name) const { return modules_.at(name); }
+  template <class M, class Key> M& get(const Key& key) { return (*this)[key].template get<M>(); }
+
+  Tensor operator()(const Tensor& x) const;
+  void fields(Fields& f) override;
+  double flops(const Tensor&, const Tensor&) const override { return 0; }
+
+ private:
+  volta::Dict<AnyModule> modules_;
+};
+
+class Sequential::Builder {
+ public:
+  Builder& add(AnyModule module);
+  Builder& add(const std::string& name, AnyModule module);
+  Sequential build() { return std::move(made_); }
+
+ private:
+  Sequential made_;
+};
+inline Sequential::Builder Sequential::builder() { return {}; }
+
+// Many of a kind, named by position or by name; of different kinds without the type.
+template <class T = AnyModule> using List = std::vector<T>;  // nn::List<nn::Linear> heads
+template <class T = AnyModule> using Dict = volta::Dict<T>;  // nn::Dict<> parts; parts.add("act", nn::ReLU())
+
+// n models made of the same arguments, each with weights of its own: nn::repeat<Block>(6, config).
+template <class T, class... A> std::vector<T> repeat(int64_t n, const A&... arguments) {
+  if (n < 0) throw Error(Error::Kind::argument, "repeat", "cannot make " + std::to_string(n) + " modules");
+  std::vector<T> list;
+  list.reserve(size_t(n));
+  for (int64_t i = 0; i < n; ++i) list.push_back(T{arguments...});
+  return list;
+}
+
+}  // namespace volta::nn

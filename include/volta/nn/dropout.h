@@ -1,0 +1,43 @@
+// Dropout of elements or of whole channels. Active in training mode only.
+#pragma once
+#include <volta/nn/layer.h>
+
+namespace volta {
+
+// Zeroes elements with probability p and scales the others by 1 / (1 - p): dropout(x, 0.1, training).
+Tensor dropout(const Tensor& x, double p = 0.5, bool training = true);
+Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true);  // whole channels of [n, c, ...]
+// Keeps mean and variance of what selu gives: alpha_dropout(x, 0.1).
+Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true);
+Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = true);  // whole channels
+
+namespace nn {
+
+class AnyDropout : public Layer {
+ public:
+  Tensor operator()(const Tensor& x) const;
+  void fields(Fields&) override {}
+  double p;
+
+ protected:
+  using Function = Tensor (*)(const Tensor&, double, bool);
+  // A rank of 0 takes any input; else the channels are axis 1 of that many axes, or axis 0 of one fewer.
+  AnyDropout(const char* type, Function function, double probability, int rank = 0);
+
+ private:
+  Function function_;
+  int rank_;
+};
+
+// nn::Dropout(0.1)(x); whole channels: nn::Dropout2d(0.2) for [n, c, h, w] or [c, h, w]; after selu: nn::AlphaDropout().
+// clang-format off
+struct Dropout : AnyDropout { explicit Dropout(double probability = 0.5); };
+struct Dropout1d : AnyDropout { explicit Dropout1d(double probability = 0.5); };
+struct Dropout2d : AnyDropout { explicit Dropout2d(double probability = 0.5); };
+struct Dropout3d : AnyDropout { explicit Dropout3d(double probability = 0.5); };
+struct AlphaDropout : AnyDropout { explicit AlphaDropout(double probability = 0.5); };
+struct FeatureAlphaDropout : AnyDropout { explicit FeatureAlphaDropout(double probability = 0.5); };
+// clang-format on
+
+}  // namespace nn
+}  // namespace volta

@@ -1,0 +1,56 @@
+// Embeddings: rows of a table, one by one or reduced in bags.
+#pragma once
+#include <string>
+
+#include <volta/nn/layer.h>
+
+namespace volta {
+
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx = {};  // this row gets no gradient; negative counts from the end
+  std::optional<double> max_norm = {};      // rows that are looked up are first shortened to this length, in place
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;  // gradients divided by how often the row occurs in the indices
+};
+// embedding(weight, ids, {.padding_idx = 0}); without options the plain op.
+Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOptions& options);
+
+struct EmbeddingBagOptions {
+  std::string mode = "mean";                // sum, mean or max
+  std::optional<int64_t> padding_idx = {};  // left out of the bags
+  std::optional<double> max_norm = {};
+  double norm_type = 2;
+  bool include_last_offset = false;  // the last offset is the end of the last bag
+};
+// Bags are the rows of `indices` [bags, n], or start at `offsets` in `indices` [n]: embedding_bag(w, ids, offsets). The
+// weights, one per index, need mode sum. An empty bag gives 0.
+Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets = {},
+                     const EmbeddingBagOptions& options = {}, const Tensor& per_sample_weights = {});
+
+namespace nn {
+
+// nn::Embedding(50257, 768)(ids): [...] to [..., 768]. Weight [rows, dim], standard normal, the padding row 0.
+class Embedding : public Layer {
+ public:
+  Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
+  // nn::Embedding::from_pretrained(table), frozen unless told.
+  static Embedding from_pretrained(const Tensor& table, bool freeze = true, const EmbeddingOptions& options = {});
+  Tensor operator()(const Tensor& indices) const;
+  void fields(Fields& f) override;
+  double flops(const Tensor&, const Tensor&) const override { return 0; }
+  Parameter weight;
+  EmbeddingOptions options;
+};
+
+// nn::EmbeddingBag(1000, 16, {.mode = "sum"})(ids, offsets).
+class EmbeddingBag : public Layer {
+ public:
+  EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingBagOptions& options = {});
+  Tensor operator()(const Tensor& indices, const Tensor& offsets = {}, const Tensor& per_sample_weights = {}) const;
+  void fields(Fields& f) override;
+  Parameter weight;
+  EmbeddingBagOptions options;
+};
+
+}  // namespace nn
+}  // namespace volta

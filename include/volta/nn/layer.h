@@ -1,0 +1,114 @@
+// Layer: what the library's own layers share: a type, a place in the model, a mode, and hooks around the call.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <volta/nn/parameter.h>
+
+namespace volta::nn {
+
+class Fields;
+class Layer;
+
+// Where a member lies in a model: its name and the path of what holds it.
+struct Path {
+  const Path* parent = nullptr;
+  std::string_view name = {};  // empty: the same place as the parent
+  std::string str() const;     // "blocks.0.conv"
+  int depth() const;
+};
+
+// Hooks see the layer, its input and its output; one that returns a tensor replaces the output (the input, before).
+using ForwardHook = std::function<std::optional<Tensor>(const Layer&, const Tensor& input, const Tensor& output)>;
+using ForwardPreHook = std::function<std::optional<Tensor>(const Layer&, const Tensor& input)>;
+
+// Sees every layer this thread runs while it lives: nn::Watch watch([&](auto& layer, auto& x, auto& y) { … }).
+class Watch {
+ public:
+  using See = std::function<void(const Layer&, const Tensor& input, const Tensor& output)>;
+  explicit Watch(See see);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  friend class Layer;
+  See see_;
+  Watch* before_;
+};
+
+// A model needs no base class. One that wants hooks, `training`, or its path in errors derives from Layer, names its
+// members in fields() and wraps its work in call():
+//   struct Noise : nn::Layer {
+//     Noise() : Layer("Noise") {}
+//     void fields(nn::Fields&) override {}
+//     Tensor operator()(const Tensor& x) const {
+//       return call(x, [&](const Tensor& in) { return training ? in + randn_like(in) : in; });
+//     }
+//   };
+class Layer {
+ public:
+  explicit Layer(const char* type) : type_(type) {}
+  Layer(const Layer&) = default;
+  Layer(Layer&&) noexcept = default;
+  Layer& operator=(const Layer&) = default;
+  Layer& operator=(Layer&&) noexcept = default;
+  virtual ~Layer() = default;
+
+  bool training = true;
+  const char* type() const { return type_; }
+  std::string path() const;  // in the outermost model any function of model.h has seen; empty before
+
+  // layer.register_forward_hook([](auto&, auto&, const Tensor& y) { return y * 2; }); gives a number for remove_hook.
+  int register_forward_hook(ForwardHook hook);
+  int register_forward_pre_hook(ForwardPreHook hook);
+  void remove_hook(int hook);
+
+  virtual void fields(Fields& f) = 0;                                     // f("weight", weight); f("bias", bias);
+  virtual double flops(const Tensor& input, const Tensor& output) const;  // of one call; one per output by default
+
+  void set_path(const Path& path) const;  // the deepest wins: a part looked at alone keeps its place in the whole
+
+ protected:
+  // Runs forward(input) with the hooks around it; an Error gets the layer's path.
+  template <class F> auto call(const Tensor& x, F&& forward) const -> std::invoke_result_t<F&, const Tensor&> {
+    try {
+      if (!watched()) return forward(x);
+      const Tensor input = before(x);
+      auto output = forward(input);
+      if constexpr (std::is_same_v<decltype(output), Tensor>) return after(input, std::move(output));
+      else return output;
+    } catch (const Error& e) {
+      fail(e);
+    }
+  }
+
+ private:
+  struct Hooks;
+  struct Place;
+  // Set while a const model is walked, possibly by several threads.
+  struct PlaceSlot {
+    PlaceSlot() = default;
+    PlaceSlot(const PlaceSlot& other) noexcept : place(other.place.load(std::memory_order_relaxed)) {}
+    PlaceSlot& operator=(const PlaceSlot& other) noexcept {
+      place.store(other.place.load(std::memory_order_relaxed), std::memory_order_relaxed);
+      return *this;
+    }
+    std::atomic<const Place*> place{nullptr};
+  };
+  bool watched() const noexcept;
+  Tensor before(const Tensor& x) const;
+  Tensor after(const Tensor& x, Tensor y) const;
+  [[noreturn]] void fail(const Error& e) const;
+  Hooks& own_hooks();
+
+  const char* type_;
+  mutable PlaceSlot place_;
+  std::shared_ptr<Hooks> hooks_;  // shared by copies until one of them changes
+};
+
+}  // namespace volta::nn

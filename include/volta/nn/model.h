@@ -1,0 +1,73 @@
+// Functions over any model: parameters, states, modes, devices, summaries.
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <volta/nn/dict.h>
+#include <volta/nn/reflect.h>
+
+namespace volta {
+
+using nn::ModelRef;
+using nn::ModelView;
+
+// Names and tensors in the order of declaration: state_dict(net).at("fc1.weight").
+using StateDict = Dict<Tensor>;
+
+// The learned tensors, each once, as handles: optim::SGD opt(parameters(net), {.lr = 0.1}).
+std::vector<Tensor> parameters(const ModelView& model);
+// With their paths: for (auto& [name, p] : named_parameters(net)) …
+std::vector<std::pair<std::string, Tensor>> named_parameters(const ModelView& model);
+std::vector<Tensor> buffers(const ModelView& model);  // running means and other state that is not learned: buffers(net)
+std::vector<std::pair<std::string, Tensor>> named_buffers(const ModelView& model);  // named_buffers(net)[0].first
+int64_t num_parameters(const ModelView& model, bool trainable_only = false);        // elements: num_parameters(net)
+
+// Parameters and persistent buffers, detached, sharing the model's memory: StateDict s = state_dict(net).
+StateDict state_dict(const ModelView& model);
+
+struct LoadOptions {
+  bool strict = true;
+};
+struct LoadResult {
+  struct Mismatch {
+    std::string name;
+    Shape model, state;
+  };
+  std::vector<std::string> missing, unexpected;  // names only the model has; names only the state has
+  std::vector<Mismatch> mismatched;              // names whose shapes differ
+  bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
+};
+// Copies values into the model, converting dtype and device: load_state_dict(net, state). Strict: any difference is an
+// Error that lists them all, and nothing is changed. Lenient: what fits is loaded, the differences are returned.
+LoadResult load_state_dict(const ModelRef& model, const StateDict& state, const LoadOptions& options = {});
+
+void train(const ModelRef& model, bool on = true);     // dropout drops, batch norm learns: train(net)
+void eval(const ModelRef& model);                      // the opposite: eval(net)
+void zero_grad(const ModelView& model);                // forgets the gradients: zero_grad(net)
+void freeze(const ModelRef& model);                    // no parameter requires grad: freeze(net.backbone)
+void unfreeze(const ModelRef& model);                  // all do again: unfreeze(net.backbone)
+void to(const ModelRef& model, DType dtype);           // floating parameters and buffers: to(net, bf16)
+void to(const ModelRef& model, const Device& device);  // all of them; handles stay valid: to(net, Device("cuda"))
+inline void to(const ModelRef& model, const char* device) { to(model, Device(device)); }  // to(net, "cuda")
+
+// Calls f with every struct and layer, inner ones first: apply(net, [](const nn::Module& m) { … }).
+void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f);
+// Those of one type: apply<nn::Linear>(net, [](nn::Linear& l) { nn::init::zeros_(l.bias); }).
+template <class T, class F> void apply(const ModelRef& model, F&& f) {
+  apply(model, [&](const nn::Module& m) {
+    if constexpr (std::is_base_of_v<nn::Layer, T>) {
+      if (T* layer = dynamic_cast<T*>(m.layer)) f(*layer);
+    } else if (m.type == typeid(T)) {
+      f(*static_cast<T*>(m.object));
+    }
+  });
+}
+
+// A table of the layers as they run: std::cout << summary(net, {1, 3, 224, 224}). The model runs once, in eval mode.
+std::string summary(const ModelRef& model, const Shape& input, DType dtype = f32);
+std::string summary(const ModelRef& model, const Tensor& input);                   // summary(gpt, tokens)
+std::string summary(const ModelRef& model, const std::function<void()>& forward);  // any call: [&] { net(a, b); }
+
+}  // namespace volta

@@ -1,0 +1,75 @@
+// tie_fields: references to the members of an aggregate, whose number is found by trying braces.
+#pragma once
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace volta::nn::reflect {
+
+// Converts to whatever a field of T is initialised with.
+template <class T> struct Anything {
+  template <class U>
+  requires(!std::is_same_v<U, T> && !std::is_base_of_v<U, T>) operator U() const { throw 0; }
+};
+template <class T> struct AnyBase {
+  template <class U>
+  requires(!std::is_same_v<U, T> && std::is_base_of_v<U, T>) operator U() const { throw 0; }
+};
+
+template <class T, size_t... I> constexpr bool takes(std::index_sequence<I...>) {
+  return requires { T{(void(I), Anything<T>{})...}; };
+}
+inline constexpr size_t most_fields = 32;
+
+// The largest number of initialisers T takes. Fewer may be too few, when a later field has no default.
+template <class T, size_t N = 0> constexpr size_t count_fields() {
+  if constexpr (N > most_fields) return N;
+  else if constexpr (takes<T>(std::make_index_sequence<N>()) && !takes<T>(std::make_index_sequence<N + 1>())) return N;
+  else return count_fields<T, N + 1>();
+}
+
+template <class T> constexpr auto tie_fields(T& x) {
+  using Plain = std::remove_const_t<T>;
+  constexpr size_t n = count_fields<Plain>();
+  static_assert(
+      !requires { Plain{AnyBase<Plain>{}}; }, "a struct with a base class names its members in fields()");
+  static_assert(n <= most_fields, "a struct with more than 32 members names them in fields()");
+  // clang-format off
+  if constexpr (n == 0) return std::tie();
+  else if constexpr (n == 1) { auto& [a] = x; return std::tie(a); }
+  else if constexpr (n == 2) { auto& [a, b] = x; return std::tie(a, b); }
+  else if constexpr (n == 3) { auto& [a, b, c] = x; return std::tie(a, b, c); }
+  else if constexpr (n == 4) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
+  else if constexpr (n == 5) { auto& [a, b, c, d, e] = x; return std::tie(a, b, c, d, e); }
+  else if constexpr (n == 6) { auto& [a, b, c, d, e, f] = x; return std::tie(a, b, c, d, e, f); }
+  else if constexpr (n == 7) { auto& [a, b, c, d, e, f, g] = x; return std::tie(a, b, c, d, e, f, g); }
+  else if constexpr (n == 8) { auto& [a, b, c, d, e, f, g, h] = x; return std::tie(a, b, c, d, e, f, g, h); }
+  else if constexpr (n == 9) { auto& [a, b, c, d, e, f, g, h, i] = x; return std::tie(a, b, c, d, e, f, g, h, i); }
+  else if constexpr (n == 10) { auto& [a, b, c, d, e, f, g, h, i, j] = x; return std::tie(a, b, c, d, e, f, g, h, i, j); }
+  else if constexpr (n == 11) { auto& [a, b, c, d, e, f, g, h, i, j, k] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k); }
+  else if constexpr (n == 12) { auto& [a, b, c, d, e, f, g, h, i, j, k, l] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l); }
+  else if constexpr (n == 13) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m); }
+  else if constexpr (n == 14) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o); }
+  else if constexpr (n == 15) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p); }
+  else if constexpr (n == 16) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q); }
+  else if constexpr (n == 17) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r); }
+  else if constexpr (n == 18) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s); }
+  else if constexpr (n == 19) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t); }
+  else if constexpr (n == 20) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u); }
+  else if constexpr (n == 21) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v); }
+  else if constexpr (n == 22) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w); }
+  else if constexpr (n == 23) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y); }
+  else if constexpr (n == 24) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z); }
+  else if constexpr (n == 25) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A); }
+  else if constexpr (n == 26) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B); }
+  else if constexpr (n == 27) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C); }
+  else if constexpr (n == 28) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D); }
+  else if constexpr (n == 29) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E); }
+  else if constexpr (n == 30) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F); }
+  else if constexpr (n == 31) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G); }
+  else if constexpr (n == 32) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H); }
+  // clang-format on
+}
+
+}  // namespace volta::nn::reflect

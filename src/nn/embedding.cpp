@@ -1,0 +1,145 @@
+// Embeddings: rows of a table, one by one or reduced in bags.
+#include <volta/nn/embedding.h>
+
+#include <volta/autograd.h>
+#include <volta/create.h>
+#include <volta/nn/init.h>
+#include <volta/nn/reflect.h>
+#include <volta/ops.h>
+
+#include "nn/check.h"
+
+namespace volta {
+namespace {
+
+int64_t checked_padding(const Tensor& weight, int64_t row, const char* op) {
+  const int64_t n = weight.checked(op).dim() == 2 ? weight.size(0) : 0;
+  if (row < -n || row >= n)
+    throw Error(Error::Kind::index, op,
+                "padding_idx " + std::to_string(row) + " is not a row of a weight of shape " + weight.shape().str());
+  return row < 0 ? row + n : row;
+}
+
+// Shortens the rows that are looked up, in place: row *= max_norm / |row| where |row| is above max_norm.
+void shorten(Tensor weight, const Tensor& indices, double max_norm, double norm_type) {
+  const NoGrad off;
+  const Tensor rows = unique(indices).values, values = weight.detach().index_select(0, rows);
+  const Tensor length = norm(values, norm_type, 1, true);
+  const Tensor change = where(length > max_norm, values * (max_norm / (length + 1e-7)), values) - values;
+  weight.copy_(weight.detach().index_add(0, rows, change));
+}
+
+// The value of y, with its gradient multiplied by s.
+Tensor scale_gradient(const Tensor& y, const Tensor& s) { return y.detach() + (y - y.detach()) * s; }
+
+}  // namespace
+
+Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOptions& o) {
+  weight.checked("embedding"), indices.checked("embedding");
+  const int64_t padding = o.padding_idx ? checked_padding(weight, *o.padding_idx, "embedding") : -1;
+  if (o.max_norm) {
+    const Tensor valid = embedding(weight.detach(), indices);  // throws before anything is changed
+    if (valid.numel()) shorten(weight, indices, *o.max_norm, o.norm_type);
+  }
+  Tensor y = embedding(weight, indices);
+  if (!weight.requires_grad()) return y;
+  if (o.scale_grad_by_freq) {
+    const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(weight.dtype());
+    y = scale_gradient(y, 1 / embedding(counts.unsqueeze(1), indices));
+  }
+  return o.padding_idx ? where((indices == padding).unsqueeze(-1), y.detach(), y) : y;
+}
+
+namespace {
+
+struct Bags {
+  Tensor indices, owner;  // of each index: the row of the table, and its bag
+  int64_t count;
+};
+
+Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
+  const auto refuse = [](const std::string& why) { throw Error(Error::Kind::shape, "embedding_bag", why); };
+  const Options where{.dtype = i64, .device = indices.device()};
+  if (indices.dim() == 2) {
+    if (offsets.defined()) refuse("offsets go with indices [n], not " + indices.shape().str());
+    const Tensor rows = arange(0, indices.size(0), 1, where);
+    return {indices.flatten(), repeat_interleave(rows, indices.size(1)), indices.size(0)};
+  }
+  if (indices.dim() != 1) refuse("indices must be [n] or [bags, n], got " + indices.shape().str());
+  if (!offsets.defined() || offsets.dim() != 1 || offsets.numel() == 0) refuse("indices [n] need offsets [bags]");
+  const std::vector<int64_t> starts = offsets.to_vector<int64_t>();
+  for (size_t i = 0; i < starts.size(); ++i)
+    if (starts[i] < (i ? starts[i - 1] : 0) || starts[i] > indices.numel() || (i == 0 && starts[i] != 0))
+      refuse("offsets must start at 0, not fall, and stay within the " + std::to_string(indices.numel()) + " indices");
+  const int64_t count = offsets.numel() - (include_last ? 1 : 0);
+  const Tensor owner =
+      searchsorted(offsets.to(i64).narrow(0, 0, count), arange(0, indices.numel(), 1, where), {.right = true}) - 1;
+  return {indices, owner, count};
+}
+
+}  // namespace
+
+Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const EmbeddingBagOptions& o,
+                     const Tensor& sample_weights) {
+  const char* op = "embedding_bag";
+  if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
+    throw Error(Error::Kind::argument, op, "mode '" + o.mode + "' is none of sum, mean, max");
+  if (sample_weights.defined() && (o.mode != "sum" || sample_weights.shape() != indices.shape()))
+    throw Error(Error::Kind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
+  Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
+  Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();
+  if (o.padding_idx) {
+    const Tensor real = (bags.indices != checked_padding(weight, *o.padding_idx, op)).nonzero().flatten();
+    bags.indices = bags.indices.index_select(0, real), bags.owner = bags.owner.index_select(0, real);
+    if (factors.defined()) factors = factors.index_select(0, real);
+  }
+  EmbeddingOptions look;
+  look.max_norm = o.max_norm, look.norm_type = o.norm_type;
+  Tensor rows = embedding(weight, bags.indices, look);
+  const Tensor none = zeros({bags.count, weight.size(1)}, {.dtype = weight.dtype(), .device = weight.device()});
+  if (o.mode == "max") {
+    const Tensor owner = bags.owner.unsqueeze(1).expand(rows.shape());
+    return scatter_reduce(none, 0, owner, rows, "amax", false);
+  }
+  if (factors.defined()) rows = rows * factors.unsqueeze(1);
+  const Tensor sums = index_add(none, 0, bags.owner, rows);
+  if (o.mode == "sum") return sums;
+  return sums / clamp_min(bincount(bags.owner, {}, bags.count), 1).to(weight.dtype()).unsqueeze(1);
+}
+
+namespace nn {
+
+namespace {
+Parameter table(int64_t rows, int64_t dim, const std::optional<int64_t>& padding, const char* layer) {
+  Parameter weight = randn({positive(rows, layer, "num_embeddings"), positive(dim, layer, "embedding_dim")});
+  if (padding) init::zeros_(weight.detach().select(0, checked_padding(weight, *padding, layer)));
+  return weight;
+}
+}  // namespace
+
+Embedding::Embedding(int64_t rows, int64_t dim, const EmbeddingOptions& o)
+    : Layer("Embedding"), weight(table(rows, dim, o.padding_idx, "Embedding")), options(o) {}
+Embedding Embedding::from_pretrained(const Tensor& values, bool freeze, const EmbeddingOptions& o) {
+  if (values.checked("Embedding").dim() != 2)
+    throw Error(Error::Kind::shape, "Embedding", "a table is [rows, dim], not " + values.shape().str());
+  Embedding made(values.size(0), values.size(1), o);
+  made.weight = Parameter(values.detach().clone(), !freeze);
+  return made;
+}
+Tensor Embedding::operator()(const Tensor& indices) const {
+  return call(indices, [&](const Tensor& in) {
+    const bool plain = !options.padding_idx && !options.max_norm && !options.scale_grad_by_freq;
+    return plain ? embedding(weight, in) : embedding(weight, in, options);
+  });
+}
+void Embedding::fields(Fields& f) { f("weight", weight); }
+
+EmbeddingBag::EmbeddingBag(int64_t rows, int64_t dim, const EmbeddingBagOptions& o)
+    : Layer("EmbeddingBag"), weight(table(rows, dim, o.padding_idx, "EmbeddingBag")), options(o) {}
+Tensor EmbeddingBag::operator()(const Tensor& indices, const Tensor& offsets, const Tensor& sample_weights) const {
+  return call(indices, [&](const Tensor& in) { return embedding_bag(weight, in, offsets, options, sample_weights); });
+}
+void EmbeddingBag::fields(Fields& f) { f("weight", weight); }
+
+}  // namespace nn
+}  // namespace volta

@@ -1,0 +1,165 @@
+// Layers without state, and the functions behind them that are not ops of their own.
+#include <volta/nn/lambda.h>
+
+#include <volta/create.h>
+#include <volta/nn/norm.h>
+#include <volta/nn/reflect.h>
+#include <volta/ops.h>
+
+#include "nn/check.h"
+
+namespace volta {
+
+Tensor glu(const Tensor& x, int64_t dim) {
+  const int64_t n = x.checked("glu").size(dim);
+  if (n % 2)
+    throw Error(Error::Kind::shape, "glu",
+                "axis " + std::to_string(dim) + " of " + x.shape().str() + " has an odd size");
+  return x.narrow(dim, 0, n / 2) * sigmoid(x.narrow(dim, n / 2, n / 2));
+}
+Tensor softmin(const Tensor& x, int64_t dim) { return softmax(-x, dim); }
+
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+  const int64_t n = weight.checked("prelu").numel(), channels = x.checked("prelu").dim() > 1 ? x.size(1) : 1;
+  if (weight.dim() > 1 || (n != 1 && n != channels))
+    throw Error(Error::Kind::shape, "prelu",
+                "a weight of shape " + weight.shape().str() + " for an input of shape " + x.shape().str() +
+                    ": needs one slope or one per channel");
+  Shape shape = Shape::filled(int(x.dim()), 1);
+  if (n != 1) shape[1] = n;
+  return where(x > 0, x, x * weight.reshape(shape));
+}
+
+Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
+  if (!training) return leaky_relu(x, (lower + upper) / 2);
+  const Options like{.dtype = x.checked("rrelu").dtype(), .device = x.device()};
+  return where(x > 0, x, x * uniform(x.shape(), lower, upper, like));
+}
+
+namespace {
+
+// x of [..., c, h, w] seen as [n, ...sizes], its axes reordered, with the last three axes `last`.
+Tensor rearranged(const Tensor& x, Shape sizes, const Shape& order, std::initializer_list<int64_t> last) {
+  Shape out;
+  int64_t n = 1;
+  for (int axis = 0; axis < x.dim() - 3; ++axis) {
+    out.push_back(x.shape()[axis]);
+    n *= x.shape()[axis];
+  }
+  for (const int64_t size : last) out.push_back(size);
+  sizes.insert(0, n);
+  return x.reshape(sizes).permute(order).reshape(out);
+}
+[[noreturn]] void refuse_factor(const char* op, const Tensor& x, int64_t factor) {
+  throw Error(Error::Kind::shape, op,
+              "an input of shape " + x.shape().str() + " does not fit the factor " + std::to_string(factor));
+}
+
+}  // namespace
+
+Tensor pixel_shuffle(const Tensor& x, int64_t r) {
+  if (x.dim() < 3 || r < 1 || x.size(-3) % (r * r)) refuse_factor("pixel_shuffle", x, r);
+  const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
+  return rearranged(x, {c, r, r, h, w}, {0, 1, 4, 2, 5, 3}, {c, h * r, w * r});
+}
+Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
+  if (x.dim() < 3 || r < 1 || x.size(-2) % r || x.size(-1) % r) refuse_factor("pixel_unshuffle", x, r);
+  const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
+  return rearranged(x, {c, h, r, w, r}, {0, 1, 3, 5, 2, 4}, {c * r * r, h, w});
+}
+
+namespace nn {
+namespace {
+
+Tensor softmax_of_channels(const Tensor& x) {
+  if (x.dim() != 3 && x.dim() != 4)
+    throw Error(Error::Kind::shape, "softmax", "needs [n, c, h, w] or [c, h, w], got " + x.shape().str());
+  return softmax(x, -3);
+}
+Lambda::Function gelu_named(const std::string& approximate) {
+  if (approximate == "none") return gelu;
+  if (approximate == "tanh") return gelu_tanh;
+  throw Error(Error::Kind::argument, "GELU", "approximate is '" + approximate + "', neither none nor tanh");
+}
+Lambda::Function padded(const char* layer, int axes, const char* mode, const Sides& sides, double value = 0) {
+  const size_t needed = 2 * size_t(axes);
+  std::vector<int64_t> list = sides.list;
+  if (list.size() == 1) list.assign(needed, list[0]);
+  if (list.size() != needed)
+    throw Error(Error::Kind::argument, layer,
+                "needs one number or " + std::to_string(needed) + ", got " + std::to_string(list.size()));
+  return [=](const Tensor& x) { return pad(x, list, {.mode = mode, .value = value}); };
+}
+
+}  // namespace
+
+// One line per layer reads best.
+// clang-format off
+ReLU::ReLU() : Lambda("ReLU", relu) {}
+ReLU6::ReLU6() : Lambda("ReLU6", relu6) {}
+LeakyReLU::LeakyReLU(double slope) : Lambda("LeakyReLU", [=](const Tensor& x) { return leaky_relu(x, slope); }) {}
+ELU::ELU(double alpha) : Lambda("ELU", [=](const Tensor& x) { return elu(x, alpha); }) {}
+SELU::SELU() : Lambda("SELU", selu) {}
+CELU::CELU(double alpha) : Lambda("CELU", [=](const Tensor& x) { return celu(x, alpha); }) {}
+GELU::GELU(const std::string& approximate) : Lambda("GELU", gelu_named(approximate)) {}
+Sigmoid::Sigmoid() : Lambda("Sigmoid", sigmoid) {}
+SiLU::SiLU() : Lambda("SiLU", silu) {}
+Mish::Mish() : Lambda("Mish", mish) {}
+Tanh::Tanh() : Lambda("Tanh", static_cast<Tensor (*)(const Tensor&)>(tanh)) {}
+Softplus::Softplus(double beta, double top) : Lambda("Softplus", [=](const Tensor& x) { return softplus(x, beta, top); }) {}
+Softsign::Softsign() : Lambda("Softsign", softsign) {}
+Hardtanh::Hardtanh(double low, double high) : Lambda("Hardtanh", [=](const Tensor& x) { return hardtanh(x, low, high); }) {}
+Hardsigmoid::Hardsigmoid() : Lambda("Hardsigmoid", hardsigmoid) {}
+Hardswish::Hardswish() : Lambda("Hardswish", hardswish) {}
+LogSigmoid::LogSigmoid() : Lambda("LogSigmoid", logsigmoid) {}
+Threshold::Threshold(double limit, double value) : Lambda("Threshold", [=](const Tensor& x) { return threshold(x, limit, value); }) {}
+Tanhshrink::Tanhshrink() : Lambda("Tanhshrink", tanhshrink) {}
+Softshrink::Softshrink(double lambda) : Lambda("Softshrink", [=](const Tensor& x) { return softshrink(x, lambda); }) {}
+Hardshrink::Hardshrink(double lambda) : Lambda("Hardshrink", [=](const Tensor& x) { return hardshrink(x, lambda); }) {}
+Softmax::Softmax(int64_t dim) : Lambda("Softmax", [=](const Tensor& x) { return softmax(x, dim); }) {}
+LogSoftmax::LogSoftmax(int64_t dim) : Lambda("LogSoftmax", [=](const Tensor& x) { return log_softmax(x, dim); }) {}
+Softmin::Softmin(int64_t dim) : Lambda("Softmin", [=](const Tensor& x) { return softmin(x, dim); }) {}
+Softmax2d::Softmax2d() : Lambda("Softmax2d", softmax_of_channels) {}
+GLU::GLU(int64_t dim) : Lambda("GLU", [=](const Tensor& x) { return glu(x, dim); }) {}
+
+Identity::Identity() : Lambda("Identity", [](const Tensor& x) { return x; }, 0) {}
+Flatten::Flatten(int64_t start, int64_t end) : Lambda("Flatten", [=](const Tensor& x) { return x.flatten(start, end); }, 0) {}
+Unflatten::Unflatten(int64_t dim, const Shape& sizes) : Lambda("Unflatten", [=](const Tensor& x) { return x.unflatten(dim, sizes); }, 0) {}
+PixelShuffle::PixelShuffle(int64_t factor) : Lambda("PixelShuffle", [=](const Tensor& x) { return pixel_shuffle(x, factor); }, 0) {}
+PixelUnshuffle::PixelUnshuffle(int64_t factor) : Lambda("PixelUnshuffle", [=](const Tensor& x) { return pixel_unshuffle(x, factor); }, 0) {}
+LocalResponseNorm::LocalResponseNorm(int64_t size, double alpha, double beta, double k) : Lambda("LocalResponseNorm", [=](const Tensor& x) { return local_response_norm(x, size, alpha, beta, k); }) {}
+
+ConstantPad1d::ConstantPad1d(const Sides& sides, double value) : Lambda("ConstantPad1d", padded("ConstantPad1d", 1, "constant", sides, value), 0) {}
+ConstantPad2d::ConstantPad2d(const Sides& sides, double value) : Lambda("ConstantPad2d", padded("ConstantPad2d", 2, "constant", sides, value), 0) {}
+ConstantPad3d::ConstantPad3d(const Sides& sides, double value) : Lambda("ConstantPad3d", padded("ConstantPad3d", 3, "constant", sides, value), 0) {}
+ZeroPad1d::ZeroPad1d(const Sides& sides) : Lambda("ZeroPad1d", padded("ZeroPad1d", 1, "constant", sides), 0) {}
+ZeroPad2d::ZeroPad2d(const Sides& sides) : Lambda("ZeroPad2d", padded("ZeroPad2d", 2, "constant", sides), 0) {}
+ZeroPad3d::ZeroPad3d(const Sides& sides) : Lambda("ZeroPad3d", padded("ZeroPad3d", 3, "constant", sides), 0) {}
+ReflectionPad1d::ReflectionPad1d(const Sides& sides) : Lambda("ReflectionPad1d", padded("ReflectionPad1d", 1, "reflect", sides), 0) {}
+ReflectionPad2d::ReflectionPad2d(const Sides& sides) : Lambda("ReflectionPad2d", padded("ReflectionPad2d", 2, "reflect", sides), 0) {}
+ReflectionPad3d::ReflectionPad3d(const Sides& sides) : Lambda("ReflectionPad3d", padded("ReflectionPad3d", 3, "reflect", sides), 0) {}
+ReplicationPad1d::ReplicationPad1d(const Sides& sides) : Lambda("ReplicationPad1d", padded("ReplicationPad1d", 1, "replicate", sides), 0) {}
+ReplicationPad2d::ReplicationPad2d(const Sides& sides) : Lambda("ReplicationPad2d", padded("ReplicationPad2d", 2, "replicate", sides), 0) {}
+ReplicationPad3d::ReplicationPad3d(const Sides& sides) : Lambda("ReplicationPad3d", padded("ReplicationPad3d", 3, "replicate", sides), 0) {}
+CircularPad1d::CircularPad1d(const Sides& sides) : Lambda("CircularPad1d", padded("CircularPad1d", 1, "circular", sides), 0) {}
+CircularPad2d::CircularPad2d(const Sides& sides) : Lambda("CircularPad2d", padded("CircularPad2d", 2, "circular", sides), 0) {}
+CircularPad3d::CircularPad3d(const Sides& sides) : Lambda("CircularPad3d", padded("CircularPad3d", 3, "circular", sides), 0) {}
+// clang-format on
+
+PReLU::PReLU(int64_t num_parameters, double init)
+    : Layer("PReLU"),
+      weight(full({positive(num_parameters, "PReLU", "num_parameters")}, init, {.dtype = default_dtype()})) {}
+Tensor PReLU::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return prelu(in, weight); });
+}
+void PReLU::fields(Fields& f) { f("weight", weight); }
+
+RReLU::RReLU(double low, double high) : Layer("RReLU"), lower(low), upper(high) {
+  if (!(low <= high)) throw Error(Error::Kind::argument, "RReLU", "lower is above upper");
+}
+Tensor RReLU::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return rrelu(in, lower, upper, training); });
+}
+
+}  // namespace nn
+}  // namespace volta

@@ -1,0 +1,172 @@
+// Parameters, buffers, and what surrounds the call of a layer.
+#include <volta/nn/layer.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <volta/autograd.h>
+#include <volta/nn/dict.h>
+#include <volta/ops.h>
+
+#include "autograd/node.h"
+#include "core/impl.h"
+
+namespace volta {
+
+void detail::no_such_entry(std::string_view name, const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+  throw Error(Error::Kind::index, "at", "no entry '" + std::string(name) + "'; there are: " + list);
+}
+
+namespace nn {
+
+// The copy requires grad as the original does.
+Tensor Owned::copy() const {
+  if (!defined()) return {};
+  const NoGrad off;
+  Tensor twin = clone();
+  return twin.requires_grad_(requires_grad());
+}
+
+Owned& Owned::operator=(const Owned& other) {
+  if (this == &other) return *this;
+  if (!defined() || !other.defined()) {
+    Tensor::operator=(other.copy());
+    return *this;
+  }
+  const bool wants = other.requires_grad();
+  set_data(other.copy());
+  requires_grad_(wants);
+  return *this;
+}
+
+void Owned::set_data(const Tensor& value) {
+  TensorImpl& t = checked("set_data").impl();
+  const TensorImpl& v = value.checked("set_data").impl();
+  if (!is_leaf())
+    throw Error(Error::Kind::autograd, "set_data", "only a leaf's values can be replaced, not those of a result");
+  if (t.node && !is_floating(v.dtype))
+    throw Error(Error::Kind::dtype, "set_data", "a tensor that requires grad stays floating");
+  const std::optional<Tensor> gradient = grad();
+  const bool fits = value.shape() == shape();
+  const uint32_t version = t.storage->version.load();
+  if (t.storage != v.storage) v.storage->version = std::max(version + 1, v.storage->version.load());
+  t.storage = v.storage;
+  t.layout = v.layout;
+  t.dtype = v.dtype;
+  t.view.reset();
+  if (!t.node) return;
+  t.node->first = {t.layout.shape, t.dtype, t.storage->device};
+  const NoGrad off;
+  if (gradient) set_grad(fits ? gradient->to(t.dtype).to(t.storage->device) : Tensor());
+}
+
+Parameter::Parameter(Tensor value, bool requires_grad)
+    : Owned(!value.defined() || value.is_leaf() ? std::move(value) : value.detach()) {
+  if (defined()) requires_grad_(requires_grad);
+}
+Buffer::Buffer(Tensor value, bool is_persistent)
+    : Owned(!value.defined() || !value.requires_grad() ? std::move(value) : value.detach()),
+      persistent(is_persistent) {}
+
+std::string Path::str() const {
+  std::string text = parent ? parent->str() : "";
+  if (!name.empty()) text += (text.empty() ? "" : ".") + std::string(name);
+  return text;
+}
+int Path::depth() const { return (parent ? parent->depth() : 0) + !name.empty(); }
+
+struct Layer::Place {
+  std::string path;
+  int depth;
+};
+
+// Paths live for ever: there are as many as the models' structures have places.
+void Layer::set_path(const Path& path) const {
+  const Place* known = place_.place.load(std::memory_order_acquire);
+  const int depth = path.depth();
+  if (depth == 0 || (known && known->depth >= depth)) return;
+  static std::mutex mutex;
+  static auto& places = *new std::map<std::string, Place>;
+  const std::lock_guard lock(mutex);
+  std::string text = path.str();
+  place_.place.store(&places.try_emplace(text, Place{text, depth}).first->second, std::memory_order_release);
+}
+std::string Layer::path() const {
+  const Place* place = place_.place.load(std::memory_order_acquire);
+  return place ? place->path : "";
+}
+
+double Layer::flops(const Tensor&, const Tensor& output) const { return double(output.numel()); }
+
+namespace {
+thread_local constinit Watch* watcher = nullptr;
+
+// Marks an Error that already names the innermost layer.
+struct LayerError : Error {
+  using Error::Error;
+};
+}  // namespace
+
+Watch::Watch(See see) : see_(std::move(see)), before_(watcher) { watcher = this; }
+Watch::~Watch() { watcher = before_; }
+
+struct Layer::Hooks {
+  std::vector<std::pair<int, ForwardPreHook>> before;
+  std::vector<std::pair<int, ForwardHook>> after;
+  int next = 0;
+};
+
+bool Layer::watched() const noexcept { return hooks_ || watcher; }
+
+Layer::Hooks& Layer::own_hooks() {
+  hooks_ = hooks_ ? std::make_shared<Hooks>(*hooks_) : std::make_shared<Hooks>();
+  return *hooks_;
+}
+int Layer::register_forward_hook(ForwardHook hook) {
+  Hooks& h = own_hooks();
+  h.after.emplace_back(h.next, std::move(hook));
+  return h.next++;
+}
+int Layer::register_forward_pre_hook(ForwardPreHook hook) {
+  Hooks& h = own_hooks();
+  h.before.emplace_back(h.next, std::move(hook));
+  return h.next++;
+}
+void Layer::remove_hook(int hook) {
+  if (!hooks_) return;
+  Hooks& h = own_hooks();
+  std::erase_if(h.before, [&](const auto& e) { return e.first == hook; });
+  std::erase_if(h.after, [&](const auto& e) { return e.first == hook; });
+  if (h.before.empty() && h.after.empty()) hooks_ = nullptr;
+}
+
+Tensor Layer::before(const Tensor& x) const {
+  Tensor input = x;
+  const auto hooks = hooks_;
+  if (hooks)
+    for (const auto& [id, hook] : hooks->before)
+      if (auto changed = hook(*this, input)) input = *changed;
+  return input;
+}
+Tensor Layer::after(const Tensor& x, Tensor y) const {
+  const auto hooks = hooks_;
+  if (hooks)
+    for (const auto& [id, hook] : hooks->after)
+      if (auto changed = hook(*this, x, y)) y = *changed;
+  for (Watch* w = watcher; w; w = w->before_) w->see_(*this, x, y);
+  return y;
+}
+
+void Layer::fail(const Error& e) const {
+  if (dynamic_cast<const LayerError*>(&e)) throw;
+  const std::string where = path(), text = e.what();
+  const std::string message = text.starts_with(e.op() + ": ") ? text.substr(e.op().size() + 2) : text;
+  throw LayerError(e.kind(), e.op(), message + " (in " + (where.empty() ? "" : where + ", ") + type_ + ")");
+}
+
+}  // namespace nn
+}  // namespace volta

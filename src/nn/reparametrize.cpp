@@ -1,0 +1,46 @@
+// The tensor side of weight_norm and spectral_norm.
+#include <volta/nn/reparametrize.h>
+
+#include <volta/autograd.h>
+#include <volta/create.h>
+#include <volta/nn/norm.h>
+#include <volta/ops.h>
+
+namespace volta::nn {
+
+Tensor weight_norm_of(const Tensor& v, int64_t dim) {
+  std::vector<int64_t> axes;
+  const int64_t kept = dim < 0 ? dim + v.dim() : dim;
+  for (int64_t axis = 0; axis < v.dim(); ++axis)
+    if (axis != kept) axes.push_back(axis);
+  return sqrt(v.square().sum(axes, true));
+}
+
+namespace {
+Tensor as_matrix(const Tensor& w, int64_t dim) { return w.movedim(dim, 0).flatten(1); }
+}  // namespace
+
+SpectralVectors spectral_start(const Tensor& weight, int64_t dim) {
+  const Tensor m = as_matrix(weight.detach(), dim);
+  const Options like{.dtype = m.dtype(), .device = m.device()};
+  return {normalize(randn({m.size(0)}, like), 2, 0), normalize(randn({m.size(1)}, like), 2, 0)};
+}
+
+Tensor spectral_weight(const Tensor& weight, const SpectralVectors& vectors, int64_t dim, int64_t iterations,
+                       double eps) {
+  const Tensor m = as_matrix(weight, dim);
+  Tensor u = vectors.u, v = vectors.v;
+  {
+    const NoGrad off;
+    const Tensor fixed = m.detach();
+    for (int64_t i = 0; i < iterations; ++i) {
+      v.copy_(normalize(fixed.t().mv(u), 2, 0, eps));
+      u.copy_(normalize(fixed.mv(v), 2, 0, eps));
+    }
+    // The next call moves u and v on; this one's graph keeps its own.
+    if (iterations > 0) u = u.clone(), v = v.clone();
+  }
+  return weight / dot(u, m.mv(v));
+}
+
+}  // namespace volta::nn
