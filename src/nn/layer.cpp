@@ -10,7 +10,7 @@
 #include <volta/nn/dict.h>
 #include <volta/ops.h>
 
-#include "autograd/node.h"
+#include "autograd/record.h"
 #include "core/impl.h"
 
 namespace volta {
