@@ -99,13 +99,10 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T erfinv_ratio_short
   return select(w < T(5), central, outer);
 }
 
-// The normal distribution's upper tail Phi(-a) of 0 <= a <= normal_limit: the eighth power of a polynomial, whose even and
-// odd terms are two chains that run side by side.
+// The normal distribution's upper tail Phi(-a) of 0 <= a <= normal_limit: the eighth power of a polynomial.
 [[gnu::always_inline]] VOLTA_HD constexpr float normal_tail_near(float a) {
-  const float z = a * a;
-  const float even = ((7.6911474e-6f * z + 3.78373e-5f) * z - 6.6757586e-4f) * z - 9.145737e-2f;
-  const float odd = ((-3.1044183e-7f * z - 6.1475293e-5f) * z + 1.4988608e-3f) * z - 3.1929553e-2f;
-  const float root = a * (a * odd + even) + 9.1700405e-1f;
+  const float root = 9.1700405e-1f + a * poly(a, -9.145737e-2f, -3.1929553e-2f, -6.6757586e-4f, 1.4988608e-3f,
+                                              3.78373e-5f, -6.1475293e-5f, 7.6911474e-6f, -3.1044183e-7f);
   const float square = root * root, fourth = square * square;
   return fourth * fourth;
 }

@@ -82,9 +82,11 @@ struct Plan {
   int64_t stride(int k) const { return walk.stride[0][k]; }
   // Whether the kernel can read or write the operand's rows where they are.
   bool direct(int k) const { return arg[k].dtype == dtype[k] && stride(k) == size_of(dtype[k]); }
+  // Or for each row a constant.
+  bool steady(int k) const { return k > 0 && arg[k].dtype == dtype[k] && stride(k) == 0; }
   bool needs_no_stage() const {
     for (int k = 0; k < operands; ++k)
-      if (!arg[k].unused && !is_constant(k) && !direct(k) && (k == 0 || stride(k) != 0)) return false;
+      if (!arg[k].unused && !is_constant(k) && !direct(k) && !steady(k)) return false;
     return true;
   }
 };
@@ -96,16 +98,82 @@ void run_plain(const Plan& p, Range r) {
   p.row(r.end - r.begin, at(0), in, p.constants);
 }
 
+template <class Word> void fill_words(char* block, const char* value) {
+  Word word;
+  std::memcpy(&word, value, sizeof word);
+  for (size_t i = 0; i < row_block; i += sizeof word) std::memcpy(block + i, &word, sizeof word);
+}
+void fill_block(char* block, const char* value, int64_t size) {
+  if (size == 4) fill_words<uint32_t>(block, value);
+  else if (size == 8) fill_words<uint64_t>(block, value);
+  else if (size == 2) fill_words<uint16_t>(block, value);
+  else fill_words<uint8_t>(block, value);
+}
+
+// Long rows that need no stage. Each evicts what the loop itself needs from the cache, so that is kept small and together.
+class DirectRows {
+ public:
+  DirectRows(const Plan& p, Range columns)
+      : row_(p.row), length_(columns.end - columns.begin), constants_(p.constants) {
+    height_ = p.walk.rank > 1 ? p.walk.size[1] : 1;
+    for (int k = 0; k < p.operands; ++k) {
+      if (p.is_constant(k)) {
+        in_[k] = p.constant[k];
+        continue;
+      }
+      Operand o{k, p.steady(k) ? size_of(p.dtype[k]) : 0, p.walk.rank > 1 ? p.walk.stride[1][k] : 0};
+      base_[count_] = static_cast<char*>(p.arg[p.arg[k].unused ? 0 : k].data) + columns.begin * p.stride(k);
+      if (o.fill) in_[k] = block_[k], constants_ |= 1u << (k - 1);
+      operand_[count_++] = o;
+    }
+  }
+
+  void run(const Plan& p, Range rows) {
+    for (int64_t r = rows.begin, end; r < rows.end; r = end) {
+      end = std::min(rows.end, (r / height_ + 1) * height_);
+      p.walk.for_rows(
+          r / height_, r / height_ + 1, [&](const int64_t* offset) { run_plane(offset, r % height_, end - r); }, 2);
+    }
+  }
+
+ private:
+  struct Operand {
+    int index;
+    int64_t fill;  // the size of a number that is the same along each row, or 0
+    int64_t step;
+  };
+  void run_plane(const int64_t* offset, int64_t first, int64_t count) {
+    char* at[max_operands];
+    for (int i = 0; i < count_; ++i) at[i] = base_[i] + offset[operand_[i].index] + first * operand_[i].step;
+    for (int64_t r = 0; r < count; ++r) {
+      for (int i = 0; i < count_; ++i) {
+        const Operand& o = operand_[i];
+        if (o.fill == 0) in_[o.index] = at[i];
+        else fill_block(block_[o.index], at[i], o.fill);
+        at[i] += o.step;
+      }
+      row_(length_, const_cast<void*>(in_[0]), in_ + 1, constants_);
+    }
+  }
+
+  RowFunction row_;
+  int64_t length_, height_;
+  uint32_t constants_;
+  int count_ = 0;
+  const void* in_[max_operands] = {};
+  char* base_[max_operands];
+  Operand operand_[max_operands];
+  alignas(64) char block_[max_operands][row_block];
+};
+
 // One thread's share of a walk. Several short rows are staged as one chunk, so that tiny inner axes do not pay for a
 // kernel call each; `starts` are the addresses of the rows now at hand.
 class Stage {
  public:
-  Stage(const Plan& plan, Range columns)
-      : p_(plan), inner_(columns.end - columns.begin), step_(plan.needs_no_stage() ? inner_ : chunk) {}
+  Stage(const Plan& plan, Range columns) : p_(plan), inner_(columns.end - columns.begin) {}
 
   void run(Range rows, Range columns) {
-    const bool whole = inner_ > chunk || (step_ == inner_ && inner_ >= long_row);
-    const int64_t together = whole ? 1 : chunk / inner_;
+    const int64_t together = std::max<int64_t>(1, chunk / inner_);
     int64_t held = 0;
     p_.walk.for_rows(rows.begin, rows.end, [&](const int64_t* offset) {
       for (int k = 0; k < p_.operands; ++k)
@@ -119,7 +187,7 @@ class Stage {
  private:
   void flush(int64_t rows) {
     if (rows > 1) return run_chunk(rows, inner_, 0);
-    for (int64_t i = 0; i < inner_; i += step_) run_chunk(1, std::min(step_, inner_ - i), i);
+    for (int64_t i = 0; i < inner_; i += chunk) run_chunk(1, std::min(chunk, inner_ - i), i);
   }
 
   // Elements [skip, skip + n) of each of `rows` rows.
@@ -173,7 +241,7 @@ class Stage {
   }
 
   const Plan& p_;
-  const int64_t inner_, step_;
+  const int64_t inner_;
   char* starts_[max_operands][chunk];
   alignas(64) char buffer_[max_operands][chunk * 8];
   alignas(64) char raw_[chunk * 8];
@@ -193,8 +261,13 @@ void map(const MapCall& call) {
   if (p.plain()) return split(n, each, [&](Range r) { run_plain(p, r); });
   p.make_walk();
   const int64_t outer = p.walk.rows(), inner = p.walk.size[0];
-  if (outer == 1) return split(inner, each, [&](Range columns) { Stage(p, columns).run({0, 1}, columns); });
-  split(outer, std::max<int64_t>(1, each / inner), [&](Range r) { Stage(p, {0, inner}).run(r, {0, inner}); });
+  const bool direct = (outer == 1 || inner >= long_row) && p.needs_no_stage();
+  const auto run = [&](Range r, Range columns) {
+    if (direct) DirectRows(p, columns).run(p, r);
+    else Stage(p, columns).run(r, columns);
+  };
+  if (outer == 1) return split(inner, each, [&](Range columns) { run({0, 1}, columns); });
+  split(outer, std::max<int64_t>(1, each / inner), [&](Range r) { run(r, {0, inner}); });
 }
 
 }  // namespace volta::cpu
