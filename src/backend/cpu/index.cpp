@@ -117,7 +117,7 @@ template <bool Gather, class Op, class T> void run(const Plan& p) {
       run_lanes<Gather, Op, T>(p, offset, 0, inner, {begin, end});
     });
   };
-  if (Gather) return parallel_ranges(p.count, std::max<int64_t>(1, grain / lanes), serve);
+  if (Gather) return parallel_ranges(p.count, std::max<int64_t>(1, part_size(work, grain) / lanes), serve);
   const int64_t threads = work > grain ? get_num_threads() : 1;
   const int64_t parts = std::min(p.places, threads > 1 && p.whole_rows ? 4 * threads : threads);
   parallel(parts, [&](int64_t part) { serve(p.places * part / parts, p.places * (part + 1) / parts); });

@@ -6,8 +6,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/point.h"
-#include "core/parallel.h"
-#include "core/walk.h"
+#include "backend/cpu/split.h"
 
 namespace volta::cpu {
 namespace {
@@ -20,13 +19,6 @@ constexpr int64_t long_row = 128;                     // worth a kernel call of 
 struct Range {
   int64_t begin, end;
 };
-
-// Large parts suit the memory, several for each thread balance their speeds: no element depends on the split.
-int64_t part_size(int64_t n) { return std::max(grain, n / (4 * get_num_threads()) / chunk * chunk); }
-
-template <class F> void split(int64_t n, int64_t each, F&& f) {
-  parallel((n + each - 1) / each, [&](int64_t i) { f(Range{i * each, std::min(n, (i + 1) * each)}); });
-}
 
 DType kernel_dtype(const MapCall& call, int operand) {
   if (operand == 0) return call.op->truth && call.kernel == 0 ? boolean : call.compute;
@@ -257,8 +249,8 @@ void map(const MapCall& call) {
   if (!row)
     throw Error(Error::Kind::internal, call.op->name, "no CPU kernel computes in " + std::string(name(call.compute)));
   Plan p(call, row);
-  const int64_t each = n <= grain ? n : part_size(n);
-  if (p.plain()) return split(n, each, [&](Range r) { run_plain(p, r); });
+  const int64_t each = n <= grain ? n : part_size(n, grain);
+  if (p.plain()) return parallel_ranges(n, each, [&](int64_t begin, int64_t end) { run_plain(p, {begin, end}); });
   p.make_walk();
   const int64_t outer = p.walk.rows(), inner = p.walk.size[0];
   const bool direct = (outer == 1 || inner >= long_row) && p.needs_no_stage();
@@ -266,8 +258,10 @@ void map(const MapCall& call) {
     if (direct) DirectRows(p, columns).run(p, r);
     else Stage(p, columns).run(r, columns);
   };
-  if (outer == 1) return split(inner, each, [&](Range columns) { run({0, 1}, columns); });
-  split(outer, std::max<int64_t>(1, each / inner), [&](Range r) { run(r, {0, inner}); });
+  if (outer == 1) return parallel_ranges(inner, each, [&](int64_t begin, int64_t end) { run({0, 1}, {begin, end}); });
+  parallel_ranges(outer, std::max<int64_t>(1, each / inner), [&](int64_t begin, int64_t end) {
+    run({begin, end}, {0, inner});
+  });
 }
 
 }  // namespace volta::cpu

@@ -1,4 +1,4 @@
-// How loops are cut into parallel parts; by shape alone.
+// How loops are cut into parallel parts.
 #pragma once
 #include "core/parallel.h"
 #include "core/walk.h"
@@ -12,10 +12,15 @@ template <class F> void parallel_ranges(int64_t count, int64_t each, F&& f) {
   parallel(divide_up(count, each), [&](int64_t part) { f(part * each, std::min(count, (part + 1) * each)); });
 }
 
+// The elements of a part where none depends on the split: long stretches suit the memory, several parts for each thread
+// even out their speeds.
+inline int64_t part_size(int64_t n, int64_t grain) { return std::max(grain, n / (4 * get_num_threads())); }
+
 // Calls f(offset, begin, n) so that every element of every row is covered once: elements [begin, begin + n) of the row
-// whose byte offsets are given. Parts hold about `grain` elements and may run at the same time.
+// whose byte offsets are given. Parts hold at least about `grain` elements and may run at the same time.
 template <int N, class F> void parallel_rows(const Walk<N>& walk, int64_t grain, F&& f) {
   const int64_t rows = walk.rows(), inner = walk.size[0];
+  grain = part_size(rows * inner, grain);
   if (inner > grain) {
     const int64_t pieces = divide_up(inner, grain);
     return parallel(rows * pieces, [&](int64_t part) {
