@@ -97,7 +97,7 @@ Plan plan_of(const Product& p, int64_t batch) {
   if (const int64_t segments = plan_segments(s, batch); segments > 1) return {{}, segments};
   const double threads = get_num_threads(), work = s.work() * double(batch);
   if (threads == 1 || work < serial_work || double(batch) >= 4 * threads) return {};
-  const double wanted = threads * std::clamp(std::floor(work / threads / ample_work), batch > 1 ? 4.0 : 1.0, 4.0);
+  const double wanted = threads * std::clamp(std::floor(work / threads / ample_work), batch > 1 ? 4.0 : 1.0, batch > 1 ? 4.0 : 1.0);
   const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(s.work() / (serial_work / 2)));
   return {plan_grid(s, kernels_of(p.dtype).tile, int64_t(parts))};
 }

@@ -21,8 +21,8 @@ template <class T> constexpr TileSizes floating_sizes = {24, 3, 224, 384, 1056};
 #elif defined(__AVX2__)
 template <class T> constexpr TileSizes floating_sizes = {12, 2, 256, 144, 1024};
 #elif defined(__aarch64__)
-template <class T> constexpr TileSizes floating_sizes = {24, 3, 512, 128, 1032};
-template <> constexpr TileSizes floating_sizes<double> = {24, 4, 256, 120, 1032};
+template <class T> constexpr TileSizes floating_sizes = {24, 3, 512, 256, 2064};
+template <> constexpr TileSizes floating_sizes<double> = {24, 4, 256, 240, 1032};
 #else
 template <class T> constexpr TileSizes floating_sizes = {8, 2, 256, 128, 1024};
 #endif
