@@ -161,9 +161,11 @@ struct BitwiseNot : Op<Integral, "bitwise_not", "~x; logical not of booleans"> {
   template <class T> static constexpr T f(T x) { return bit_not(x); }
 };
 
-using MathOps =
-    List<Neg, Abs, Sign, Positive, Square, Sqrt, Rsqrt, Reciprocal, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos,
-         Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma,
-         Polygamma2, Sinc, Floor, Ceil, Trunc, Round, Frac, IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
+using MathOps = List<Neg, Abs, Sign, Positive, Square, Sqrt, Rsqrt, Reciprocal,                     //
+                     Exp, Exp2, Expm1, Log, Log2, Log10, Log1p,                                     //
+                     Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sinc,  //
+                     Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Polygamma2,                      //
+                     Floor, Ceil, Trunc, Round, Frac,                                               //
+                     IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
 
 }  // namespace volta::point

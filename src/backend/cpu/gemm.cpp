@@ -16,7 +16,6 @@ namespace volta::cpu {
 namespace {
 
 constexpr double serial_work = 1 << 17;  // multiply-adds below which a second thread does not pay
-constexpr double ample_work = 1 << 27;   // per thread: enough to cut into more parts than there are threads
 constexpr int64_t segment_depth = 256, most_segments = 16;
 constexpr size_t most_batch_axes = 16;
 
@@ -97,7 +96,7 @@ Plan plan_of(const Product& p, int64_t batch) {
   if (const int64_t segments = plan_segments(s, batch); segments > 1) return {{}, segments};
   const double threads = get_num_threads(), work = s.work() * double(batch);
   if (threads == 1 || work < serial_work || double(batch) >= 4 * threads) return {};
-  const double wanted = threads * std::clamp(std::floor(work / threads / ample_work), batch > 1 ? 4.0 : 1.0, batch > 1 ? 4.0 : 1.0);
+  const double wanted = batch > 1 ? 4 * threads : threads;  // more parts of one matrix would pack its panels more often
   const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(s.work() / (serial_work / 2)));
   return {plan_grid(s, kernels_of(p.dtype).tile, int64_t(parts))};
 }
