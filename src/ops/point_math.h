@@ -157,6 +157,10 @@ struct Frac : Op<Floating, "frac", "x - trunc(x)"> {
   template <class T> static constexpr T f(T x) { return x - trunc(x); }
   template <class T> static constexpr T back(T g, T, T) { return g; }
 };
+struct Rad2deg : Op<Floating, "rad2deg", "an angle of x radians in degrees"> {
+  template <class T> static constexpr T f(T x) { return x * T(57.29577951308232); }
+  template <class T> static constexpr T back(T g, T, T) { return f(g); }
+};
 struct BitwiseNot : Op<Integral, "bitwise_not", "~x; logical not of booleans"> {
   template <class T> static constexpr T f(T x) { return bit_not(x); }
 };
@@ -165,7 +169,7 @@ using MathOps = List<Neg, Abs, Sign, Positive, Square, Sqrt, Rsqrt, Reciprocal, 
                      Exp, Exp2, Expm1, Log, Log2, Log10, Log1p,                                     //
                      Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sinc,  //
                      Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Polygamma2,                      //
-                     Floor, Ceil, Trunc, Round, Frac,                                               //
+                     Floor, Ceil, Trunc, Round, Frac, Rad2deg,                                      //
                      IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
 
 }  // namespace volta::point

@@ -186,8 +186,9 @@ def declared():
     found = []
     for part in ("math", "activation", "binary"):
         text = open(os.path.join(ROOT, "src", "ops", f"point_{part}.h")).read()
-        for domain, name in re.findall(r"struct \w+ : (\w+) \{\s+static constexpr auto name = \"(\w+)\"", text):
-            found.append((name, domain))
+        for domain, name in re.findall(r"struct \w+\s+: Op<(\w+), \"(\w+)\"", text):
+            if name != "polygamma":  # by its order: digamma, trigamma and polygamma2
+                found.append((name, "Floating" if domain == "Long" else domain))
     return found
 
 
