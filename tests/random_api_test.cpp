@@ -59,6 +59,20 @@ TEST(RandomApi, SeedsAndGenerators) {
   EXPECT_TRUE(equal(randperm(9, {.generator = &g}), d));
 }
 
+TEST(RandomApi, InPlace) {
+  manual_seed(7);
+  const Tensor u = uniform({3, 4}, -2, 5), z = normal({3, 4}, 1, 3, {.dtype = f64});
+  manual_seed(7);
+  Tensor x = zeros({4, 3}).t(), y = zeros({3, 4}, {.dtype = f64});
+  EXPECT_TRUE(equal(x.uniform_(-2, 5), u));
+  EXPECT_FALSE(x.is_contiguous());
+  EXPECT_TRUE(equal(y.normal_(1, 3), z));
+  Tensor whole = zeros({2}, {.dtype = i32});
+  expect_says([&] { whole.uniform_(); }, "uniform_");
+  expect_says([&] { y.normal_(0, -1); }, "negative");
+  EXPECT_TRUE(equal(y, z));
+}
+
 TEST(ThreadsGenerator, EveryDrawIsTakenOnce) {
   Generator g(3);
   std::vector<std::thread> threads;

@@ -143,6 +143,14 @@ Tensor uniform(const Shape& shape, double low, double high, const Options& optio
 Tensor normal(const Shape& shape, double mean, double std, const Options& options) {
   return draw_real(Distribution::normal, mean, std, shape, options, "normal");
 }
+Tensor& Tensor::uniform_(double low, double high, Generator* generator) {
+  const Options options = {.dtype = checked("uniform_").dtype(), .device = device(), .generator = generator};
+  return copy_(draw_real(Distribution::uniform, low, high, shape(), options, "uniform_"));
+}
+Tensor& Tensor::normal_(double mean, double deviation, Generator* generator) {
+  const Options options = {.dtype = checked("normal_").dtype(), .device = device(), .generator = generator};
+  return copy_(draw_real(Distribution::normal, mean, deviation, shape(), options, "normal_"));
+}
 Tensor rand_like(const Tensor& x, Options options) { return draw_like(Distribution::uniform, x, options, "rand_like"); }
 Tensor randn_like(const Tensor& x, Options options) {
   return draw_like(Distribution::normal, x, options, "randn_like");
