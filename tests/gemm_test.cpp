@@ -263,7 +263,7 @@ TEST(GemmTest, FoldedBatchAxes) {
   for (int i = 0; i < 60; ++i) {
     for (int j = 0; j < 7; ++j) {
       double sum = 0;
-      for (int p = 0; p < 6; ++p) sum += a[size_t(i * 6 + p)] * b[size_t(p * 7 + j)];
+      for (int p = 0; p < 6; ++p) sum += a[size_t(i) * 6 + size_t(p)] * b[size_t(p) * 7 + size_t(j)];
       ASSERT_NEAR(c[size_t(i * 7 + j)], sum, 1e-12);
     }
   }
@@ -273,7 +273,7 @@ TEST(GemmTest, FoldedBatchAxes) {
   for (int i = 0; i < 5; ++i) {
     for (int j = 0; j < 12; ++j) {
       double sum = bias[size_t(j % 4)];
-      for (int p = 0; p < 6; ++p) sum += a[size_t(i * 6 + p)] * b2[size_t(p * 12 + j)];
+      for (int p = 0; p < 6; ++p) sum += a[size_t(i) * 6 + size_t(p)] * b2[size_t(p) * 12 + size_t(j)];
       ASSERT_NEAR(c2[size_t(i * 12 + j)], sum, 1e-12);
     }
   }

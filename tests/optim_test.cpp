@@ -197,7 +197,8 @@ optim::Optimizer::Closure closure_of(optim::Optimizer& opt, const Tensor& x) {
   };
 }
 
-// Curvature divides differences of gradients, which near the minimum have few digits: the paths agree to 2e-11.
+// Curvature divides differences of gradients: each step multiplies the rounding errors of the last, which depend on how
+// the compiler contracts products. The first five steps (twenty iterations) agree to 2e-12.
 TEST(OptimLBFGS, FollowsPyTorch) {
   for (const Case& c : oracle::training().cases.at("LBFGS")) {
     const optim::LBFGS::Options options{.lr = c.args.number("lr", 1),
@@ -207,14 +208,15 @@ TEST(OptimLBFGS, FollowsPyTorch) {
     Tensor x = oracle::operand(c, 0).requires_grad_();
     auto opt = std::make_unique<optim::LBFGS>(optim::Params{x}, options);
     Tensors after;
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 5; ++i) {
       opt->step(closure_of(*opt, x));
       after.push_back(x.detach().clone());
       auto next = std::make_unique<optim::LBFGS>(optim::Params{x}, options);
       next->load_state_dict(opt->state_dict());
       opt = std::move(next);
     }
-    EXPECT_EQ(oracle::difference(stack(after), oracle::stored(c.outputs[0].data), 1e5), "") << c.label;
+    const Tensor want = oracle::stored(c.outputs[0].data).narrow(0, 0, 5);
+    EXPECT_EQ(oracle::difference(stack(after), want, 1e4), "") << c.label;
   }
 }
 

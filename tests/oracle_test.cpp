@@ -55,7 +55,7 @@ Tensor arranged(const Tensor& x, Arrangement how) {
 // What one element may differ by, and how to see it.
 class Comparison {
  public:
-  Comparison(Tensor got, const Stored& want, int64_t exact, oracle::Bound bound, bool signs)
+  Comparison(const Tensor& got, const Stored& want, int64_t exact, oracle::Bound bound, bool signs)
       : got_(got.detach().to("cpu").contiguous()), want_(want), bound_(bound), signs_(signs) {
     if (exact != nothing) exact_ = stored({want.dtype, want.shape, exact});
   }
@@ -325,7 +325,7 @@ TEST(ValuesOracleDifferences, AreAsDocumented) {
   EXPECT_EQ(grad(row.amax(), row).to_vector<double>(), (std::vector<double>{0, 0.5, 0, 0.5}));
 
   EXPECT_EQ((ones({2}, {i32}) + full({}, 1, {i64})).dtype(), i64);
-  EXPECT_THROW(ones({2}, {u8}) < -1, Error);
+  EXPECT_THROW(lt(ones({2}, {u8}), -1), Error);
 }
 
 TEST(ValuesOracleDifferences, IntegerDivisionIsDefinedEverywhere) {

@@ -384,7 +384,7 @@ std::vector<Tensor> draw(const Sample& sample, DType dtype, Device device, bool 
 
 std::vector<Device> devices() {
   std::vector<Device> list{Device()};
-  if (cuda::is_available()) list.push_back(Device("cuda"));
+  if (cuda::is_available()) list.emplace_back("cuda");
   return list;
 }
 

@@ -159,7 +159,7 @@ template <class Tag, class Op, int Kernel, class T>
 [[gnu::flatten, gnu::noinline]] void row(int64_t n, void* out, const void* const* in, uint32_t constants) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     using R = decltype(evaluate<Op, Kernel, T>(Element<Op, Kernel, int(I), T>()...));
-    [n, constants]<class... X>(R* o, Stream<X>... x) {
+    [&]<class... X>(R* o, Stream<X>... x) {
       constexpr int size = block_size<T>;
       if constexpr (in_blocks<Op, T>()) {
         const int64_t rest = n % size, whole = n - rest;

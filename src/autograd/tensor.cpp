@@ -133,7 +133,7 @@ std::string graph_text(const Tensor& y) {
 std::string graph_dot(const Tensor& y) {
   const auto line = [](const std::string& id, const std::string& label, bool leaf, const Strings& inputs) {
     std::string text = "  n" + id + " [label=\"" + label + "\"" + (leaf ? ", shape=box" : "") + "];\n";
-    for (const std::string& input : inputs) text += "  n" + id + " -> n" + input + ";\n";
+    for (const std::string& input : inputs) text.append("  n").append(id).append(" -> n").append(input).append(";\n");
     return text;
   };
   return "digraph {\n" + list_graph(y, "graph_dot", line) + "}\n";

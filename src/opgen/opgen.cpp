@@ -57,7 +57,7 @@ Ops all_ops() {
   volta::for_each_point_name([&](const volta::PointName& op) {
     auto parameters = split_top_level(op.args);
     const std::string type = parameters.size() == 1 ? "const Tensor& " : "const Operand& ";
-    for (std::string& p : parameters) p = type + p;
+    for (std::string& p : parameters) p.insert(0, type);
     list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, op.dtypes, op.masks == 0,
                     op.masks == 0 && !op.truth, op.differentiable && !op.truth, index++});
   });

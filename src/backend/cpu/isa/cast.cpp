@@ -86,7 +86,8 @@ template <class To, class F> To truncate(F x) {
   using Wide = std::conditional_t<(sizeof(To) < 4), int32_t, To>;
   using Bits = std::conditional_t<sizeof(F) == 4, uint32_t, uint64_t>;
   constexpr To most = std::numeric_limits<To>::max(), least = std::numeric_limits<To>::min();
-  constexpr F above = F(most / 2 + 1) * F(2);
+  constexpr auto middle = most / 2 + 1;
+  constexpr F above = F(middle) * F(2);
   constexpr F highest = sizeof(To) < sizeof(F) ? F(most) : std::bit_cast<F>(Bits(std::bit_cast<Bits>(above) - 1));
   const F raised = x > F(least) ? x : F(least);
   const To inside = To(Wide(raised < highest ? raised : highest));
