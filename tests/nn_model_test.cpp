@@ -27,7 +27,7 @@ struct Config {
 struct Net {
   Config config;
   nn::Linear stem{3, config.width};
-  std::vector<Block> blocks{{config.width}, {config.width}};
+  std::vector<Block> blocks = nn::repeat<Block>(2, config.width);
   nn::Dropout drop{0.5};
   nn::Linear head{config.width, 2};
   Tensor operator()(Tensor x) const {

@@ -123,6 +123,13 @@ struct MatmulCall {
   bool accumulate = false;
 };
 
+// Fused loops, described in headers of their own beside this one.
+struct ConvolveCall;
+struct PoolCall;
+struct NormalizeCall;
+struct AttendCall;
+struct RecurCall;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -140,6 +147,12 @@ class Backend {
   // out[i] = start + i * step for a vector of any stride; floats are computed in f64, integers in i64 (wrapping).
   virtual void iota(const Arg& out, Scalar start, Scalar step) = 0;
   virtual void matmul(const MatmulCall& call) = 0;
+  // Loops a device may have. Where they return false nothing was done, and the op is composed of the loops above.
+  virtual bool convolve(const ConvolveCall&) { return false; }
+  virtual bool pool(const PoolCall&) { return false; }
+  virtual bool normalize(const NormalizeCall&) { return false; }
+  virtual bool attend(const AttendCall&) { return false; }
+  virtual bool recur(const RecurCall&) { return false; }
   // Between the host and this device; contiguous bytes, complete when it returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
