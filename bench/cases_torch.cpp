@@ -2,6 +2,7 @@
 #include <torch/torch.h>
 
 #include "cases.h"
+#include "steps.h"
 
 namespace {
 
@@ -109,6 +110,7 @@ std::vector<Case> all_cases() {
   add_square(cases);
   add_rows_and_others(cases);
   add_matmul(cases);
+  bench::add_steps(cases);
   return cases;
 }
 

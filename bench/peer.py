@@ -28,16 +28,16 @@ def torch_includes():
     return ["-isystem", str(include), "-isystem", str(include / "torch/csrc/api/include")]
 
 
-def torch_program(name):
-    """Builds bench/<name>.cpp against LibTorch if it is older than its sources, and returns its path."""
-    source, program = BENCH / f"{name}.cpp", OUT / name
+def torch_program(name, *parts):
+    """Builds bench/<name>.cpp and its parts against LibTorch if it is older than its sources, and returns its path."""
+    sources, program = [BENCH / f"{part}.cpp" for part in (name, *parts)], OUT / name
     torch = torch_folder()
-    newest = max(p.stat().st_mtime for p in [source, *BENCH.glob("*.h"), torch / "lib" / "libtorch_cpu.so"])
+    newest = max(p.stat().st_mtime for p in [*sources, *BENCH.glob("*.h"), torch / "lib" / "libtorch_cpu.so"])
     if program.exists() and program.stat().st_mtime > newest:
         return program
     print(f"building {program.relative_to(ROOT)}", file=sys.stderr)
     libraries = torch / "lib"
-    subprocess.run([*COMPILE, str(source), *torch_includes(), "-o", str(program), f"-L{libraries}", "-ltorch",
+    subprocess.run([*COMPILE, *map(str, sources), *torch_includes(), "-o", str(program), f"-L{libraries}", "-ltorch",
                     "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{libraries}",
                     "-Wl,--unresolved-symbols=ignore-in-shared-libs"], check=True)
     return program

@@ -1,0 +1,76 @@
+// Whole training steps and inference in Volta; steps_torch.cpp holds the same under the same names.
+#include <models/lenet.h>
+#include <models/mlp.h>
+#include <models/resnet.h>
+
+#include "steps.h"
+
+namespace {
+
+using bench::Case;
+using namespace volta;
+
+// A model, its optimizer and one batch. The optimizer is made after the model has come to its place.
+template <class Model, class Optimizer, class Options> struct Training {
+  Model model;
+  Tensor input, target;
+  Options options;
+  Optimizer optimizer{parameters(model), options};
+
+  void step(const auto& loss) {
+    optimizer.zero_grad();
+    loss(model(input), target).backward();
+    optimizer.step();
+  }
+};
+
+const auto classes = [](const Tensor& y, const Tensor& target) { return cross_entropy(y, target); };
+const auto squares = [](const Tensor& y, const Tensor& target) { return mse_loss(y, target); };
+
+template <class Optimizer, class Model, class Options>
+bench::Call training(Model model, const Options& options, const Tensor& input, const Tensor& target, auto loss) {
+  using State = Training<Model, Optimizer, Options>;
+  auto state = std::make_shared<State>(State{std::move(model), input, target, options});
+  return [state, loss] { state->step(loss); };
+}
+
+template <class Model> bench::Call inference(Model model, const Tensor& input) {
+  eval(model);
+  return [model = std::make_shared<Model>(std::move(model)), input] {
+    const InferenceMode on;
+    (*model)(input);
+  };
+}
+
+}  // namespace
+
+void bench::add_steps(std::vector<Case>& cases) {
+  const auto labels = [](int64_t n) { return randint(0, 10, {n}); };
+  const auto small = [] { return models::mlp({.widths = {784, 128, 10}}); };
+  cases.push_back({"step/mlp_784_128_10_b64_sgd", [=] {
+                     const optim::SGDOptions options = {.lr = 0.1, .momentum = 0.9};
+                     return training<optim::SGD>(small(), options, randn({64, 784}), labels(64), classes);
+                   }});
+  cases.push_back({"step/mlp_784_512_256_10_b128_adam", [=] {
+                     return training<optim::Adam>(models::mlp({.widths = {784, 512, 256, 10}}), optim::AdamOptions{},
+                                                  randn({128, 784}), labels(128), classes);
+                   }});
+  cases.push_back({"step/xor_2_8_1_b4_sgd", [] {
+                     return training<optim::SGD>(models::mlp({.widths = {2, 8, 1}, .activation = nn::Tanh()}),
+                                                 optim::SGDOptions{.lr = 0.1}, randn({4, 2}), randn({4, 1}), squares);
+                   }});
+  cases.push_back({"step/lenet_b64_adam", [=] {
+                     return training<optim::Adam>(models::LeNet5{}, optim::AdamOptions{}, randn({64, 1, 28, 28}),
+                                                  labels(64), classes);
+                   }});
+  cases.push_back({"step/resnet18_b8_h112_sgd", [=] {
+                     const optim::SGDOptions options = {.lr = 0.1, .momentum = 0.9};
+                     return training<optim::SGD>(models::resnet18({.classes = 10}), options, randn({8, 3, 112, 112}),
+                                                 labels(8), classes);
+                   }});
+  cases.push_back({"infer/mlp_b1", [=] { return inference(small(), randn({1, 784})); }});
+  cases.push_back({"infer/lenet_b1", [] { return inference(models::LeNet5{}, randn({1, 1, 28, 28})); }});
+  cases.push_back({"infer/resnet18_b1_h224", [] {
+                     return inference(models::resnet18({.classes = 10}), randn({1, 3, 224, 224}));
+                   }});
+}
