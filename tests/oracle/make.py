@@ -273,6 +273,7 @@ def main():
     sys.dont_write_bytecode = True
     sys.path.insert(0, HERE)
     import functions
+    import layers
     import pointwise
     import promotion
     import training
@@ -283,9 +284,10 @@ def main():
     for part in (pointwise, functions, promotion):
         part.write(writer)
     writer.write(os.path.join(ROOT, "tests", "data", "oracle"))
-    trainer = Writer()
-    training.write(trainer)
-    trainer.write(os.path.join(ROOT, "tests", "data", "training"))
+    for part, folder in ((training, "training"), (layers, "layers")):
+        writer = Writer()
+        part.write(writer)
+        writer.write(os.path.join(ROOT, "tests", "data", folder))
 
 
 if __name__ == "__main__":

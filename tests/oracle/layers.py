@@ -1,0 +1,292 @@
+"""Layers with their states and gradients: tests/data/layers, in the format of make.py. A case is called LAYER/VARIANT; its
+operands are the inputs, then the entries of the layer's state under the names in its argument `state`; its results are
+the layer's outputs, then the entries of the state that the call changed, named in `changed`. tests/layers_test.cpp
+constructs the same layer for each name."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.func import functional_call
+
+from make import NAMES, Fixed, evaluate
+
+
+def normal(*shape, seed=0):
+    g = torch.Generator().manual_seed(seed + 31 * sum(shape))
+    return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+
+def ids(high, *shape):
+    return Fixed(torch.randint(0, high, shape, generator=torch.Generator().manual_seed(sum(shape))))
+
+
+class Call(nn.Module):
+    """A function of tensors as a module without state."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def forward(self, *x):
+        return self.f(*x)
+
+
+def simple():
+    x = normal(3, 5)
+    yield "Linear/plain", nn.Linear(5, 4), [x]
+    yield "Linear/no_bias", nn.Linear(5, 4, bias=False), [normal(2, 3, 5)]
+    yield "Bilinear/plain", nn.Bilinear(5, 4, 3), [x, normal(3, 4)]
+    yield "Flatten/plain", nn.Flatten(), [normal(2, 3, 4)]
+    yield "Unflatten/plain", nn.Unflatten(1, (2, 3)), [normal(2, 6, 2)]
+    for layer in (
+        nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.Sigmoid, nn.SiLU, nn.Mish, nn.Tanh,
+        nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardsigmoid, nn.Hardswish, nn.LogSigmoid, nn.Tanhshrink,
+        nn.Softshrink, nn.Hardshrink, nn.PReLU, nn.Identity,
+    ):  # fmt: skip
+        yield f"{layer.__name__}/plain", layer(), [normal(4, 6) * 2]
+    yield "PReLU/channels", nn.PReLU(3), [normal(2, 3, 4)]
+    yield "Threshold/plain", nn.Threshold(0.1, 20), [x]
+    yield "GELU/tanh", nn.GELU("tanh"), [x]
+    yield "Softmax/plain", nn.Softmax(1), [x]
+    yield "LogSoftmax/plain", nn.LogSoftmax(0), [x]
+    yield "Softmin/plain", nn.Softmin(1), [x]
+    yield "Softmax2d/plain", nn.Softmax2d(), [normal(2, 3, 2, 2)]
+    yield "GLU/plain", nn.GLU(), [normal(3, 6)]
+    image = normal(2, 2, 5, 6)
+    for layer, sides in (
+        (nn.ReflectionPad2d, (1, 2, 3, 0)), (nn.ReplicationPad2d, (1, 2, 3, 4)), (nn.CircularPad2d, (1, 2, 0, 3)),
+        (nn.ZeroPad2d, (1, 0, 2, 3)),
+    ):  # fmt: skip
+        yield f"{layer.__name__}/plain", layer(sides), [image]
+    yield "ConstantPad1d/plain", nn.ConstantPad1d((2, 1), 0.5), [normal(2, 3, 4)]
+    yield "ReflectionPad3d/plain", nn.ReflectionPad3d(1), [normal(1, 2, 3, 3, 4)]
+    yield "PixelShuffle/plain", nn.PixelShuffle(2), [normal(2, 8, 2, 3)]
+    yield "PixelUnshuffle/plain", nn.PixelUnshuffle(2), [normal(2, 2, 4, 6)]
+    yield "Embedding/plain", nn.Embedding(7, 4), [ids(7, 3, 5)]
+    yield "Embedding/padding", nn.Embedding(7, 4, padding_idx=2), [ids(7, 3, 5)]
+    for mode in ("sum", "mean", "max"):
+        yield f"EmbeddingBag/{mode}", nn.EmbeddingBag(7, 4, mode=mode), [ids(7, 9), Fixed(torch.tensor([0, 2, 6]))]
+
+
+def norms():
+    def fed(layer):
+        for name, buffer in layer.named_buffers():
+            if buffer.is_floating_point():
+                buffer.copy_(normal(*buffer.shape, seed=3).abs() + 0.5)
+        return layer
+
+    yield "BatchNorm1d/plain", nn.BatchNorm1d(4), [normal(6, 4)]
+    yield "BatchNorm1d/sequence", nn.BatchNorm1d(4), [normal(3, 4, 5)]
+    yield "BatchNorm2d/plain", nn.BatchNorm2d(3), [normal(2, 3, 4, 5)]
+    yield "BatchNorm2d/average", nn.BatchNorm2d(3, momentum=None), [normal(2, 3, 4, 5)]
+    yield "BatchNorm2d/no_affine", nn.BatchNorm2d(3, affine=False), [normal(2, 3, 4, 5)]
+    yield "BatchNorm2d/no_statistics", nn.BatchNorm2d(3, track_running_stats=False), [normal(2, 3, 4, 5)]
+    yield "BatchNorm2d/eval", fed(nn.BatchNorm2d(3)).eval(), [normal(2, 3, 4, 5)]
+    yield "BatchNorm3d/plain", nn.BatchNorm3d(2), [normal(2, 2, 2, 3, 3)]
+    yield "LayerNorm/plain", nn.LayerNorm(6), [normal(2, 3, 6)]
+    yield "LayerNorm/two_axes", nn.LayerNorm((3, 6)), [normal(2, 3, 6)]
+    yield "LayerNorm/no_bias", nn.LayerNorm(6, bias=False), [normal(2, 3, 6)]
+    yield "RMSNorm/plain", nn.RMSNorm(6, eps=1e-6), [normal(2, 3, 6)]
+    yield "GroupNorm/plain", nn.GroupNorm(2, 4), [normal(3, 4, 5)]
+    yield "InstanceNorm1d/plain", nn.InstanceNorm1d(3), [normal(2, 3, 5)]
+    yield "InstanceNorm2d/affine", nn.InstanceNorm2d(3, affine=True, track_running_stats=True), [normal(2, 3, 4, 5)]
+    yield "LocalResponseNorm/plain", nn.LocalResponseNorm(3, alpha=0.5), [normal(2, 5, 3, 3)]
+
+
+def convolutions():
+    line, image, cube = normal(2, 4, 9), normal(2, 4, 7, 8), normal(2, 2, 4, 5, 4)
+    yield "Conv1d/plain", nn.Conv1d(4, 3, 3), [line]
+    yield "Conv1d/all", nn.Conv1d(4, 6, 3, stride=2, padding=2, dilation=2, groups=2), [line]
+    yield "Conv1d/same", nn.Conv1d(4, 3, 4, padding="same", dilation=2), [line]
+    yield "Conv2d/plain", nn.Conv2d(4, 3, 3), [image]
+    yield "Conv2d/unbatched", nn.Conv2d(4, 3, 3), [normal(4, 6, 6)]
+    yield "Conv2d/padded", nn.Conv2d(4, 5, 3, padding=1, bias=False), [image]
+    yield "Conv2d/pointwise", nn.Conv2d(4, 5, 1), [image]
+    yield "Conv2d/strided", nn.Conv2d(4, 5, (3, 2), stride=(2, 3), padding=(1, 0)), [image]
+    yield "Conv2d/dilated", nn.Conv2d(4, 5, 3, dilation=2, padding=2), [image]
+    yield "Conv2d/groups", nn.Conv2d(4, 6, 3, groups=2), [image]
+    yield "Conv2d/depthwise", nn.Conv2d(4, 8, 3, padding=1, groups=4), [image]
+    for mode in ("reflect", "replicate", "circular"):
+        yield f"Conv2d/{mode}", nn.Conv2d(4, 2, 3, padding=(2, 1), padding_mode=mode), [image]
+    yield "Conv3d/plain", nn.Conv3d(2, 3, 2), [cube]
+    yield "Conv3d/all", nn.Conv3d(2, 4, (2, 3, 2), stride=(1, 2, 2), padding=(1, 1, 0), groups=2), [cube]
+    yield "ConvTranspose1d/plain", nn.ConvTranspose1d(4, 3, 3), [line]
+    yield "ConvTranspose1d/all", nn.ConvTranspose1d(4, 6, 3, 2, 1, 1, groups=2, dilation=2), [line]
+    yield "ConvTranspose2d/plain", nn.ConvTranspose2d(4, 3, 2, 2), [image]
+    yield "ConvTranspose2d/all", nn.ConvTranspose2d(4, 6, 3, (2, 3), (1, 0), (1, 2), groups=2, bias=False), [image]
+    yield "ConvTranspose3d/plain", nn.ConvTranspose3d(2, 3, 2, 2), [cube]
+
+
+def pools():
+    line, image, cube = normal(2, 3, 9), normal(2, 3, 7, 8), normal(1, 2, 5, 6, 5)
+    yield "MaxPool1d/plain", nn.MaxPool1d(3, 2, 1), [line]
+    yield "MaxPool2d/plain", nn.MaxPool2d(2), [image]
+    yield "MaxPool2d/all", nn.MaxPool2d((3, 2), stride=(2, 3), padding=1, dilation=(2, 1), ceil_mode=True), [image]
+    yield "MaxPool2d/indices", nn.MaxPool2d(3, 2, 1, return_indices=True), [image]
+    yield "MaxPool3d/plain", nn.MaxPool3d(2, 2, 1), [cube]
+    yield "AvgPool1d/plain", nn.AvgPool1d(3, 2, 1), [line]
+    yield "AvgPool2d/plain", nn.AvgPool2d(2), [image]
+    yield "AvgPool2d/inside", nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), [image]
+    yield "AvgPool2d/ceil", nn.AvgPool2d(3, 2, 1, ceil_mode=True), [image]
+    yield "AvgPool2d/divisor", nn.AvgPool2d((2, 3), divisor_override=4), [image]
+    yield "AvgPool3d/plain", nn.AvgPool3d(2, 2, 1), [cube]
+    yield "AdaptiveAvgPool1d/plain", nn.AdaptiveAvgPool1d(4), [line]
+    yield "AdaptiveAvgPool2d/plain", nn.AdaptiveAvgPool2d((3, 5)), [image]
+    yield "AdaptiveAvgPool2d/global", nn.AdaptiveAvgPool2d(1), [image]
+    yield "AdaptiveAvgPool3d/plain", nn.AdaptiveAvgPool3d((2, 3, 4)), [cube]
+    yield "AdaptiveMaxPool1d/plain", nn.AdaptiveMaxPool1d(4), [line]
+    yield "AdaptiveMaxPool2d/plain", nn.AdaptiveMaxPool2d((3, 5)), [image]
+    yield "AdaptiveMaxPool3d/plain", nn.AdaptiveMaxPool3d((2, 3, 4)), [cube]
+    yield "LPPool1d/plain", nn.LPPool1d(3, 3, 2), [line.abs() + 0.1]
+    yield "LPPool2d/plain", nn.LPPool2d(2, 2, 1), [image]
+    yield "MaxUnpool2d/plain", Call(lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)), [
+        normal(2, 3, 6, 8)
+    ]
+    yield "Unfold/plain", nn.Unfold((3, 2), dilation=(1, 2), padding=1, stride=2), [image]
+    yield "Fold/plain", nn.Fold((5, 6), (2, 3), stride=(1, 2), padding=1), [normal(2, 18, 18)]
+
+
+def resampling():
+    def up(mode, **options):
+        return nn.Upsample(mode=mode, **options)
+
+    line, image, cube = normal(2, 2, 5), normal(1, 2, 4, 5), normal(1, 2, 3, 4, 3)
+    yield "Upsample/nearest", up("nearest", scale_factor=2), [image]
+    yield "Upsample/nearest_down", up("nearest", size=(3, 7)), [image]
+    yield "Upsample/nearest_exact", up("nearest-exact", size=(7, 3)), [image]
+    yield "Upsample/linear", up("linear", scale_factor=2.5), [line]
+    for corners in (False, True):
+        word = "corners" if corners else "plain"
+        yield f"Upsample/bilinear_{word}", up("bilinear", size=(7, 9), align_corners=corners), [image]
+        yield f"Upsample/bicubic_{word}", up("bicubic", size=(6, 9), align_corners=corners), [image]
+        yield f"Upsample/trilinear_{word}", up("trilinear", size=(4, 3, 6), align_corners=corners), [cube]
+    yield "interpolate/area", Call(lambda x: F.interpolate(x, size=(3, 4), mode="area")), [image]
+    yield "interpolate/bilinear_down", Call(lambda x: F.interpolate(x, size=(2, 3), mode="bilinear")), [image]
+    grid = normal(1, 3, 4, 2) * 0.7
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            for corners in (False, True):
+                options = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+                yield f"grid_sample/{mode}_{padding}_{int(corners)}", Call(
+                    lambda x, g, options=options: F.grid_sample(x, g, **options)
+                ), [image, grid]
+    yield "grid_sample/volume", Call(lambda x, g: F.grid_sample(x, g, align_corners=False)), [
+        cube, normal(1, 2, 3, 2, 3) * 0.7
+    ]  # fmt: skip
+    yield "affine_grid/plain", Call(lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=False)), [normal(2, 2, 3)]
+
+
+def recurrent():
+    x, two = normal(5, 2, 3), {"num_layers": 2, "bidirectional": True}
+    yield "RNN/plain", nn.RNN(3, 4), [x]
+    yield "RNN/relu", nn.RNN(3, 4, nonlinearity="relu", bias=False), [x]
+    yield "RNN/deep", nn.RNN(3, 4, **two), [x]
+    yield "LSTM/plain", Call2(nn.LSTM(3, 4)), [x]
+    yield "LSTM/deep", Call2(nn.LSTM(3, 4, **two)), [x]
+    yield "LSTM/batch_first", Call2(nn.LSTM(3, 4, batch_first=True)), [normal(2, 5, 3)]
+    yield "LSTM/projection", Call2(nn.LSTM(3, 4, num_layers=2, proj_size=2)), [x]
+    yield "LSTM/states", Call2(nn.LSTM(3, 4)), [x, normal(1, 2, 4), normal(1, 2, 4, seed=1)]
+    yield "LSTM/unbatched", Call2(nn.LSTM(3, 4)), [normal(5, 3)]
+    yield "GRU/plain", nn.GRU(3, 4), [x]
+    yield "GRU/deep", nn.GRU(3, 4, batch_first=True, **two), [normal(2, 5, 3)]
+    yield "RNNCell/plain", nn.RNNCell(3, 4), [normal(2, 3), normal(2, 4)]
+    yield "LSTMCell/plain", Call2(nn.LSTMCell(3, 4)), [normal(2, 3), normal(2, 4), normal(2, 4, seed=1)]
+    yield "GRUCell/plain", nn.GRUCell(3, 4), [normal(2, 3), normal(2, 4)]
+
+
+class Call2(nn.Module):
+    """An LSTM with its pair of states as two operands and its outputs flat; the names of its state stay."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x, h=None, c=None):
+        y = self.layer(x) if h is None else self.layer(x, (h, c))
+        return (y[0], *y[1]) if isinstance(y[1], tuple) else y
+
+
+class Attend(nn.Module):
+    """Attention with its masks given."""
+
+    def __init__(self, layer, **options):
+        super().__init__()
+        self.layer, self.options = layer, options
+
+    def forward(self, *x):
+        return self.layer(*x, **self.options)
+
+
+def attention():
+    sdpa = F.scaled_dot_product_attention
+    q, k, v = normal(2, 3, 5, 4), normal(2, 3, 6, 4, seed=1), normal(2, 3, 6, 4, seed=2)
+    hidden = torch.tensor([[True, False, True, True, True, False]] * 5)
+    yield "attention/plain", Call(lambda q, k, v: sdpa(q, k, v)), [q, k, v]
+    yield "attention/causal", Call(lambda q, k, v: sdpa(q, k, v, is_causal=True)), [q, k, v]
+    yield "attention/mask", Call(lambda q, k, v: sdpa(q, k, v, attn_mask=hidden, scale=0.3)), [q, k, v]
+    yield "attention/bias", Call(lambda q, k, v, m: sdpa(q, k, v, attn_mask=m)), [q, k, v, normal(5, 6, seed=4)]
+    yield "attention/grouped", Call(lambda q, k, v: sdpa(q, k, v, enable_gqa=True)), [
+        normal(2, 6, 5, 4), k, v
+    ]  # fmt: skip
+    x, memory = normal(5, 2, 8), normal(6, 2, 8, seed=1)
+    padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
+    causal = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
+    mha = nn.MultiheadAttention
+    yield "MultiheadAttention/plain", Attend(mha(8, 2)), [x, x, x]
+    yield "MultiheadAttention/cross", Attend(mha(8, 2, kdim=3, vdim=5)), [x, normal(6, 2, 3), normal(6, 2, 5)]
+    yield "MultiheadAttention/padding", Attend(mha(8, 2, bias=False), key_padding_mask=padding), [x, x, x]
+    yield "MultiheadAttention/causal", Attend(mha(8, 2), attn_mask=causal.isinf(), average_attn_weights=False), [x, x, x]
+    plain = {"dropout": 0.0, "dim_feedforward": 12}
+    yield "TransformerEncoderLayer/plain", nn.TransformerEncoderLayer(8, 2, **plain), [x]
+    yield "TransformerEncoderLayer/norm_first", Attend(
+        nn.TransformerEncoderLayer(8, 2, activation="gelu", norm_first=True, **plain), src_key_padding_mask=padding
+    ), [x]
+    yield "TransformerDecoderLayer/plain", nn.TransformerDecoderLayer(8, 2, **plain), [x, memory]
+    yield "TransformerDecoderLayer/causal", Attend(
+        nn.TransformerDecoderLayer(8, 2, norm_first=True, **plain), tgt_mask=causal.isinf()
+    ), [x, memory]
+    yield "TransformerEncoder/plain", nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(8, 2, **plain), 2, nn.LayerNorm(8), enable_nested_tensor=False
+    ), [x]
+    yield "Transformer/plain", nn.Transformer(8, 2, 1, 1, **plain), [memory, x]
+
+
+def settle(module):
+    """Weights that depend on nothing but their shapes, biases and scales that are not 0 and 1."""
+    for i, p in enumerate(module.parameters()):
+        p.data = normal(*p.shape, seed=100 + i) * 0.5
+    return module.double()
+
+
+def named(keys):
+    return [k.removeprefix("layer.") for k in keys]
+
+
+def write(writer):
+    for part in (simple, norms, convolutions, pools, resampling, recurrent, attention):
+        for name, module, inputs in part():
+            settle(module)
+            state = module.state_dict()
+            keys = list(state)
+            called = named(keys)
+            learned = dict(module.named_parameters())
+
+            def call(*x):
+                wide = next((t.dtype for t in x if t.is_floating_point()), None)
+                given = dict(zip(keys, x[len(inputs):]))
+                for k in given:  # buffers, which the call may change
+                    if k not in learned:
+                        given[k] = given[k].to(wide, copy=True) if given[k].is_floating_point() else given[k].clone()
+                y = functional_call(module, given, x[: len(inputs)])
+                flat = [t for t in (y if isinstance(y, tuple) else (y,)) if t is not None]
+                return flat + [given[k] for k in changed]
+
+            changed = [k for k in keys if k not in learned and module.training]
+            for dtype in ("f32", "f64"):
+                def cast(t):
+                    return t.to(NAMES[dtype]) if t.is_floating_point() else t
+
+                operands = [x if isinstance(x, Fixed) else cast(x) for x in inputs]
+                operands += [cast(state[k]) if k in learned else Fixed(cast(state[k])) for k in keys]
+                args = {"inputs": len(inputs), "state": called or "-", "changed": named(changed) or "-"}
+                writer.case(name, dtype, str(len(writer.lines)), args, operands, *evaluate(call, operands, True, dtype))
