@@ -171,7 +171,7 @@ class LayersOracle : public testing::TestWithParam<std::string> {
     StateDict state;
     for (size_t i = 0; i < c.operands.size(); ++i) {
       const Input& in = std::get<Input>(c.operands[i]);
-      const Tensor value = stored(in.data, device, in.data.at);
+      Tensor value = stored(in.data, device, in.data.at);
       if (i >= inputs) state.add(state_names[i - inputs], value);
       else x.push_back(in.grad == oracle::nothing ? value : value.requires_grad_());
     }
