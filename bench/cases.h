@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "resident.h"
+
 namespace bench {
 
 // Work of one call in billions, and the unit of that work per second.
@@ -123,8 +125,18 @@ inline void print_table(const std::vector<Case>& cases, const std::string& only,
   }
 }
 
+// Runs one case so many times and says how much memory the process has held.
+inline void repeat(const std::vector<Case>& cases, const std::string& name, int times) {
+  const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.name == name; });
+  if (found == cases.end()) throw std::invalid_argument("no case " + name);
+  const Call call = found->prepare();
+  for (int i = 0; i < times; ++i) call();
+  std::cout << "peak_resident_kib " << peak_resident_kib() << "\n";
+}
+
 struct Options {
   bool serve = false;
+  int times = 0;
   int threads = 1;
   std::string only;
   double seconds = 0.6;
@@ -144,6 +156,8 @@ inline Options parse(int argc, char** argv) {
       options.threads = std::stoi(value);
     } else if (word == "--only") {
       options.only = value;
+    } else if (word == "--repeat") {
+      options.times = std::stoi(value);
     } else if (word == "--seconds") {
       options.seconds = std::stod(value);
     } else {
@@ -154,18 +168,20 @@ inline Options parse(int argc, char** argv) {
   return options;
 }
 
-// The whole of `main`: [serve] [--threads N] [--only WORD] [--seconds S].
+// The whole of `main`: [serve] [--threads N] [--only WORD] [--seconds S], or --repeat TIMES --only CASE.
 inline int run(int argc, char** argv, const std::string& program, const std::function<void(int)>& set_threads,
                const std::function<std::vector<Case>()>& make_cases) {
   std::optional<Options> options;
   try {
     options = parse(argc, argv);
   } catch (const std::exception& error) {
-    std::cerr << error.what() << "\nusage: [serve] [--threads N] [--only WORD] [--seconds S]\n";
+    std::cerr << error.what() << "\nusage: [serve] [--threads N] [--only WORD] [--seconds S] [--repeat TIMES]\n";
     return 2;
   }
   set_threads(options->threads);
-  if (options->serve) {
+  if (options->times > 0) {
+    repeat(make_cases(), options->only, options->times);
+  } else if (options->serve) {
     serve(program, make_cases());
   } else {
     print_table(make_cases(), options->only, options->seconds);

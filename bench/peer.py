@@ -7,6 +7,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
 OUT = ROOT / "build" / "bench"
+CASES = ("cases_torch", "steps_torch")  # the program and its parts
 COMPILE = ["g++", "-std=c++20", "-O2"]
 
 
