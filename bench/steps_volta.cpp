@@ -10,28 +10,18 @@ namespace {
 using bench::Case;
 using namespace volta;
 
-// A model, its optimizer and one batch. The optimizer is made after the model has come to its place.
-template <class Model, class Optimizer, class Options> struct Training {
-  Model model;
-  Tensor input, target;
-  Options options;
-  Optimizer optimizer{parameters(model), options};
-
-  void step(const auto& loss) {
-    optimizer.zero_grad();
-    loss(model(input), target).backward();
-    optimizer.step();
-  }
-};
-
 const auto classes = [](const Tensor& y, const Tensor& target) { return cross_entropy(y, target); };
 const auto squares = [](const Tensor& y, const Tensor& target) { return mse_loss(y, target); };
 
 template <class Optimizer, class Model, class Options>
-bench::Call training(Model model, const Options& options, const Tensor& input, const Tensor& target, auto loss) {
-  using State = Training<Model, Optimizer, Options>;
-  auto state = std::make_shared<State>(State{std::move(model), input, target, options});
-  return [state, loss] { state->step(loss); };
+bench::Call training(Model made, const Options& options, const Tensor& input, const Tensor& target, auto loss) {
+  const auto model = std::make_shared<Model>(std::move(made));
+  const auto optimizer = std::make_shared<Optimizer>(parameters(*model), options);
+  return [=] {
+    optimizer->zero_grad();
+    loss((*model)(input), target).backward();
+    optimizer->step();
+  };
 }
 
 template <class Model> bench::Call inference(Model model, const Tensor& input) {
