@@ -1,6 +1,7 @@
 // Layers, containers and the functions over models.
 #pragma once
 #include <volta/nn/containers.h>
+#include <volta/nn/conv.h>
 #include <volta/nn/dropout.h>
 #include <volta/nn/embedding.h>
 #include <volta/nn/init.h>

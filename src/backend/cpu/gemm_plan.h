@@ -62,6 +62,24 @@ struct GemmTable {
   GemmKernels kernels[dtype_count];
 };
 
+// A product whose operands are made panel by panel elsewhere: C[m x n] (+)= A B, rows of C contiguous. panel() gives rows
+// (of B: columns) [i, i + n) and depths [p, p + k), using `buffer`, of tile * k values, if it has to pack; tile >= n.
+template <class T> struct PanelView {
+  const T* data;
+  int64_t step, depth_step;  // element (i, p) is data[i * step + p * depth_step]; step is 1, of A too with short vectors
+};
+template <class T> struct PanelOperand {
+  const void* self;
+  PanelView<T> (*panel)(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k);
+};
+template <class T> struct PanelProduct {
+  int64_t m, n, k;
+  PanelOperand<T> a, b;
+  T* c;
+  int64_t c_step;
+  bool add;
+};
+
 namespace baseline {
 extern const GemmTable gemm_table;
 }

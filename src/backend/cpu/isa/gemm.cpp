@@ -221,6 +221,18 @@ template <class S> void finish(const Product& p, Range rows, void* partials, int
   finish_sums<S>(p, {rows, {0, n}}, sums, n, p.accumulate);
 }
 
+template <class T> struct ErasedOperand {
+  const PanelOperand<T>& operand;
+  View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
+    const PanelView<T> v = operand.panel(operand.self, buffer, i, n, tile, p, k);
+    return {v.data, v.step, v.depth_step};
+  }
+};
+template <class T> void multiply_erased(const PanelProduct<T>& p) {
+  const ErasedOperand<T> a{p.a}, b{p.b};
+  Multiplication(a, b, p.c, p.c_step).run(p.m, p.n, p.k, p.add);
+}
+
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
   constexpr TileSizes s = sizes<T>;
@@ -228,6 +240,9 @@ template <class S> constexpr GemmKernels kernels() {
 }
 
 }  // namespace
+
+void multiply_panels(const PanelProduct<float>& p) { multiply_erased(p); }
+void multiply_panels(const PanelProduct<double>& p) { multiply_erased(p); }
 
 const GemmTable gemm_table = {kernels<float16>(), kernels<bfloat16>(), kernels<float>(),    kernels<double>(),
                               kernels<uint8_t>(), kernels<uint16_t>(), kernels<uint32_t>(), kernels<uint64_t>(),

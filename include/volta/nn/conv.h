@@ -1,0 +1,146 @@
+// Convolution and its transpose in one, two and three dimensions: functions, layers, and the choice of the algorithm.
+#pragma once
+#include <volta/nn/layer.h>
+
+namespace volta {
+
+// One number for every axis, or one for each: 2, {2, 1}.
+class PerAxis {
+ public:
+  PerAxis(std::integral auto all) : sizes_{int64_t(all)} {}
+  PerAxis(std::initializer_list<int64_t> each) : sizes_(each) {}
+  PerAxis(const Shape& each) : sizes_(each) {}
+  const Shape& given() const { return sizes_; }
+  Shape of(int axes, const char* op, const char* what) const;  // throws unless there are one or `axes` numbers
+
+ private:
+  Shape sizes_;
+};
+
+// Zeros on both sides of each axis: a number, one for each axis, "valid" (none) or "same" (outputs as many as inputs).
+class ConvPadding {
+ public:
+  ConvPadding(std::integral auto all) : sizes_(all) {}
+  ConvPadding(std::initializer_list<int64_t> each) : sizes_(each) {}
+  ConvPadding(const PerAxis& each) : sizes_(each) {}
+  ConvPadding(const char* name) : sizes_(0), name_(name) {}
+  ConvPadding(const std::string& name) : sizes_(0), name_(name) {}
+  const PerAxis& sizes() const { return sizes_; }
+  const std::string& name() const { return name_; }  // empty when numbers were given
+
+ private:
+  PerAxis sizes_;
+  std::string name_;
+};
+
+// How the CPU convolves; docs/convolution.md says when each is fastest. Winograd serves 3x3 kernels of stride and dilation
+// 1 in f32; elsewhere, and for the gradient of the weight, it gives way to implicit_gemm.
+enum class ConvAlgorithm : uint8_t { automatic, direct, im2col, implicit_gemm, winograd };
+const char* name(ConvAlgorithm algorithm);
+
+// The three computations behind a convolution: its result, and the gradients of its input and of its weight.
+enum class ConvPiece : uint8_t { forward, input, weight };
+
+struct ConvOptions {
+  PerAxis stride = 1;
+  ConvPadding padding = 0;
+  PerAxis dilation = 1;
+  int64_t groups = 1;
+  ConvAlgorithm algorithm = ConvAlgorithm::automatic;  // of the call and of its gradients
+  int64_t chunk = 0;                                   // im2col: output pixels unrolled at a time; 0: half a megabyte
+};
+struct ConvTransposeOptions {
+  PerAxis stride = 1, padding = 0, output_padding = 0;
+  int64_t groups = 1;
+  PerAxis dilation = 1;
+  ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+  int64_t chunk = 0;
+};
+
+// x [n, in, l] or [in, l] with weight [out, in / groups, k]: conv1d(x, w, b, {.stride = 2, .padding = 1}).
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+// x [n, in, h, w] with weight [out, in / groups, kh, kw]: conv2d(x, w, b, {.padding = "same"}).
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+// x [n, in, d, h, w]: conv3d(x, w, b, {.dilation = {1, 2, 2}}).
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+
+// The gradient of conv by its input as a function of its own: weight [in, out / groups, k...];
+// conv_transpose2d(x, w, b, {.stride = 2, .padding = 1, .output_padding = 1}).
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});  // conv_transpose1d(x, w)
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});  // conv_transpose3d(x, w)
+
+// What a convolution of these would use, its choice made: conv_algorithm(x, w, {.padding = 1}). The same function serves
+// one, two and three dimensions. Devices without the loop compute tap by tap and answer `direct`.
+ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
+                             ConvPiece piece = ConvPiece::forward);
+
+// While it lives, this thread's convolutions that ask for nothing else use one algorithm, also in their backward pass:
+// { UseConvAlgorithm use(ConvAlgorithm::direct); y = model(x); }
+class UseConvAlgorithm {
+ public:
+  explicit UseConvAlgorithm(ConvAlgorithm algorithm);
+  ~UseConvAlgorithm();
+  UseConvAlgorithm(const UseConvAlgorithm&) = delete;
+  UseConvAlgorithm& operator=(const UseConvAlgorithm&) = delete;
+
+ private:
+  ConvAlgorithm before_;
+};
+
+namespace nn {
+
+struct ConvLayerOptions {
+  PerAxis stride = 1;
+  ConvPadding padding = 0;
+  PerAxis dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  std::string padding_mode = "zeros";  // zeros, reflect, replicate, circular
+  ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+};
+struct ConvTransposeLayerOptions {
+  PerAxis stride = 1, padding = 0, output_padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  PerAxis dilation = 1;
+  ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+};
+
+// nn::Conv2d(3, 64, 7, {.stride = 2, .padding = 3}); the kernel may be {3, 5}. Weight [out, in / groups, k...].
+template <int Axes> class Conv : public Layer {
+ public:
+  Conv(int64_t in_channels, int64_t out_channels, const PerAxis& kernel_size, const ConvLayerOptions& options = {});
+  Tensor operator()(const Tensor& x) const;
+  void reset_parameters();  // draws new ones
+  void fields(Fields& f) override;
+  double flops(const Tensor& x, const Tensor& y) const override;
+  Parameter weight, bias;
+  ConvLayerOptions options;
+};
+using Conv1d = Conv<1>;
+using Conv2d = Conv<2>;
+using Conv3d = Conv<3>;
+
+// nn::ConvTranspose2d(64, 32, 2, {.stride = 2}). Weight [in, out / groups, k...]. The call may name the output's size where
+// the stride leaves it open: up(x, {64, 64}).
+template <int Axes> class ConvTranspose : public Layer {
+ public:
+  ConvTranspose(int64_t in_channels, int64_t out_channels, const PerAxis& kernel_size,
+                const ConvTransposeLayerOptions& options = {});
+  Tensor operator()(const Tensor& x, const Shape& output_size = {}) const;
+  void reset_parameters();
+  void fields(Fields& f) override;
+  double flops(const Tensor& x, const Tensor& y) const override;
+  Parameter weight, bias;
+  ConvTransposeLayerOptions options;
+};
+using ConvTranspose1d = ConvTranspose<1>;
+using ConvTranspose2d = ConvTranspose<2>;
+using ConvTranspose3d = ConvTranspose<3>;
+
+}  // namespace nn
+}  // namespace volta

@@ -1,0 +1,116 @@
+// The geometry of convolutions: passes, boxes, and the extents of what is staged.
+#include "backend/cpu/conv_plan.h"
+
+#include <algorithm>
+
+#include "backend/cpu/split.h"
+
+namespace volta::cpu {
+namespace {
+
+PassAxis forward_axis(const ConvolveAxis& a) {
+  PassAxis p{a.output, a.input, a.stride, -a.padding, 0, 1, {}, {}};
+  for (int64_t k = 0; k < a.kernel; ++k) {
+    const int64_t shift = k * a.dilation / a.stride, phase = k * a.dilation % a.stride;
+    auto found = std::find(p.phases.begin(), p.phases.end(), phase);
+    if (found == p.phases.end()) found = p.phases.insert(found, phase);
+    p.taps.push_back({k, shift, found - p.phases.begin()});
+    p.reach = std::max(p.reach, shift);
+  }
+  return p;
+}
+
+// Of the inputs i with (i + padding) % stride == phase.
+PassAxis input_axis(const ConvolveAxis& a, int64_t phase) {
+  const int64_t first = a.padding > phase ? divide_up(a.padding - phase, a.stride) : 0;
+  const int64_t last = a.input - 1 + a.padding - phase;
+  const int64_t to = first * a.stride + phase - a.padding;
+  PassAxis p{last < 0 ? 0 : std::max<int64_t>(0, last / a.stride - first + 1), a.output, 1, 0, to, a.stride, {0}, {}};
+  for (int64_t k = 0; k < a.kernel; ++k) {
+    if (k * a.dilation % a.stride != phase) continue;
+    p.taps.push_back({k, k * a.dilation / a.stride, 0});
+    p.reach = std::max(p.reach, p.taps.back().shift);
+  }
+  for (PassAxis::Tap& tap : p.taps) tap.shift = p.reach - tap.shift;
+  p.start = first - p.reach;
+  const int64_t least = p.taps.empty() ? 0 : p.taps.back().shift;  // shifts fall along the taps
+  for (PassAxis::Tap& tap : p.taps) tap.shift -= least;
+  p.start += least;
+  p.reach -= least;
+  return p;
+}
+
+}  // namespace
+
+bool Pass::in_place() const {
+  return std::all_of(axes, axes + conv_space, [](const PassAxis& a) {
+    return a.step == 1 && a.start == 0 && a.taps.size() == 1 && a.reach == 0 && a.count == a.size;
+  });
+}
+
+std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece) {
+  if (piece != ConvPiece::input) return {{{forward_axis(g.axes[0]), forward_axis(g.axes[1]), forward_axis(g.axes[2])}}};
+  std::vector<Pass> passes;
+  const int64_t all = g.axes[0].stride * g.axes[1].stride * g.axes[2].stride;
+  for (int64_t i = 0; i < all; ++i) {
+    const int64_t a = i / g.axes[2].stride, phases[] = {a / g.axes[1].stride, a % g.axes[1].stride, i % g.axes[2].stride};
+    Pass pass{{input_axis(g.axes[0], phases[0]), input_axis(g.axes[1], phases[1]), input_axis(g.axes[2], phases[2])}};
+    if (pass.outputs() > 0) passes.push_back(std::move(pass));
+  }
+  return passes;
+}
+
+Box Boxes::box(const Pass& pass, int64_t index) const {
+  Box b;
+  for (int i = conv_space - 1; i >= 0; --i) {
+    const int64_t n = pass.axes[i].count, at = index % parts[i];
+    b.begin[i] = n * at / parts[i];
+    b.count[i] = n * (at + 1) / parts[i] - b.begin[i];
+    index /= parts[i];
+  }
+  return b;
+}
+
+Box Boxes::largest(const Pass& pass) const {
+  Box b{};
+  for (int i = 0; i < conv_space; ++i) b.count[i] = divide_up(pass.axes[i].count, parts[i]);
+  return b;
+}
+
+Boxes plan_boxes(const Pass& pass, int64_t channels, int64_t element_bytes, int64_t bytes, int64_t least) {
+  constexpr int64_t worth = 192;  // outputs of a box that repay packing the weights for it
+  Boxes boxes{{1, 1, 1}};
+  const int64_t room = std::max<int64_t>(1, bytes / (element_bytes * std::max<int64_t>(1, channels * pass.phases())));
+  int64_t inner = 1, extent[conv_space];
+  for (int i = 0; i < conv_space; ++i) extent[i] = pass.axes[i].count;
+  const auto staged = [&] {
+    int64_t values = 1;
+    for (int i = 0; i < conv_space; ++i) values *= extent[i] + pass.axes[i].reach;
+    return values;
+  };
+  for (int i = 0; i < conv_space && extent[i] > 0; ++i) {
+    const PassAxis& a = pass.axes[i];
+    inner = 1;
+    for (int k = i + 1; k < conv_space; ++k) inner *= extent[k];
+    const int64_t others = staged() / (extent[i] + a.reach);
+    int64_t most = room / others - a.reach;
+    if (2 * a.reach * others <= 8 * room) most = std::max(most, a.reach);  // few values are staged twice
+    if (boxes.count() < least)
+      most = std::min(most, std::max(a.count * boxes.count() / least, divide_up(worth, inner)));
+    boxes.parts[i] = divide_up(a.count, std::clamp<int64_t>(most, 1, a.count));
+    extent[i] = divide_up(a.count, boxes.parts[i]);
+    if (extent[i] > 1) break;  // later axes stay whole, so that outputs of a box are consecutive
+  }
+  return boxes;
+}
+
+Staged staged_of(const Pass& pass, const Box& box, int64_t tile) {
+  Staged s;
+  for (int i = 0; i < conv_space; ++i) {
+    const int64_t n = i == 0 ? box.count[i] : divide_up(box.count[i], tile) * tile;
+    s.extent[i] = n + pass.axes[i].reach;
+  }
+  return s;
+}
+
+}  // namespace volta::cpu

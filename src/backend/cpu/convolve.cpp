@@ -1,0 +1,360 @@
+// The driver of convolutions on the CPU: stages boxes of the image, hands them to an algorithm, and puts away the results.
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/cast.h"
+#include "backend/cpu/conv_plan.h"
+#include "backend/cpu/move.h"
+#include "backend/cpu/scratch.h"
+#include "backend/cpu/split.h"
+#include "core/storage.h"
+
+namespace volta::cpu {
+namespace {
+
+constexpr double serial_work = 1 << 17;        // multiply-adds below which a second thread does not pay
+constexpr int64_t staged_bytes = 1 << 19;      // of a box, which should stay in the second cache
+constexpr int64_t partial_bytes = 16 << 20;    // of all partial gradients of a weight
+constexpr int64_t most_segments = 16;
+constexpr int64_t least_rows = 32;             // of the left operand that are worth staging a box again
+
+template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
+  if (!serial) return parallel(parts, f);
+  for (int64_t i = 0; i < parts; ++i) f(i);
+}
+
+// An image tensor [batch, channels, axes…] as it lies in memory; strides in bytes.
+struct Image {
+  char* data;
+  DType dtype;
+  int64_t batch, channel, axis[conv_space];
+  explicit Image(const Arg& a) : data(static_cast<char*>(a.data)), dtype(a.dtype), axis{0, 0, 0} {
+    const int64_t size = size_of(dtype);
+    const Shape& strides = a.layout->strides;
+    batch = strides[0] * size;
+    channel = strides[1] * size;
+    for (int i = conv_space - 1, k = strides.size() - 1; k > 1; --i, --k) axis[i] = strides[k] * size;
+  }
+  char* at(int64_t b, int64_t c) const { return data + b * batch + c * channel; }
+  // Whether pixels of an image with these sizes follow each other.
+  bool dense(const int64_t* sizes) const {
+    int64_t expected = size_of(dtype);
+    for (int i = conv_space - 1; i >= 0; expected *= sizes[i--])
+      if (sizes[i] > 1 && axis[i] != expected) return false;
+    return true;
+  }
+};
+
+// Elements [0, n) of a staged row read the source at first + i * step; those outside it are zero.
+template <class T>
+void stage_row(T* to, int64_t n, const char* row, DType dtype, int64_t stride, int64_t size, int64_t first, int64_t step) {
+  const int64_t begin = std::clamp<int64_t>(first < 0 ? divide_up(-first, step) : 0, 0, n);
+  const int64_t end = std::clamp<int64_t>(size - 1 - first < 0 ? 0 : (size - 1 - first) / step + 1, begin, n);
+  std::fill(to, to + begin, T(0));
+  std::fill(to + end, to + n, T(0));
+  if (begin == end) return;
+  const char* from = row + (first + begin * step) * stride;
+  if (dtype == dtype_of<T>() && stride * step == int64_t(sizeof(T)))
+    std::memcpy(to + begin, from, size_t(end - begin) * sizeof(T));
+  else copy_row(end - begin, reinterpret_cast<char*>(to + begin), sizeof(T), dtype_of<T>(), from, stride * step, dtype);
+}
+
+// One channel of a box, all its phases, with zeros where the source ends.
+template <class T>
+void stage_channel(T* to, const Image& source, const char* channel, const Pass& pass, const Box& box, const Staged& staged) {
+  const PassAxis &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
+  const auto first = [&](int i, int64_t phase) { return pass.axes[i].start + box.begin[i] * pass.axes[i].step + phase; };
+  for (const int64_t phase_d : d.phases) {
+    for (const int64_t phase_h : h.phases) {
+      for (const int64_t phase_w : w.phases) {
+        for (int64_t i = 0; i < staged.extent[0]; ++i) {
+          const int64_t z = first(0, phase_d) + i * d.step;
+          for (int64_t j = 0; j < staged.extent[1]; ++j, to += staged.extent[2]) {
+            const int64_t y = first(1, phase_h) + j * h.step;
+            if (z < 0 || z >= d.size || y < 0 || y >= h.size) std::fill_n(to, staged.extent[2], T(0));
+            else
+              stage_row(to, staged.extent[2], channel + z * source.axis[0] + y * source.axis[1], source.dtype,
+                        source.axis[2], w.size, first(2, phase_w), w.step);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T> T* stage(const Image& source, int64_t b, int64_t c, int64_t channels, const Pass& pass, const Box& box,
+                            const Staged& staged) {
+  constexpr int64_t beyond = 64;  // values an algorithm may read past the end
+  const int64_t each = pass.phases() * staged.plane();
+  T* image = static_cast<T*>(scratch(Scratch::image, size_t(channels * each + beyond) * sizeof(T)));
+  for (int64_t i = 0; i < channels; ++i) stage_channel(image + i * each, source, source.at(b, c + i), pass, box, staged);
+  return image;
+}
+
+// Where the patches' rows begin: channel by channel, tap by tap.
+std::vector<int64_t> offsets_of(const Pass& pass, const Staged& staged, int64_t channels) {
+  const PassAxis &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
+  std::vector<int64_t> offsets;
+  offsets.reserve(size_t(channels * pass.taps()));
+  const int64_t phases_h = int64_t(h.phases.size()), phases_w = int64_t(w.phases.size());
+  for (int64_t c = 0; c < channels; ++c) {
+    for (const auto& td : d.taps) {
+      for (const auto& th : h.taps) {
+        for (const auto& tw : w.taps) {
+          const int64_t phase = (td.phase * phases_h + th.phase) * phases_w + tw.phase;
+          const int64_t row = (td.shift * staged.extent[1] + th.shift) * staged.extent[2];
+          offsets.push_back((c * pass.phases() + phase) * staged.plane() + row + tw.shift);
+        }
+      }
+    }
+  }
+  return offsets;
+}
+
+// Working memory that several threads share.
+template <class T> class Values {
+ public:
+  explicit Values(int64_t n) : memory_(host_storage(n * int64_t(sizeof(T)), "convolve")) {}
+  T* data() const { return static_cast<T*>(memory_->data); }
+
+ private:
+  Ptr<Storage> memory_;
+};
+
+template <class T> struct Convolver {
+  const ConvolveCall& call;
+  const ConvolveGeometry& g;
+  ConvKernels<T> kernels;
+  bool serial;
+  DType dtype;  // of the tensors; they are computed as T
+  int64_t in, out;  // channels of a group
+
+  Convolver(const ConvolveCall& c, const ConvKernels<T>& k)
+      : call(c), g(c.geometry), kernels(k), serial(g.work() < serial_work), dtype(c.w.dtype),
+        in(g.in_channels / g.groups), out(g.out_channels / g.groups) {}
+
+  bool native() const { return dtype == dtype_of<T>(); }
+  int64_t threads() const { return serial ? 1 : get_num_threads(); }
+
+  // The weights of a pass as matrices [groups, rows, depth]: those given, widened if they are halves, or for the input's
+  // gradient those of its taps with the channels exchanged.
+  Values<T> widened() const {
+    const int64_t n = native() ? 0 : g.out_channels * in * g.taps();
+    Values<T> w(n);
+    if (n > 0) cast_row(dtype_of<T>(), dtype)(n, w.data(), call.w.data);
+    return w;
+  }
+  Values<T> exchanged(const Pass& pass, const T* w) const {
+    const int64_t taps = pass.taps(), all = g.taps(), depth = out * taps;
+    Values<T> to(g.in_channels * depth);
+    std::vector<int64_t> elements;
+    for (const auto& td : pass.axes[0].taps)
+      for (const auto& th : pass.axes[1].taps)
+        for (const auto& tw : pass.axes[2].taps)
+          elements.push_back((td.kernel * g.axes[1].kernel + th.kernel) * g.axes[2].kernel + tw.kernel);
+    run_parts(divide_up(g.in_channels, 8), serial, [&](int64_t part) {
+      for (int64_t c = part * 8; c < std::min(g.in_channels, part * 8 + 8); ++c) {
+        T* row = to.data() + c * depth;
+        const T* from = w + (c / in * out * in + c % in) * all;
+        for (int64_t o = 0; o < out; ++o, from += in * all)
+          for (const int64_t k : elements) *row++ = from[k];
+      }
+    });
+    return to;
+  }
+
+  void set_pixels(ConvPart<T>& part, const Box& box, const Staged& staged) const {
+    part.pixels = box.outputs();
+    part.row = box.count[2];
+    part.rows = box.count[1];
+    part.row_step = staged.extent[2];
+    part.plane_step = staged.extent[1] * staged.extent[2];
+    part.regular = 0;
+    part.chunk = call.chunk;
+  }
+  // The image of a box, staged unless it can be read where it is.
+  void set_image(ConvPart<T>& part, const Image& source, const Pass& pass, const Box& box, const Staged& staged, int64_t b,
+                 int64_t c, int64_t channels) const {
+    const int64_t sizes[] = {pass.axes[0].size, pass.axes[1].size, pass.axes[2].size};
+    if (kernels.in_place && native() && pass.in_place() && source.dense(sizes)) {
+      part.image = reinterpret_cast<const T*>(source.at(b, c)) + first_pixel(pass, box);
+      part.regular = source.channel / int64_t(sizeof(T));
+    } else {
+      part.image = stage<T>(source, b, c, channels, pass, box, staged);
+    }
+  }
+  static int64_t first_pixel(const Pass& pass, const Box& box) {
+    return (box.begin[0] * pass.axes[1].count + box.begin[1]) * pass.axes[2].count + box.begin[2];
+  }
+
+  // Results of a box to where the pass puts them.
+  void put(const ConvPart<T>& part, const Image& to, const Pass& pass, const Box& box, int64_t b, int64_t c) const {
+    const T* from = part.c;
+    const PassAxis &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
+    for (int64_t i = 0; i < part.m; ++i) {
+      char* channel = to.at(b, c + i) + (w.to + box.begin[2] * w.to_step) * to.axis[2];
+      for (int64_t z = box.begin[0]; z < box.begin[0] + box.count[0]; ++z) {
+        for (int64_t y = box.begin[1]; y < box.begin[1] + box.count[1]; ++y, from += box.count[2])
+          copy_row(box.count[2], channel + (d.to + z * d.to_step) * to.axis[0] + (h.to + y * h.to_step) * to.axis[1],
+                   w.to_step * to.axis[2], dtype, reinterpret_cast<const char*>(from), sizeof(T), dtype_of<T>());
+      }
+    }
+  }
+
+  // forward and input: rows channels of the target from `channels` of the source.
+  void correlate(const Pass& pass, const Image& source, const Image& target, const T* weights, const T* bias,
+                 int64_t channels, int64_t rows) const {
+    const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
+    const Boxes boxes = plan_boxes(pass, channels, sizeof(T), staged_bytes, divide_up(2 * threads(), images));
+    const int64_t items = images * boxes.count();
+    const int64_t slices = std::clamp<int64_t>(threads() / items, 1, divide_up(rows, least_rows));
+    const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
+    const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
+    const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth) : 0;
+    const Values<T> room(prepared * g.groups);
+    if (prepared > 0)
+      run_parts(g.groups, serial, [&](int64_t i) {
+        kernels.prepare(rows, depth, weights + i * rows * depth, room.data() + i * prepared);
+      });
+    bool straight = native();
+    for (const PassAxis& a : pass.axes) straight = straight && a.to == 0 && a.to_step == 1;
+    run_parts(items * slices, serial, [&](int64_t index) {
+      const int64_t slice = index % slices, item = index / slices, image = item / boxes.count();
+      const int64_t group = image % g.groups, b = image / g.groups, row = rows * slice / slices;
+      const Box box = boxes.box(pass, item % boxes.count());
+      ConvPart<T> part;
+      set_pixels(part, box, staged);
+      part.offsets = offsets.data();
+      part.depth = depth;
+      part.m = rows * (slice + 1) / slices - row;
+      part.a = weights + (group * rows + row) * depth;
+      part.a_step = depth;
+      part.a_depth = 1;
+      part.prepared = room.data() + group * prepared;
+      part.first_row = row;
+      part.bias = bias ? bias + group * rows + row : nullptr;
+      part.c_step = straight ? target.channel / int64_t(sizeof(T)) : part.pixels;
+      part.c = straight ? reinterpret_cast<T*>(target.at(b, group * rows + row)) + first_pixel(pass, box)
+                        : static_cast<T*>(scratch(Scratch::result, size_t(part.m * part.pixels) * sizeof(T)));
+      if (depth > 0) {
+        set_image(part, source, pass, box, staged, b, group * channels, channels);
+        kernels.correlate(part);
+      } else {
+        for (int64_t i = 0; i < part.m; ++i)
+          std::fill_n(part.c + i * part.c_step, part.pixels, part.bias ? part.bias[i] : T(0));
+      }
+      if (!straight) put(part, target, pass, box, b, group * rows + row);
+    });
+  }
+
+  // Gradients of a box's outputs as rows that are contiguous along the pixels.
+  void set_gradients(ConvPart<T>& part, const Image& y, const Pass& outputs, const Box& box, int64_t b, int64_t c) const {
+    const int64_t sizes[] = {outputs.axes[0].size, outputs.axes[1].size, outputs.axes[2].size};
+    part.a_depth = 1;
+    if (native() && y.dense(sizes)) {
+      part.a = reinterpret_cast<const T*>(y.at(b, c)) + first_pixel(outputs, box);
+      part.a_step = y.channel / int64_t(sizeof(T));
+      return;
+    }
+    T* rows = static_cast<T*>(scratch(Scratch::other, size_t(part.m * part.pixels) * sizeof(T)));
+    const Staged exact = staged_of(outputs, box, 1);
+    for (int64_t i = 0; i < part.m; ++i)
+      stage_channel(rows + i * part.pixels, y, y.at(b, c + i), outputs, box, exact);
+    part.a = rows;
+    part.a_step = part.pixels;
+  }
+
+  // The weight: images and boxes in a fixed number of segments, each summed apart, then added up in order.
+  void weigh(const Pass& pass, const Pass& outputs) const {
+    const Image x(call.x), y(call.y);
+    const int64_t depth = in * pass.taps(), size = g.out_channels * depth;
+    const Boxes boxes = plan_boxes(pass, in, sizeof(T), staged_bytes, 1);
+    const int64_t items = g.batch * boxes.count();
+    const int64_t affordable = std::max<int64_t>(1, partial_bytes / (size * int64_t(sizeof(T))));
+    const int64_t segments = std::min({items, most_segments, affordable});
+    const int64_t slices = std::clamp<int64_t>(threads() / (segments * g.groups), 1, divide_up(out, least_rows));
+    const Staged staged = staged_of(pass, boxes.largest(pass), 1);
+    const std::vector<int64_t> offsets = offsets_of(pass, staged, in);
+    const bool whole = segments == 1 && native();
+    const Values<T> room(whole ? 0 : segments * size);
+    T* partials = whole ? static_cast<T*>(call.w.data) : room.data();
+    run_parts(segments * g.groups * slices, serial, [&](int64_t index) {
+      const int64_t slice = index % slices, group = index / slices % g.groups, segment = index / slices / g.groups;
+      const int64_t row = out * slice / slices;
+      ConvPart<T> part;
+      part.offsets = offsets.data();
+      part.depth = depth;
+      part.m = out * (slice + 1) / slices - row;
+      part.bias = part.prepared = nullptr;
+      part.first_row = row;
+      part.c = partials + segment * size + (group * out + row) * depth;
+      part.c_step = depth;
+      std::fill_n(part.c, part.m * depth, T(0));
+      for (int64_t item = items * segment / segments; item < items * (segment + 1) / segments; ++item) {
+        const int64_t b = item / boxes.count();
+        const Box box = boxes.box(pass, item % boxes.count());
+        set_pixels(part, box, staged);
+        set_image(part, x, pass, box, staged, b, group * in, in);
+        set_gradients(part, y, outputs, box, b, group * out + row);
+        kernels.weigh(part);
+      }
+    });
+    if (whole) return;
+    constexpr int64_t grain = 1 << 14;
+    run_parts(divide_up(size, grain), serial, [&](int64_t part) {
+      const int64_t begin = part * grain, n = std::min(grain, size - begin);
+      T* sums = partials + begin;
+      for (int64_t s = 1; s < segments; ++s)
+        for (int64_t i = 0; i < n; ++i) sums[i] += sums[s * size + i];
+      cast_row(dtype, dtype_of<T>())(n, static_cast<char*>(call.w.data) + begin * size_of(dtype), sums);
+    });
+  }
+
+  void run() const {
+    if (call.piece == ConvPiece::weight) {
+      ConvolveGeometry same = g;  // y as an image of its own, for staging its boxes
+      for (ConvolveAxis& a : same.axes) a = {a.output, 1, a.output, 1, 0, 1};
+      return weigh(passes_of(g, call.piece)[0], passes_of(same, call.piece)[0]);
+    }
+    const bool forward = call.piece == ConvPiece::forward;
+    const int64_t rows = forward ? g.out_channels : g.in_channels;
+    const Values<T> wide = widened(), bias(call.bias.data && !native() ? rows : 0);
+    const T* w = native() ? static_cast<const T*>(call.w.data) : wide.data();
+    const T* b = static_cast<const T*>(call.bias.data);
+    if (b && !native()) {
+      cast_row(dtype_of<T>(), dtype)(rows, bias.data(), call.bias.data);
+      b = bias.data();
+    }
+    for (const Pass& pass : passes_of(g, call.piece)) {
+      if (forward) correlate(pass, Image(call.x), Image(call.y), w, b, in, out);
+      else correlate(pass, Image(call.y), Image(call.x), exchanged(pass, w).data(), b, out, in);
+    }
+  }
+};
+
+template <class T> ConvKernels<T> kernels_of(ConvAlgorithm algorithm) {
+  switch (algorithm) {
+    case ConvAlgorithm::direct: return for_isa([]<Isa level>() { return conv_direct<level, T>(); });
+    case ConvAlgorithm::im2col: return conv_im2col<T>();
+    default: return for_isa([]<Isa level>() { return conv_implicit_gemm<level, T>(); });
+  }
+}
+
+}  // namespace
+
+ConvAlgorithm convolve_algorithm(const ConvolveCall& call) {
+  if (call.algorithm == ConvAlgorithm::winograd) return ConvAlgorithm::implicit_gemm;
+  if (call.algorithm != ConvAlgorithm::automatic) return call.algorithm;
+  const ConvolveGeometry& g = call.geometry;
+  const int64_t rows = (call.piece == ConvPiece::input ? g.in_channels : g.out_channels) / g.groups;
+  return rows <= 4 ? ConvAlgorithm::direct : ConvAlgorithm::implicit_gemm;
+}
+
+bool convolve(const ConvolveCall& call) {
+  const ConvAlgorithm algorithm = convolve_algorithm(call);
+  if (call.w.dtype == f64) Convolver<double>(call, kernels_of<double>(algorithm)).run();
+  else Convolver<float>(call, kernels_of<float>(algorithm)).run();
+  return true;
+}
+
+}  // namespace volta::cpu

@@ -1,0 +1,174 @@
+// Convolution straight from the image: a tile of channels and pixels is summed in registers, tap after tap.
+#include "backend/cpu/conv_plan.h"
+#include "backend/cpu/isa/gemm_kernel.h"
+
+namespace volta::cpu::VOLTA_ISA {
+namespace {
+
+constexpr int most_rows = 4, most_vectors = 8;
+template <class T> constexpr int tile_vectors(int rows) {
+  return sizes<T>.accumulators / rows < most_vectors ? sizes<T>.accumulators / rows : most_vectors;
+}
+
+// c[rows x n] = bias + the sum over taps; an image may be read a vector past its end.
+template <class T> struct RowTile {
+  const ConvPart<T>* part;
+  int64_t i, place, to, n;  // first row; where the pixels lie in the image and in c; how many
+};
+
+template <class T, int rows, int vectors> void sum_taps(const RowTile<T>& t) {
+  const ConvPart<T>& part = *t.part;
+  const T* a = part.a + t.i * part.a_step;
+  const T* image = part.image + t.place;
+  const int64_t* offsets = part.offsets;
+  const int64_t a_step = part.a_step, depth = part.depth;
+  Vector<T> sums[rows][vectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) sums[r][v] = Vector<T>{} + (part.bias ? part.bias[t.i + r] : T(0));
+  }
+  for (int64_t p = 0; p < depth; ++p) {
+    const T* from = image + offsets[p];
+    Vector<T> x[vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) x[v] = load(from + v * lanes<T>);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      const T w = a[r * a_step + p];
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) sums[r][v] += x[v] * w;
+    }
+  }
+  const int64_t whole = t.n / lanes<T>, rest = t.n % lanes<T>;
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+    T* c = part.c + (t.i + r) * part.c_step + t.to;
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      if (v < whole) store<T>(c + v * lanes<T>, sums[r][v]);
+      else if (v == whole && rest > 0) {
+        T last[lanes<T>];
+        store<T>(last, sums[r][v]);
+        for (int64_t l = 0; l < rest; ++l) c[v * lanes<T> + l] = last[l];
+      }
+    }
+  }
+}
+
+template <class T> struct RowTable {
+  void (*tiles[most_rows][most_vectors])(const RowTile<T>&) = {};
+  constexpr RowTable() { fill<0>(); }
+  template <int i> constexpr void fill() {
+    if constexpr (i < most_rows * most_vectors) {
+      constexpr int rows = i / most_vectors + 1, vectors = i % most_vectors + 1;
+      if constexpr (vectors <= tile_vectors<T>(rows)) tiles[rows - 1][vectors - 1] = sum_taps<T, rows, vectors>;
+      fill<i + 1>();
+    }
+  }
+};
+template <class T> constexpr RowTable<T> row_table;
+
+// `total` in the fewest parts of at most `most`, of nearly equal size: how large those at `at` is.
+inline int64_t balanced(int64_t total, int64_t most, int64_t at) {
+  const int64_t parts = ceil_div(total - at, most);
+  return ceil_div(total - at, parts);
+}
+
+template <class T> void correlate(const ConvPart<T>& part) {
+  const int64_t all = part.pixels / part.row, width = ceil_div(part.row, lanes<T>);
+  for (int64_t i = 0, rows; i < part.m; i += rows) {
+    rows = balanced(part.m, most_rows, i);
+    for (int64_t line = 0; line < all; ++line) {
+      const int64_t place = line / part.rows * part.plane_step + line % part.rows * part.row_step;
+      for (int64_t v = 0, vectors; v < width; v += vectors) {
+        vectors = balanced(width, tile_vectors<T>(int(rows)), v);
+        const int64_t j = v * lanes<T>;
+        row_table<T>.tiles[rows - 1][vectors - 1](
+            {&part, i, place + j, line * part.row + j, smaller(vectors * lanes<T>, part.row - j)});
+      }
+    }
+  }
+}
+
+// The first n lanes.
+template <class T> Vector<T> only(Vector<T> x, int64_t n) {
+  T values[lanes<T>];
+  store<T>(values, x);
+  for (int64_t l = n; l < lanes<T>; ++l) values[l] = 0;
+  return load(values);
+}
+template <class T> Vector<T> load_first(const T* from, int64_t n) {
+  T values[lanes<T>] = {};
+  for (int64_t l = 0; l < n; ++l) values[l] = from[l];
+  return load(values);
+}
+
+// c(r, t) += the inner product of a's row r with what tap t sees, for rows x taps of them.
+template <class T, int rows, int taps> void dot_rows(const ConvPart<T>& part, int64_t i, int64_t p) {
+  Vector<T> sums[rows][taps] = {};
+  const int64_t all = part.pixels / part.row;
+  for (int64_t line = 0; line < all; ++line) {
+    const T* a = part.a + i * part.a_step + line * part.row;
+    const T* image = part.image + line / part.rows * part.plane_step + line % part.rows * part.row_step;
+    const T* from[taps];
+#pragma GCC unroll 8
+    for (int t = 0; t < taps; ++t) from[t] = image + part.offsets[p + t];
+    int64_t j = 0;
+    const auto add = [&](auto read_a, auto read_x) __attribute__((always_inline)) {
+      Vector<T> g[rows];
+#pragma GCC unroll 8
+      for (int r = 0; r < rows; ++r) g[r] = read_a(a + r * part.a_step + j);
+#pragma GCC unroll 8
+      for (int t = 0; t < taps; ++t) {
+        const Vector<T> x = read_x(from[t] + j);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; ++r) sums[r][t] += g[r] * x;
+      }
+    };
+    for (; j + lanes<T> <= part.row; j += lanes<T>)
+      add([](const T* x) { return load(x); }, [](const T* x) { return load(x); });
+    if (const int64_t rest = part.row - j; rest > 0)
+      add([=](const T* x) { return load_first(x, rest); }, [=](const T* x) { return only<T>(load(x), rest); });
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int t = 0; t < taps; ++t) {
+      T sum = 0;
+      for (int l = 0; l < lanes<T>; ++l) sum += sums[r][t][l];
+      part.c[(i + r) * part.c_step + p + t] += sum;
+    }
+  }
+}
+
+constexpr int most_taps = 4;
+template <class T, int rows> void dot_taps(const ConvPart<T>& part, int64_t i) {
+  for (int64_t p = 0, taps; p < part.depth; p += taps) {
+    taps = balanced(part.depth, most_taps, p);
+    if (taps == 4) dot_rows<T, rows, 4>(part, i, p);
+    else if (taps == 3) dot_rows<T, rows, 3>(part, i, p);
+    else if (taps == 2) dot_rows<T, rows, 2>(part, i, p);
+    else dot_rows<T, rows, 1>(part, i, p);
+  }
+}
+
+template <class T> void weigh(const ConvPart<T>& part) {
+  for (int64_t i = 0, rows; i < part.m; i += rows) {
+    rows = balanced(part.m, most_rows, i);
+    if (rows == 4) dot_taps<T, 4>(part, i);
+    else if (rows == 3) dot_taps<T, 3>(part, i);
+    else if (rows == 2) dot_taps<T, 2>(part, i);
+    else dot_taps<T, 1>(part, i);
+  }
+}
+
+}  // namespace
+}  // namespace volta::cpu::VOLTA_ISA
+
+namespace volta::cpu {
+template <> ConvKernels<float> conv_direct<Isa::VOLTA_ISA, float>() {
+  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>, 1, false};
+}
+template <> ConvKernels<double> conv_direct<Isa::VOLTA_ISA, double>() {
+  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>, 1, false};
+}
+}  // namespace volta::cpu

@@ -1,0 +1,154 @@
+// Convolution as a matrix product whose right operand, the patches, is packed panel by panel from the image and never
+// exists as a whole.
+#include "backend/cpu/conv_plan.h"
+#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/isa/gemm_pack.h"
+
+namespace volta::cpu::VOLTA_ISA {
+
+void multiply_panels(const PanelProduct<float>& p);
+void multiply_panels(const PanelProduct<double>& p);
+
+namespace {
+
+// Pixels that lie next to each other in the image: so many, and where the first is.
+struct Run {
+  int64_t n, place;
+};
+
+// Walks the pixels of a part in runs.
+template <class T> struct Pixels {
+  const ConvPart<T>& part;
+  int64_t column, row, plane;
+  Pixels(const ConvPart<T>& p, int64_t j) : part(p), column(j % p.row), row(j / p.row % p.rows), plane(j / p.row / p.rows) {}
+  Run next(int64_t most) {
+    const Run run = {smaller(most, part.row - column), plane * part.plane_step + row * part.row_step + column};
+    column += run.n;
+    if (column == part.row) column = 0, ++row;
+    if (row == part.rows) row = 0, ++plane;
+    return run;
+  }
+};
+
+template <class T> [[gnu::always_inline]] inline void copy_quad(T* to, const T* from) {
+  *reinterpret_cast<Quad<T>*>(to) = *reinterpret_cast<const Quad<T>*>(from);
+}
+
+// n values into a row of which `room` values may be overwritten: the next run, if any, comes after.
+template <class T> [[gnu::always_inline]] inline void copy_run(T* to, const T* from, int64_t n, int64_t room) {
+  constexpr int q = quad<T>;
+  int64_t i = 0;
+  for (; i + q <= n; i += q) copy_quad(to + i, from + i);
+  if (i == n) return;
+  if (i + q <= room) return copy_quad(to + i, from + i);
+  if (n >= q) return copy_quad(to + n - q, from + n - q);
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+template <class T, int vectors>
+void copy_whole(T* to, const T* image, const int64_t* offsets, int64_t k) {
+  for (int64_t p = 0; p < k; ++p, to += vectors * lanes<T>) {
+    const T* from = image + offsets[p];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) store<T>(to + v * lanes<T>, load(from + v * lanes<T>));
+  }
+}
+
+// Patches as the right operand: a tile of pixels, along the depth. An image has room for a quad after its end.
+template <class T>
+PanelView<T> patches(const void* self, T* buffer, int64_t j, int64_t n, int64_t tile, int64_t p, int64_t k) {
+  const ConvPart<T>& part = *static_cast<const ConvPart<T>*>(self);
+  const int64_t* offsets = part.offsets + p;
+  Run runs[sizes<T>.vectors * lanes<T>];
+  int64_t count = 0;
+  Pixels<T> pixels(part, j);
+  for (int64_t i = 0; i < n; ++count) {
+    runs[count] = pixels.next(n - i);
+    i += runs[count].n;
+  }
+  if (count == 1 && n == tile) {
+    const T* image = part.image + runs[0].place;
+    if (tile == lanes<T>) copy_whole<T, 1>(buffer, image, offsets, k);
+    else if (tile == 2 * lanes<T>) copy_whole<T, 2>(buffer, image, offsets, k);
+    else if (tile == 3 * lanes<T>) copy_whole<T, 3>(buffer, image, offsets, k);
+    else copy_whole<T, 4>(buffer, image, offsets, k);
+    return {buffer, 1, tile};
+  }
+  for (int64_t d = 0; d < k; ++d) {
+    T* to = buffer + d * tile;
+    const T* from = part.image + offsets[d];
+    for (int64_t r = 0, i = 0; r < count; i += runs[r++].n) copy_run(to + i, from + runs[r].place, runs[r].n, tile - i);
+  }
+  return {buffer, 1, tile};
+}
+
+// Patches transposed, for the weight: a tile along the depth, pixel after pixel.
+template <class T>
+PanelView<T> patches_transposed(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t j, int64_t k) {
+  const ConvPart<T>& part = *static_cast<const ConvPart<T>*>(self);
+  constexpr int q = quad<T>;
+  for (int64_t l = 0; l < tile; l += q) {
+    const T* from[q];
+    for (int s = 0; s < q; ++s) from[s] = part.image + part.offsets[i + smaller(l + s, n - 1)];
+    Pixels<T> pixels(part, j);
+    for (int64_t done = 0; done < k;) {
+      const Run run = pixels.next(k - done);
+      T* to = buffer + done * tile + l;
+      int64_t x = 0;
+      for (; x + q <= run.n; x += q) {
+        Quad<T> square[q];
+#pragma GCC unroll 4
+        for (int s = 0; s < q; ++s) square[s] = load_some<q>(from[s] + run.place + x);
+        store_transposed<T>(square, to + x * tile, tile);
+      }
+      for (; x < run.n; ++x) {
+        for (int s = 0; s < q; ++s) to[x * tile + s] = from[s][run.place + x];
+      }
+      done += run.n;
+    }
+  }
+  return {buffer, 1, tile};
+}
+
+template <class T, bool any_strides>
+PanelView<T> matrix_panel(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) {
+  const View<T> v = static_cast<const MatrixOperand<T, any_strides>*>(self)->panel(buffer, i, n, tile, p, k);
+  return {v.data, v.step, v.depth_step};
+}
+template <class T, bool any_strides> PanelOperand<T> operand(const MatrixOperand<T, any_strides>& m) {
+  return {&m, matrix_panel<T, any_strides>};
+}
+
+constexpr int64_t few_rows = 32;  // too few uses to repay packing a matrix
+
+template <class T> void correlate(const ConvPart<T>& part) {
+  for (int64_t i = 0; i < part.m && part.bias; ++i) {
+    const T value = part.bias[i];
+    for (int64_t j = 0; j < part.pixels; ++j) part.c[i * part.c_step + j] = value;
+  }
+  const MatrixOperand<T, !by_lane> weights = {part.a, part.a_step, part.a_depth, false};
+  const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, part.m <= few_rows};
+  const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
+  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, operand(weights), b, part.c, part.c_step,
+                                  part.bias != nullptr});
+}
+
+template <class T> void weigh(const ConvPart<T>& part) {
+  const MatrixOperand<T, !by_lane> gradients = {part.a, part.a_step, part.a_depth, false};
+  const MatrixOperand<T, false> pixels = {part.image, part.regular, 1, false};
+  const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
+  multiply_panels(
+      PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, true});
+}
+
+}  // namespace
+}  // namespace volta::cpu::VOLTA_ISA
+
+namespace volta::cpu {
+template <> ConvKernels<float> conv_implicit_gemm<Isa::VOLTA_ISA, float>() {
+  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>};
+}
+template <> ConvKernels<double> conv_implicit_gemm<Isa::VOLTA_ISA, double>() {
+  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>};
+}
+}  // namespace volta::cpu

@@ -1,0 +1,303 @@
+// Convolution as three products over (x, w, y) whose gradients are one another, so that it differentiates any number of times.
+#include <volta/nn/conv.h>
+
+#include <algorithm>
+
+#include <volta/create.h>
+#include <volta/ops.h>
+
+#include "autograd/record.h"
+#include "backend/convolve.h"
+#include "ops/check.h"
+#include "ops/pointwise.h"
+
+namespace volta {
+namespace {
+
+constexpr int space = ConvolveGeometry::space;
+thread_local constinit ConvAlgorithm preferred = ConvAlgorithm::automatic;
+
+// A convolution of `rank` axes: what the three pieces share.
+struct Convolution {
+  const char* op;
+  int rank;
+  ConvolveGeometry g;
+  ConvAlgorithm algorithm;
+  int64_t chunk;
+
+  Shape shaped(Shape front, int64_t ConvolveAxis::*size) const {
+    for (int i = space - rank; i < space; ++i) front.push_back(g.axes[i].*size);
+    return front;
+  }
+  Shape x_shape() const { return shaped({g.batch, g.in_channels}, &ConvolveAxis::input); }
+  Shape w_shape() const { return shaped({g.out_channels, g.in_channels / g.groups}, &ConvolveAxis::kernel); }
+  Shape y_shape() const { return shaped({g.batch, g.out_channels}, &ConvolveAxis::output); }
+};
+
+// --- Where a device has no loop for it: a matrix product for every tap of the kernel ---
+
+// What tap k sees of a zero-padded x: every output's input under it, [batch, groups, channels / groups, outputs…].
+Tensor under_tap(const Convolution& c, const Tensor& padded, int64_t k) {
+  Tensor seen = padded;
+  for (int i = space - 1, axis = c.rank + 1; axis > 1; --i, --axis) {
+    const ConvolveAxis& a = c.g.axes[i];
+    const int64_t first = k % a.kernel * a.dilation;
+    seen = seen.slice(axis, first, first + (a.output - 1) * a.stride + 1, a.stride);
+    k /= a.kernel;
+  }
+  return seen.unflatten(1, {c.g.groups, -1});
+}
+
+// Pads so that every tap of every output lies inside; `crop` undoes it.
+Tensor padded(const Convolution& c, const Tensor& x) {
+  std::vector<int64_t> sides;
+  for (int i = space - 1; i >= space - c.rank; --i) {
+    const ConvolveAxis& a = c.g.axes[i];
+    const int64_t reach = (a.output - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
+    sides.push_back(a.padding);
+    sides.push_back(std::max<int64_t>(0, reach - a.padding - a.input));
+  }
+  return pad(x, sides);
+}
+Tensor cropped(const Convolution& c, Tensor x) {
+  for (int i = space - c.rank, axis = 2; i < space; ++i, ++axis)
+    x = x.narrow(axis, c.g.axes[i].padding, c.g.axes[i].input);
+  return x;
+}
+
+Tensor by_taps(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor& b) {
+  const ConvolveGeometry& g = c.g;
+  const int64_t per_group = g.out_channels / g.groups, outputs = g.outputs();
+  const Tensor w = piece == ConvPiece::forward ? b : a;  // not used for the weight
+  const Tensor image = piece == ConvPiece::input ? padded(c, zeros(c.x_shape(), {.dtype = a.dtype(), .device = a.device()}))
+                                                 : padded(c, a);
+  const Tensor y = piece == ConvPiece::forward
+                       ? zeros({g.batch, g.groups, per_group, outputs}, {.dtype = a.dtype(), .device = a.device()})
+                       : b.reshape({g.batch, g.groups, per_group, outputs});
+  std::vector<Tensor> taps;
+  for (int64_t k = 0; k < g.taps(); ++k) {
+    Tensor seen = under_tap(c, image, k);
+    const Tensor matrix =
+        piece == ConvPiece::weight ? Tensor() : w.reshape({g.groups, per_group, -1, g.taps()}).select(-1, k);
+    if (piece == ConvPiece::forward) Tensor(y).add_(matmul(matrix, seen.flatten(3)));
+    else if (piece == ConvPiece::input) seen.add_(matmul(matrix.mT(), y).reshape(seen.shape()));
+    else taps.push_back(matmul(y, seen.flatten(3).mT()).sum(0));
+  }
+  if (piece == ConvPiece::forward) return y.reshape(c.y_shape());
+  return piece == ConvPiece::input ? cropped(c, image).contiguous() : stack(taps, -1).reshape(c.w_shape());
+}
+
+// --- The pieces ---
+
+Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
+  const Shape shape = piece == ConvPiece::forward ? c.y_shape() : piece == ConvPiece::input ? c.x_shape() : c.w_shape();
+  checked_numel(shape, c.op);
+  const auto with_bias = [&](const Tensor& y) {
+    return bias.defined() ? y + bias.reshape(joined({-1}, Shape::filled(c.rank, 1))) : y;
+  };
+  const NoGrad off;
+  if (shape.numel() == 0 || a.numel() == 0 || b.numel() == 0)
+    return with_bias(zeros(shape, {.dtype = a.dtype(), .device = a.device()}));
+  const Tensor out = allocate(shape, a.dtype(), a.device(), c.op);
+  const Tensor first = piece == ConvPiece::input ? a.contiguous() : a, second = piece == ConvPiece::forward ? b.contiguous() : b;
+  ConvolveCall call{piece, c.algorithm, c.chunk, {}, {}, {}, {}, c.g};
+  Arg* const places[3][3] = {{&call.y, &call.x, &call.w}, {&call.x, &call.w, &call.y}, {&call.w, &call.x, &call.y}};
+  *places[int(piece)][0] = arg(out);
+  *places[int(piece)][1] = arg(first);
+  *places[int(piece)][2] = arg(second);
+  const Tensor row = bias.defined() ? bias.contiguous() : bias;
+  if (row.defined()) call.bias = arg(row);
+  if (backend(out.device()).convolve(call)) return out;
+  const bool half = is_half(a.dtype());  // summed over taps in f32
+  return with_bias(by_taps(c, piece, half ? a.to(f32) : a, half ? b.to(f32) : b)).to(a.dtype());
+}
+
+Tensor weight_piece(const Convolution& c, const Tensor& x, const Tensor& y);
+Tensor input_piece(const Convolution& c, const Tensor& w, const Tensor& y, const Tensor& bias = {});
+
+Tensor bias_gradient(const Tensor& g) {
+  std::vector<int64_t> axes = {0};
+  for (int64_t i = 2; i < g.dim(); ++i) axes.push_back(i);
+  return g.sum(axes);
+}
+
+Tensor forward_piece(const Convolution& c, const Tensor& x, const Tensor& w, const Tensor& bias = {}) {
+  const Tensor y = run(c, ConvPiece::forward, x, w, bias);
+  if (!any_needs_grad(x, w, bias)) return y;
+  return record(c.op, y, {x, w, bias},
+                [=, sx = save(x, needs_grad(w)), sw = save(w, needs_grad(x))](const Tensor& g, Gradients& d) {
+                  if (d.needs(0)) d[0] = input_piece(c, d.take(sw), g);
+                  if (d.needs(1)) d[1] = weight_piece(c, d.take(sx), g);
+                  if (d.needs(2)) d[2] = bias_gradient(g);
+                });
+}
+
+Tensor input_piece(const Convolution& c, const Tensor& w, const Tensor& y, const Tensor& bias) {
+  const Tensor x = run(c, ConvPiece::input, w, y, bias);
+  if (!any_needs_grad(w, y, bias)) return x;
+  return record(c.op, x, {w, y, bias},
+                [=, sw = save(w, needs_grad(y)), sy = save(y, needs_grad(w))](const Tensor& g, Gradients& d) {
+                  if (d.needs(0)) d[0] = weight_piece(c, g, d.take(sy));
+                  if (d.needs(1)) d[1] = forward_piece(c, g, d.take(sw));
+                  if (d.needs(2)) d[2] = bias_gradient(g);
+                });
+}
+
+Tensor weight_piece(const Convolution& c, const Tensor& x, const Tensor& y) {
+  const Tensor w = run(c, ConvPiece::weight, x, y);
+  if (!any_needs_grad(x, y)) return w;
+  return record(c.op, w, {x, y},
+                [=, sx = save(x, needs_grad(y)), sy = save(y, needs_grad(x))](const Tensor& g, Gradients& d) {
+                  if (d.needs(0)) d[0] = input_piece(c, g, d.take(sy));
+                  if (d.needs(1)) d[1] = forward_piece(c, d.take(sx), g);
+                });
+}
+
+// --- Checks ---
+
+void check_operands(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias, int64_t groups,
+                    bool transposed) {
+  require(x.checked(op).dim() == rank + 1 || x.dim() == rank + 2, Wrong::shape, op, "needs an input of ", rank + 1,
+          " axes [channels, ...] or ", rank + 2, " axes [batch, channels, ...], got ", x);
+  require(w.checked(op).dim() == rank + 2, Wrong::shape, op, "needs a weight of ", rank + 2, " axes, got ", w);
+  require(is_floating(x.dtype()) && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
+          Wrong::dtype, op, "needs one floating dtype, got an input of ", x.dtype(), ", a weight of ", w.dtype(),
+          bias.defined() ? " and a bias of " : "", bias.defined() ? name(bias.dtype()) : "");
+  common_device(x, w, op);
+  if (bias.defined()) common_device(x, bias, op);
+  require(groups > 0, Wrong::argument, op, "groups must be positive, not ", groups);
+  require(w.numel() > 0, Wrong::shape, op, "an empty weight ", w);
+  const int64_t channels = x.size(x.dim() - rank - 1), first = w.size(0), second = w.size(1);
+  const int64_t in = transposed ? first : second * groups, out = transposed ? second * groups : first;
+  require(first % groups == 0, Wrong::shape, op, groups, " groups do not divide the ", first, " channels of weight ", w);
+  require(channels == in, Wrong::shape, op, "input ", x, " has ", channels, " channels where weight ", w, " with ",
+          groups, " groups needs ", in);
+  require(!bias.defined() || bias.shape() == Shape{out}, Wrong::shape, op, "the bias must have shape [", out, "], not ",
+          bias.defined() ? bias.shape() : Shape());
+}
+
+void require_at_least(const Shape& sizes, int64_t least, const char* op, const char* what) {
+  for (const int64_t n : sizes) require(n >= least, Wrong::argument, op, what, " ", sizes, " has an entry below ", least);
+}
+
+ConvolveGeometry geometry_of(const Tensor& x, const Tensor& w, int rank, int64_t groups, const Shape& stride,
+                             const Shape& dilation, const char* op) {
+  require_at_least(stride, 1, op, "stride");
+  require_at_least(dilation, 1, op, "dilation");
+  ConvolveGeometry g{x.dim() == rank + 2 ? x.size(0) : 1, w.size(1) * groups, w.size(0), groups, {}};
+  for (int i = 0; i < rank; ++i) {
+    ConvolveAxis& a = g.axes[space - rank + i];
+    a.kernel = w.size(2 + i);
+    a.stride = stride[i];
+    a.dilation = dilation[i];
+  }
+  return g;
+}
+
+ConvAlgorithm wanted(ConvAlgorithm asked) { return asked == ConvAlgorithm::automatic ? preferred : asked; }
+
+void check_chunk(int64_t chunk, const char* op) {
+  require(chunk >= 0, Wrong::argument, op, "chunk must not be negative, got ", chunk);
+}
+
+Convolution convolution_of(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias,
+                           const ConvOptions& o) {
+  check_operands(op, rank, x, w, bias, o.groups, false);
+  check_chunk(o.chunk, op);
+  const Shape stride = o.stride.of(rank, op, "stride"), padding = o.padding.sizes().of(rank, op, "padding");
+  const bool same = o.padding.name() == "same";
+  require(same || o.padding.name().empty() || o.padding.name() == "valid", Wrong::argument, op, "padding '",
+          o.padding.name(), "' is neither \"same\" nor \"valid\"");
+  require_at_least(padding, 0, op, "padding");
+  ConvolveGeometry g = geometry_of(x, w, rank, o.groups, stride, o.dilation.of(rank, op, "dilation"), op);
+  for (int i = 0; i < rank; ++i) {
+    ConvolveAxis& a = g.axes[space - rank + i];
+    const int64_t reach = (a.kernel - 1) * a.dilation;
+    require(!same || a.stride == 1, Wrong::argument, op, "padding \"same\" needs a stride of 1, not ", stride);
+    a.input = x.size(x.dim() - rank + i);
+    a.padding = same ? reach / 2 : padding[i];
+    const int64_t padded = a.input + (same ? reach : 2 * a.padding);
+    require(padded > reach, Wrong::shape, op, "the kernel of weight ", w, " spans ", reach + 1,
+            " elements of an axis where input ", x, " has ", padded, " with its padding");
+    a.output = (padded - reach - 1) / a.stride + 1;
+  }
+  return {op, rank, g, wanted(o.algorithm), o.chunk};
+}
+
+template <class F> Tensor batched(const Tensor& x, int rank, F f) {
+  return x.dim() == rank + 2 ? f(x) : f(x.unsqueeze(0)).squeeze(0);
+}
+
+Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& o) {
+  const Convolution c = convolution_of(op, rank, x, w, bias, o);
+  return batched(x, rank, [&](const Tensor& in) { return forward_piece(c, in, w, bias); });
+}
+
+Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias,
+                           const ConvTransposeOptions& o) {
+  check_operands(op, rank, x, w, bias, o.groups, true);
+  check_chunk(o.chunk, op);
+  const Shape padding = o.padding.of(rank, op, "padding"), more = o.output_padding.of(rank, op, "output_padding");
+  require_at_least(padding, 0, op, "padding");
+  require_at_least(more, 0, op, "output_padding");
+  ConvolveGeometry g = geometry_of(x, w, rank, o.groups, o.stride.of(rank, op, "stride"),
+                                   o.dilation.of(rank, op, "dilation"), op);
+  for (int i = 0; i < rank; ++i) {
+    ConvolveAxis& a = g.axes[space - rank + i];
+    require(more[i] < std::max(a.stride, a.dilation), Wrong::argument, op, "output_padding ", more,
+            " must be smaller than the stride or the dilation");
+    a.output = x.size(x.dim() - rank + i);
+    a.padding = padding[i];
+    a.input = (a.output - 1) * a.stride - 2 * a.padding + (a.kernel - 1) * a.dilation + more[i] + 1;
+    require(a.output > 0 && a.input > 0, Wrong::shape, op, "input ", x, " with weight ", w, " and padding ", padding,
+            " leaves an output of ", a.input, " elements along an axis");
+  }
+  const Convolution c{op, rank, g, wanted(o.algorithm), o.chunk};
+  return batched(x, rank, [&](const Tensor& in) { return input_piece(c, w, in, bias); });
+}
+
+}  // namespace
+
+Shape PerAxis::of(int axes, const char* op, const char* what) const {
+  if (sizes_.size() == axes) return sizes_;
+  require(sizes_.size() == 1, Wrong::argument, op, what, " ", sizes_, " needs one number or ", axes);
+  return Shape::filled(axes, sizes_[0]);
+}
+
+const char* name(ConvAlgorithm algorithm) {
+  constexpr const char* names[] = {"automatic", "direct", "im2col", "implicit_gemm", "winograd"};
+  return names[size_t(algorithm)];
+}
+
+UseConvAlgorithm::UseConvAlgorithm(ConvAlgorithm algorithm) : before_(preferred) { preferred = algorithm; }
+UseConvAlgorithm::~UseConvAlgorithm() { preferred = before_; }
+
+ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& w, const ConvOptions& options, ConvPiece piece) {
+  const char* op = "conv_algorithm";
+  const int rank = int(w.checked(op).dim()) - 2;
+  require(rank >= 1 && rank <= space, Wrong::shape, op, "needs a weight of 3 to 5 axes, got ", w);
+  const Convolution c = convolution_of(op, rank, x, w, {}, options);
+  if (!x.device().is_cpu()) return ConvAlgorithm::direct;
+  return cpu::convolve_algorithm({piece, c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+  return convolve("conv1d", 1, x, weight, bias, options);
+}
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+  return convolve("conv2d", 2, x, weight, bias, options);
+}
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+  return convolve("conv3d", 3, x, weight, bias, options);
+}
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& options) {
+  return convolve_transposed("conv_transpose1d", 1, x, weight, bias, options);
+}
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& options) {
+  return convolve_transposed("conv_transpose2d", 2, x, weight, bias, options);
+}
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& options) {
+  return convolve_transposed("conv_transpose3d", 3, x, weight, bias, options);
+}
+
+}  // namespace volta
