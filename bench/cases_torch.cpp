@@ -66,6 +66,31 @@ void add_rows_and_others(std::vector<Case>& cases) {
   cases.push_back({"randn/1e7", [] { return [] { return randn({10'000'000}); }; }});
 }
 
+void add_layers(std::vector<Case>& cases) {
+  cases.push_back({"layernorm/4096x1024",
+                   [] {
+                     return [x = randn({4096, 1024}),
+                             layer = torch::nn::LayerNorm(torch::nn::LayerNormOptions({1024}))]() mutable {
+                       return layer->forward(x);
+                     };
+                   },
+                   bench::bytes(8.0 * 4096 * 1024)});
+  cases.push_back({"cross_entropy_fb/512x10000", [] {
+                     return [x = randn({512, 10000}, torch::requires_grad()),
+                             target = torch::randint(0, 10000, {512}, torch::kInt64)] {
+                       torch::nn::functional::cross_entropy(x, target).backward();
+                     };
+                   }});
+  cases.push_back({"maxpool/b8c64h112k3s2", [] {
+                     return [x = randn({8, 64, 112, 112})] { return torch::max_pool2d(x, 3, 2, 1); };
+                   }});
+  cases.push_back({"batchnorm_train/b8c64h112", [] {
+                     return [x = randn({8, 64, 112, 112}), layer = torch::nn::BatchNorm2d(64)]() mutable {
+                       return layer->forward(x);
+                     };
+                   }});
+}
+
 void add_matmul(std::vector<Case>& cases) {
   const auto flops = [](double m, double n, double k) { return bench::flops(2 * m * n * k); };
   for (const auto [m, n, k] : bench::matmul_sizes) {
@@ -109,6 +134,7 @@ std::vector<Case> all_cases() {
   add_pointwise(cases);
   add_square(cases);
   add_rows_and_others(cases);
+  add_layers(cases);
   add_matmul(cases);
   bench::add_steps(cases);
   return cases;

@@ -61,6 +61,25 @@ void add_rows_and_others(std::vector<Case>& cases) {
   cases.push_back({"randn/1e7", [] { return [] { return randn({10'000'000}); }; }});
 }
 
+void add_layers(std::vector<Case>& cases) {
+  cases.push_back({"layernorm/4096x1024",
+                   [] {
+                     return [x = randn({4096, 1024}), layer = nn::LayerNorm(1024)] { return layer(x); };
+                   },
+                   bench::bytes(8.0 * 4096 * 1024)});
+  cases.push_back({"cross_entropy_fb/512x10000", [] {
+                     return [x = randn({512, 10000}, {.requires_grad = true}), target = randint(0, 10000, {512})] {
+                       cross_entropy(x, target).backward();
+                     };
+                   }});
+  cases.push_back({"maxpool/b8c64h112k3s2", [] {
+                     return [x = randn({8, 64, 112, 112})] { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); };
+                   }});
+  cases.push_back({"batchnorm_train/b8c64h112", [] {
+                     return [x = randn({8, 64, 112, 112}), layer = nn::BatchNorm2d(64)] { return layer(x); };
+                   }});
+}
+
 void add_matmul(std::vector<Case>& cases) {
   const auto flops = [](double m, double n, double k) { return bench::flops(2 * m * n * k); };
   for (const auto [m, n, k] : bench::matmul_sizes) {
@@ -106,6 +125,7 @@ std::vector<Case> all_cases() {
   add_pointwise(cases);
   add_square(cases);
   add_rows_and_others(cases);
+  add_layers(cases);
   add_matmul(cases);
   bench::add_steps(cases);
   return cases;

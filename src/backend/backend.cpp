@@ -26,6 +26,8 @@ class CpuBackend final : public Backend {
   void iota(const Arg& out, Scalar start, Scalar step) override { cpu::iota(out, start, step); }
   void matmul(const MatmulCall& call) override { cpu::matmul(call); }
   bool convolve(const ConvolveCall& call) override { return cpu::convolve(call); }
+  bool normalize(const NormalizeCall& call) override { return cpu::normalize(call); }
+  bool pool(const PoolCall& call) override { return cpu::pool(call); }
   void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }
   void download(void* host, const void* device, int64_t bytes) override { std::memcpy(host, device, size_t(bytes)); }
 };

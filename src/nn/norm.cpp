@@ -1,4 +1,4 @@
-// Normalisation, composed of differentiable ops.
+// Normalisation: functions that say what shares its statistics, and the layers.
 #include <volta/nn/norm.h>
 
 #include <cmath>
@@ -10,37 +10,11 @@
 #include <volta/ops.h>
 
 #include "nn/check.h"
+#include "nn/normalize.h"
+#include "ops/reduce.h"
 
 namespace volta {
 namespace {
-
-bool is_half(const Tensor& x) { return x.dtype() == f16 || x.dtype() == bf16; }
-// Statistics of halves are taken in f32.
-Tensor widened(const Tensor& x, const char* op) {
-  if (!is_floating(x.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "needs a floating input, got " + std::string(name(x.dtype())));
-  return is_half(x) ? x.to(f32) : x;
-}
-
-// A vector of channels, so that it broadcasts along axis 1.
-Tensor per_channel(const Tensor& v, const Tensor& x) {
-  Shape shape = Shape::filled(int(x.dim()), 1);
-  shape[1] = v.numel();
-  return v.reshape(shape);
-}
-Tensor scaled(Tensor y, const Tensor& weight, const Tensor& bias, DType dtype) {
-  if (weight.defined()) y = y * weight;
-  if (bias.defined()) y = y + bias;
-  return y.to(dtype);
-}
-Tensor scaled_channels(const Tensor& y, const Tensor& weight, const Tensor& bias, DType dtype) {
-  return scaled(y, weight.defined() ? per_channel(weight, y) : weight, bias.defined() ? per_channel(bias, y) : bias,
-                dtype);
-}
-Tensor standardized(const Tensor& x, const Axes& axes, double eps) {
-  const Tensor centered = x - x.mean(axes, true);
-  return centered * rsqrt(centered.square().mean(axes, true) + eps);
-}
 
 void check_vector(const Tensor& v, int64_t channels, const char* op, const char* what, const Tensor& x) {
   if (v.defined() && (v.dim() != 1 || v.numel() != channels))
@@ -59,8 +33,10 @@ void check_channels(const Tensor& x, const char* op, const Tensor& weight, const
     throw Error(Error::Kind::argument, op, "the running mean and variance come together");
 }
 
-// The last axes of x that `shape` names.
-Axes last_axes(const Tensor& x, const Shape& shape, const char* op, const Tensor& weight, const Tensor& bias) {
+// Rows of the last axes, which are to be of this shape.
+NormSets row_sets(const Tensor& x, const Shape& shape, const char* op, const Tensor& weight, const Tensor& bias,
+                  double eps) {
+  require_floating(x, op);
   const int from = int(x.dim()) - shape.size();
   bool fits = from >= 0 && !shape.empty();
   for (int i = 0; fits && i < shape.size(); ++i) fits = x.shape()[from + i] == shape[i];
@@ -71,90 +47,92 @@ Axes last_axes(const Tensor& x, const Shape& shape, const char* op, const Tensor
     if (v.defined() && v.shape() != shape)
       throw Error(Error::Kind::shape, op,
                   "a weight or bias of shape " + v.shape().str() + " for the normalised shape " + shape.str());
-  std::vector<int64_t> axes;
-  for (int64_t axis = from; axis < x.dim(); ++axis) axes.push_back(axis);
-  return axes;
+  int64_t rows = 1;
+  for (int i = 0; i < from; ++i) rows *= x.shape()[i];
+  return {op, rows, 1, shape.numel(), 1, eps};
+}
+
+// Channels of [n, channels, ...] as groups of one.
+NormSets channel_sets(const Tensor& x, const char* op, double eps) {
+  int64_t inner = 1;
+  for (int i = 2; i < int(x.dim()); ++i) inner *= x.shape()[i];
+  return {op, x.size(0), x.size(1), 1, inner, eps};
 }
 
 // running += momentum * (value - running)
 void move_towards(Tensor running, const Tensor& value, double momentum) {
-  const NoGrad off;
-  running.mul_(1 - momentum).add_((value.detach() * momentum).to(running.dtype()));
+  running.mul_(1 - momentum).add_((value * momentum).to(running.dtype()));
 }
 
-// Normalises over the axes of x that share a channel; keeps the running statistics.
-Tensor channel_norm(const Tensor& x, const Axes& axes, const Tensor& mean, const Tensor& var, double momentum,
-                    double eps, const char* op) {
-  const Tensor average = x.mean(axes, true), centered = x - average;
-  const int64_t n = x.numel() / std::max<int64_t>(average.numel(), 1);
+// Normalises channels by their own statistics, and keeps the running ones; or by the running ones.
+Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
+                    const Tensor& bias, bool own, double momentum) {
+  NormStatistics statistics;
+  if (!own) {
+    if (!mean.defined())
+      throw Error(Error::Kind::argument, sets.op, "needs running statistics to normalise by, or the input's own");
+    NormSets of_channels = sets;
+    of_channels.over_outer = true;
+    statistics = {mean, var, true};
+    return normalized(of_channels, x, weight, bias, statistics);
+  }
+  const int64_t n = sets.inner * (sets.over_outer ? sets.outer : 1);
   if (n == 1 && x.numel() > 0)
     throw Error(
-        Error::Kind::shape, op,
+        Error::Kind::shape, sets.op,
         "an input of shape " + x.shape().str() + " has one value per channel: nothing to normalise by; use eval");
-  const Tensor variance = centered.square().mean(axes, true);
-  if (mean.defined() && n > 1) {
-    const auto each = [&](const Tensor& s) { return s.detach().mean(0).flatten(); };  // over the samples, if kept apart
-    move_towards(mean, each(average), momentum);
-    move_towards(var, each(variance) * (double(n) / double(n - 1)), momentum);
+  const Tensor y = normalized(sets, x, weight, bias, statistics);
+  if (mean.defined() && n > 1 && x.numel() > 0) {
+    const NoGrad off;
+    const auto each = [&](const Tensor& s) { return (s.size(0) == 1 ? s : s.mean(0)).flatten(); };  // over the samples
+    move_towards(mean, each(statistics.mean), momentum);
+    move_towards(var, each(statistics.var) * (double(n) / double(n - 1)), momentum);
   }
-  return centered * rsqrt(variance + eps);
-}
-
-Tensor with_running(const Tensor& x, const Tensor& mean, const Tensor& var, double eps) {
-  return (x - per_channel(mean, x)) * rsqrt(per_channel(var, x).to(x.dtype()) + eps);
+  return y;
 }
 
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, const Tensor& bias, double eps) {
-  const Tensor wide = widened(x, "layer_norm");
-  const Axes axes = last_axes(x, shape, "layer_norm", weight, bias);
-  return scaled(standardized(wide, axes, eps), weight, bias, x.dtype());
+  NormStatistics statistics;
+  return normalized(row_sets(x, shape, "layer_norm", weight, bias, eps), x, weight, bias, statistics);
 }
 
 Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight, std::optional<double> eps) {
-  const Tensor wide = widened(x, "rms_norm");
-  const Axes axes = last_axes(x, shape, "rms_norm", weight, {});
-  const double small = eps.value_or(wide.dtype() == f64 ? 0x1p-52 : 0x1p-23);
-  return scaled(wide * rsqrt(wide.square().mean(axes, true) + small), weight, {}, x.dtype());
+  NormSets sets = row_sets(x, shape, "rms_norm", weight, {}, 0);
+  sets.eps = eps.value_or(x.dtype() == f64 ? 0x1p-52 : 0x1p-23);
+  sets.centered = false;
+  NormStatistics statistics;
+  return normalized(sets, x, weight, {}, statistics);
 }
 
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
-  const Tensor wide = widened(x, "group_norm");
+  require_floating(x, "group_norm");
   check_channels(x, "group_norm", weight, bias, {}, {});
   if (groups < 1 || x.size(1) % groups)
     throw Error(Error::Kind::shape, "group_norm",
                 std::to_string(groups) + " groups do not divide the channels of " + x.shape().str());
-  if (x.numel() == 0) return scaled_channels(wide, weight, bias, x.dtype());
-  const Tensor grouped = wide.reshape({x.size(0), groups, -1});
-  return scaled_channels(standardized(grouped, 2, eps).reshape(x.shape()), weight, bias, x.dtype());
+  NormSets sets = channel_sets(x, "group_norm", eps);
+  sets.channels = x.size(1) / groups, sets.groups = groups;
+  NormStatistics statistics;
+  return normalized(sets, x, weight, bias, statistics);
 }
 
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias,
                   bool training, double momentum, double eps) {
-  const Tensor wide = widened(x, "batch_norm");
+  require_floating(x, "batch_norm");
   check_channels(x, "batch_norm", weight, bias, mean, var);
-  if (!training && !mean.defined())
-    throw Error(Error::Kind::argument, "batch_norm", "needs running statistics when not training");
-  std::vector<int64_t> axes{0};
-  for (int64_t axis = 2; axis < x.dim(); ++axis) axes.push_back(axis);
-  const Tensor y =
-      training ? channel_norm(wide, axes, mean, var, momentum, eps, "batch_norm") : with_running(wide, mean, var, eps);
-  return scaled_channels(y, weight, bias, x.dtype());
+  NormSets sets = channel_sets(x, "batch_norm", eps);
+  sets.over_outer = true;
+  return channel_norm(sets, x, mean, var, weight, bias, training, momentum);
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias,
                      bool use_input_stats, double momentum, double eps) {
-  const Tensor wide = widened(x, "instance_norm");
+  require_floating(x, "instance_norm");
   check_channels(x, "instance_norm", weight, bias, mean, var);
   if (x.dim() < 3) throw Error(Error::Kind::shape, "instance_norm", "needs [n, c, ...], got " + x.shape().str());
-  if (!use_input_stats && !mean.defined())
-    throw Error(Error::Kind::argument, "instance_norm", "needs running statistics when not using the input's");
-  std::vector<int64_t> axes;
-  for (int64_t axis = 2; axis < x.dim(); ++axis) axes.push_back(axis);
-  const Tensor y = use_input_stats ? channel_norm(wide, axes, mean, var, momentum, eps, "instance_norm")
-                                   : with_running(wide, mean, var, eps);
-  return scaled_channels(y, weight, bias, x.dtype());
+  return channel_norm(channel_sets(x, "instance_norm", eps), x, mean, var, weight, bias, use_input_stats, momentum);
 }
 
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {

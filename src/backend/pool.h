@@ -1,0 +1,27 @@
+// PoolCall: windows along up to three axes, folded by maximum or by a weighted sum, and the transposes of both.
+#pragma once
+#include "backend/backend.h"
+
+namespace volta {
+
+// Output position j reads the input at index[k * out + j] for each tap k.
+struct PoolAxis {
+  int64_t in = 1, out = 1, taps = 1;
+  const int64_t* index;
+  const double* weight;                    // of each tap, for sums; where it is 0 the input is not read
+  const double* divisor;                   // of each output of a sum; null: 1
+  int64_t begin = 0, end = 0, stride = 0;  // in [begin, end) every tap moves by `stride` from one output to the next
+};
+
+enum class Pool : uint8_t { max, max_back, sum, sum_back };
+
+// Data are contiguous, [planes, …sizes of the axes], of f32 or f64.
+struct PoolCall {
+  Pool pool;
+  int64_t planes;
+  PoolAxis axis[3];
+  Arg out, in;  // of the backward loops, out is what the windows were taken of
+  Arg indices;  // i64, in the input's plane: an output of max, if wanted, and the input of max_back
+};
+
+}  // namespace volta

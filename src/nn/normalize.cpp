@@ -1,0 +1,149 @@
+// Normalisation as one recorded op: a fused loop where the device has one, else composed of tensor ops.
+#include "nn/normalize.h"
+
+#include <volta/create.h>
+#include <volta/ops.h>
+
+#include "autograd/record.h"
+#include "backend/normalize.h"
+#include "ops/check.h"
+#include "ops/pointwise.h"
+
+namespace volta {
+namespace {
+
+DType compute_of(const Tensor& x) { return x.dtype() == f64 ? f64 : f32; }
+Axes axes_of(const NormSets& s) { return s.over_outer ? Axes{0, 2, 3} : Axes{2, 3}; }
+Shape shape_of(const NormSets& s) { return {s.outer, s.groups, s.channels, s.inner}; }
+Shape statistics_shape(const NormSets& s) { return {s.over_outer ? 1 : s.outer, s.groups, 1, 1}; }
+
+// x as the formulas see it, and a weight or bias that broadcasts to it.
+Tensor viewed(const Tensor& x, const NormSets& s, DType compute) { return x.to(compute).reshape(shape_of(s)); }
+Tensor spread(const Tensor& w, const NormSets& s, DType compute) {
+  return w.to(compute).reshape({1, s.groups, s.channels, 1});
+}
+
+// Short segments of channels that are spread over the outer indices are brought together for the loop.
+bool is_scattered(const NormSets& s) { return s.over_outer && s.inner < 16 && s.outer > 1; }
+Tensor gathered(const Tensor& x, const NormSets& s, DType compute) {
+  const Tensor wide = x.to(compute);
+  if (!is_scattered(s)) return wide.contiguous();
+  return wide.reshape({s.outer, s.groups, s.inner}).transpose(0, 1).contiguous();
+}
+Tensor restored(const Tensor& y, const NormSets& s, const Tensor& like) {
+  const Tensor back = is_scattered(s) ? y.transpose(0, 1).contiguous().reshape(like.shape()) : y;
+  return back.to(like.dtype());
+}
+
+class FusedNorm {
+ public:
+  FusedNorm(const NormSets& s, const Tensor& x, const Tensor& weight, const NormStatistics& statistics)
+      : sets_(s), compute_(compute_of(x)), x_(gathered(x, s, compute_)) {
+    if (weight.defined()) weight_ = weight.to(compute_).contiguous(), call_.weight = arg(weight_);
+    const bool scattered = is_scattered(s);
+    call_.outer = scattered ? 1 : s.outer, call_.inner = scattered ? s.outer * s.inner : s.inner;
+    call_.groups = s.groups, call_.channels = s.channels;
+    call_.over_outer = s.over_outer, call_.centered = s.centered, call_.given = statistics.given, call_.eps = s.eps;
+    call_.x = arg(x_), call_.mean = arg(statistics.mean), call_.var = arg(statistics.var);
+  }
+
+  // Undefined where the device has no such loop.
+  Tensor forward(const Tensor& bias, const Tensor& like) {
+    Tensor shift;
+    if (bias.defined()) shift = bias.to(compute_).contiguous(), call_.bias = arg(shift);
+    const Tensor y = allocate(x_.shape(), compute_, x_.device(), sets_.op);
+    call_.y = arg(y);
+    return backend(x_.device()).normalize(call_) ? restored(y, sets_, like) : Tensor();
+  }
+
+  bool backward(const Tensor& g, const Tensor& like, Gradients& d) {
+    const Tensor up = gathered(g, sets_, compute_);
+    Tensor dx;
+    if (d.needs(0)) dx = allocate(x_.shape(), compute_, x_.device(), sets_.op), call_.dx = arg(dx);
+    // A part has few enough rows that plain sums over them are exact enough, and enough to be worth its memory.
+    const int64_t rows = sets_.inner > 1 ? 1 : std::clamp<int64_t>(65536 / (sets_.groups * sets_.channels), 1, 256);
+    call_.parts = sets_.over_outer ? 1 : (sets_.outer + rows - 1) / rows;
+    const Tensor sums = zeros({call_.parts, 2, sets_.groups * sets_.channels}, {compute_, x_.device()});
+    call_.g = arg(up), call_.sums = arg(sums);
+    if (!backend(x_.device()).normalize(call_)) return false;
+    if (d.needs(0)) d[0] = restored(dx, sets_, like);
+    if (!d.needs(1) && !d.needs(2)) return true;
+    const Tensor total = sums.sum(0);
+    if (d.needs(1)) d[1] = total.select(0, 1);
+    if (d.needs(2)) d[2] = total.select(0, 0);
+    return true;
+  }
+
+ private:
+  NormSets sets_;
+  DType compute_;
+  Tensor x_, weight_;
+  NormalizeCall call_{};
+};
+
+Tensor composed(const NormSets& s, const Tensor& x, const Tensor& weight, const Tensor& bias, NormStatistics& st) {
+  const DType compute = compute_of(x);
+  const Tensor in = viewed(x, s, compute);
+  const Shape shape = statistics_shape(s);
+  if (!st.given) {
+    st.mean = s.centered ? in.mean(axes_of(s), true) : zeros(shape, {compute, x.device()});
+    st.var = (in - st.mean).square().mean(axes_of(s), true);
+  }
+  Tensor y = (in - st.mean.reshape(shape)) * rsqrt(st.var.reshape(shape) + s.eps);
+  if (weight.defined()) y = y * spread(weight, s, compute);
+  if (bias.defined()) y = y + spread(bias, s, compute);
+  return y.reshape(x.shape()).to(x.dtype());
+}
+
+// With h = (x - mean) r: dx = r (g w - mean(g w) - h mean(g w h)), all of it differentiable.
+void composed_gradients(const NormSets& s, const Tensor& x, const Tensor& weight, const NormStatistics& st,
+                        const Tensor& g, Gradients& d) {
+  const DType compute = compute_of(x);
+  const Axes axes = axes_of(s);
+  const Tensor in = viewed(x, s, compute), up = viewed(g, s, compute);
+  const Tensor centered = st.given     ? in - st.mean.reshape(statistics_shape(s))
+                          : s.centered ? in - in.mean(axes, true)
+                                       : in;
+  const Tensor var = st.given ? st.var.reshape(statistics_shape(s)) : centered.square().mean(axes, true);
+  const Tensor r = rsqrt(var + s.eps), hat = centered * r;
+  if (d.needs(0)) {
+    const Tensor scaled = weight.defined() ? up * spread(weight, s, compute) : up;
+    Tensor dx = scaled;
+    if (!st.given && s.centered) dx = dx - scaled.mean(axes, true);
+    if (!st.given) dx = dx - hat * (scaled * hat).mean(axes, true);
+    d[0] = (dx * r).reshape(x.shape());
+  }
+  if (d.needs(1)) d[1] = (up * hat).sum({0, 3}).flatten();
+  if (d.needs(2)) d[2] = up.sum({0, 3}).flatten();
+}
+
+}  // namespace
+
+Tensor normalized(const NormSets& s, const Tensor& x, const Tensor& weight, const Tensor& bias, NormStatistics& st) {
+  for (const Tensor& v : {weight, bias})
+    if (v.defined()) common_device(x, v, s.op);
+  Tensor y;
+  {
+    const NoGrad off;
+    const DType compute = compute_of(x);
+    if (st.given) st.mean = st.mean.to(compute).contiguous(), st.var = st.var.to(compute).contiguous();
+    else
+      for (Tensor* t : {&st.mean, &st.var}) *t = allocate(statistics_shape(s), compute, x.device(), s.op);
+    if (x.numel() > 0) y = FusedNorm(s, x, weight, st).forward(bias, x);
+    if (!y.defined()) y = composed(s, x, weight, bias, st);
+  }
+  const bool keep = any_needs_grad(x, weight, bias);
+  return record(s.op, y, {x, weight, bias},
+                [s, x = save(x, keep), weight = save(weight, keep), st,
+                 shape = weight.defined() ? weight.shape()
+                         : bias.defined() ? bias.shape()
+                                          : Shape()](const Tensor& g, Gradients& d) {
+                  const Tensor in = d.take(x), scale = weight ? d.take(weight) : Tensor();
+                  if (grad_enabled() || in.numel() == 0 || !FusedNorm(s, in, scale, st).backward(g, in, d))
+                    composed_gradients(s, in, scale, st, g, d);
+                  for (size_t i : {1, 2})
+                    if (d.needs(i)) d[i] = d[i].reshape(shape);
+                });
+}
+
+}  // namespace volta

@@ -1,0 +1,253 @@
+// Pooling: windows become tables of taps, which taps.h folds by maximum or sum.
+#include <volta/nn/pool.h>
+
+#include <algorithm>
+
+#include <volta/create.h>
+#include <volta/nn/reflect.h>
+#include <volta/ops.h>
+
+#include "nn/taps.h"
+#include "ops/check.h"
+#include "ops/reduce.h"
+
+namespace volta {
+namespace pooling {
+namespace {
+
+constexpr int64_t largest =
+    int64_t(1) << 31;  // of a kernel, stride, padding or dilation: products of two do not overflow
+
+const char* name_of(const char* const (&names)[3], int axes) { return names[axes - 1]; }
+
+void check_input(const Tensor& x, int axes, const char* op) {
+  require_floating(x, op);
+  require(x.dim() == axes + 1 || x.dim() == axes + 2, Wrong::shape, op, "needs ", axes + 2, " axes, or ", axes + 1,
+          " without a batch, got shape ", x);
+}
+Shape last_sizes(const Tensor& x, int axes) {
+  Shape s;
+  for (int i = 0; i < axes; ++i) s.push_back(x.shape()[int(x.dim()) - axes + i]);
+  return s;
+}
+
+Shape in_range(const PerAxis& values, int axes, const char* op, const char* what, int64_t least) {
+  const Shape s = values.of(axes, op, what);
+  for (int64_t n : s)
+    require(n >= least && n < largest, Wrong::argument, op, what, " must be at least ", least, ", got ", s);
+  return s;
+}
+
+// The windows of each axis, checked.
+std::vector<Window> windows_of(int axes, const char* op, const PerAxis& kernel, const PerAxis& stride,
+                               const PerAxis& padding, const PerAxis& dilation, bool ceil) {
+  const Shape k = in_range(kernel, axes, op, "kernel_size", 1);
+  const Shape s = stride.given().empty() ? k : in_range(stride, axes, op, "stride", 1);
+  const Shape p = in_range(padding, axes, op, "padding", 0), d = in_range(dilation, axes, op, "dilation", 1);
+  std::vector<Window> windows;
+  for (int i = 0; i < axes; ++i) {
+    require(p[i] <= ((k[i] - 1) * d[i] + 1) / 2, Wrong::argument, op, "padding ", p,
+            " is more than half of a kernel of ", k, " with dilation ", d);
+    windows.push_back({k[i], s[i], p[i], d[i], ceil});
+  }
+  return windows;
+}
+
+std::shared_ptr<std::vector<Taps>> taps_of(const Tensor& x, const std::vector<Window>& windows, const char* op) {
+  const Shape sizes = last_sizes(x, int(windows.size()));
+  auto taps = std::make_shared<std::vector<Taps>>();
+  taps->reserve(windows.size());
+  for (size_t i = 0; i < windows.size(); ++i) taps->push_back(window_taps(sizes[int(i)], windows[i], op));
+  return taps;
+}
+
+// How many places each window counts: those in the input, or also those in the padding (but none beyond it).
+std::vector<double> counts(const Taps& t, const Window& w, bool with_padding) {
+  std::vector<double> n;
+  for (int64_t j = 0; j < t.out; ++j) {
+    const int64_t start = j * w.stride - w.padding, end = std::min(start + w.kernel, t.in + w.padding);
+    n.push_back(double(with_padding ? end - start : std::min(end, t.in) - std::max<int64_t>(start, 0)));
+  }
+  return n;
+}
+
+constexpr const char *max_names[] = {"max_pool1d", "max_pool2d", "max_pool3d"},
+                     *avg_names[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"},
+                     *lp_names[] = {"lp_pool1d", "lp_pool2d", "lp_pool3d"},
+                     *adaptive_avg_names[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"},
+                     *adaptive_max_names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"},
+                     *unpool_names[] = {"max_unpool1d", "max_unpool2d", "max_unpool3d"};
+
+// The sizes asked for, -1 replaced by the input's.
+Shape adaptive_sizes(const Tensor& x, int axes, const PerAxis& wanted, const char* op) {
+  check_input(x, axes, op);
+  Shape sizes = wanted.of(axes, op, "output_size");
+  const Shape in = last_sizes(x, axes);
+  for (int i = 0; i < axes; ++i) {
+    if (sizes[i] == -1) sizes[i] = in[i];
+    require(sizes[i] >= 0, Wrong::argument, op, "output_size must not be negative, got ", sizes);
+    require(in[i] > 0, Wrong::shape, op, "an axis to be pooled is empty in shape ", x);
+  }
+  return sizes;
+}
+TapTable adaptive_table(const Tensor& x, const Shape& sizes) {
+  auto taps = std::make_shared<std::vector<Taps>>();
+  const Shape in = last_sizes(x, sizes.size());
+  for (int i = 0; i < sizes.size(); ++i) taps->push_back(adaptive_taps(in[i], sizes[i]));
+  return taps;
+}
+
+}  // namespace
+
+ValuesIndices max(int axes, const Tensor& x, const PerAxis& kernel, const MaxPoolOptions& o, bool indices) {
+  const char* op = name_of(max_names, axes);
+  check_input(x, axes, op);
+  return max_of_taps(op, x, taps_of(x, windows_of(axes, op, kernel, o.stride, o.padding, o.dilation, o.ceil_mode), op),
+                     indices);
+}
+
+Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOptions& o) {
+  const char* op = name_of(avg_names, axes);
+  check_input(x, axes, op);
+  require(o.divisor_override.value_or(1) != 0, Wrong::argument, op, "divisor_override must not be 0");
+  const std::vector<Window> windows = windows_of(axes, op, kernel, o.stride, o.padding, 1, o.ceil_mode);
+  const auto taps = taps_of(x, windows, op);
+  for (size_t i = 0; i < windows.size(); ++i) {
+    Taps& t = (*taps)[i];
+    const double last = i + 1 == windows.size() ? double(o.divisor_override.value_or(1)) : 1;
+    t.divisor =
+        o.divisor_override ? std::vector<double>(size_t(t.out), last) : counts(t, windows[i], o.count_include_pad);
+  }
+  return sum_of_taps(op, x, taps);
+}
+
+Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPoolOptions& o) {
+  const char* op = name_of(lp_names, axes);
+  check_input(x, axes, op);
+  require(p != 0, Wrong::argument, op, "norm_type must not be 0");
+  const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
+  const Tensor means = average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
+  return pow(sign(means) * relu(abs(means)) * double(sizes.numel()), 1 / p);
+}
+
+Tensor adaptive_average(int axes, const Tensor& x, const PerAxis& output_size) {
+  const char* op = name_of(adaptive_avg_names, axes);
+  const Shape sizes = adaptive_sizes(x, axes, output_size, op);
+  if (sizes == Shape::filled(axes, 1)) {
+    std::vector<int64_t> last;
+    for (int i = -axes; i < 0; ++i) last.push_back(i);
+    return x.mean(last, true);
+  }
+  return sum_of_taps(op, x, adaptive_table(x, sizes));
+}
+
+ValuesIndices adaptive_max(int axes, const Tensor& x, const PerAxis& output_size, bool indices) {
+  const char* op = name_of(adaptive_max_names, axes);
+  const Shape sizes = adaptive_sizes(x, axes, output_size, op);
+  return max_of_taps(op, x, adaptive_table(x, sizes), indices);
+}
+
+Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& kernel, const MaxUnpoolOptions& o) {
+  const char* op = name_of(unpool_names, axes);
+  check_input(x, axes, op);
+  require(indices.checked(op).dtype() == i64 && indices.shape() == x.shape(), Wrong::shape, op,
+          "needs i64 indices of shape ", x, ", got ", indices.dtype(), " of shape ", indices);
+  const std::vector<Window> windows = windows_of(axes, op, kernel, o.stride, o.padding, 1, false);
+  const Shape in = last_sizes(x, axes);
+  const int given = o.output_size.size(), from = int(x.dim()) - axes;
+  require(given == 0 || given == axes || given == int(x.dim()), Wrong::argument, op, "output_size ", o.output_size,
+          " names neither the pooled axes nor all of shape ", x);
+  Shape out;
+  for (int i = 0; i < axes; ++i) {
+    const Window& w = windows[size_t(i)];
+    const int64_t least = (in[i] - 1) * w.stride - 2 * w.padding + w.kernel;
+    out.push_back(given ? o.output_size[given - axes + i] : least);
+    require(out[i] > least - w.stride && out[i] < least + w.stride, Wrong::shape, op, "a size of ", out[i],
+            " is not within ", w.stride, " of ", least, ", which axis ", from + i, " of shape ", x, " came from");
+  }
+  const Shape shape = spliced(x.shape(), from, axes, out);
+  const int64_t plane = out.numel();
+  if (x.numel() > 0) {
+    const auto low = indices.min().item<int64_t>(), high = indices.max().item<int64_t>();
+    require(low >= 0 && high < plane, Wrong::index, op, "indices from ", low, " to ", high, " leave a plane of ", out);
+  }
+  return scatter(zeros(spliced(x.shape(), from, axes, {plane}), {x.dtype(), x.device()}), from, indices.flatten(from),
+                 x.flatten(from))
+      .reshape(shape);
+}
+
+}  // namespace pooling
+
+namespace nn {
+namespace {
+constexpr const char *max_types[] = {"MaxPool1d", "MaxPool2d", "MaxPool3d"},
+                     *avg_types[] = {"AvgPool1d", "AvgPool2d", "AvgPool3d"},
+                     *lp_types[] = {"LPPool1d", "LPPool2d", "LPPool3d"},
+                     *adaptive_avg_types[] = {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"},
+                     *adaptive_max_types[] = {"AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"},
+                     *unpool_types[] = {"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"};
+}  // namespace
+
+template <int Axes> MaxPool<Axes>::MaxPool(const PerAxis& kernel, const MaxPoolOptions& o)
+    : Layer(max_types[Axes - 1]), kernel_size(kernel), options(o) {}
+template <int Axes> Tensor MaxPool<Axes>::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, false).values; });
+}
+template <int Axes> ValuesIndices MaxPool<Axes>::with_indices(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, true); });
+}
+
+template <int Axes> AvgPool<Axes>::AvgPool(const PerAxis& kernel, const AvgPoolOptions& o)
+    : Layer(avg_types[Axes - 1]), kernel_size(kernel), options(o) {}
+template <int Axes> Tensor AvgPool<Axes>::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pooling::average(Axes, in, kernel_size, options); });
+}
+
+template <int Axes> LPPool<Axes>::LPPool(double p, const PerAxis& kernel, const LPPoolOptions& o)
+    : Layer(lp_types[Axes - 1]), norm_type(p), kernel_size(kernel), options(o) {}
+template <int Axes> Tensor LPPool<Axes>::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pooling::lp(Axes, in, norm_type, kernel_size, options); });
+}
+
+template <int Axes> AdaptiveAvgPool<Axes>::AdaptiveAvgPool(const PerAxis& size)
+    : Layer(adaptive_avg_types[Axes - 1]), output_size(size) {}
+template <int Axes> Tensor AdaptiveAvgPool<Axes>::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pooling::adaptive_average(Axes, in, output_size); });
+}
+
+template <int Axes> AdaptiveMaxPool<Axes>::AdaptiveMaxPool(const PerAxis& size)
+    : Layer(adaptive_max_types[Axes - 1]), output_size(size) {}
+template <int Axes> Tensor AdaptiveMaxPool<Axes>::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pooling::adaptive_max(Axes, in, output_size, false).values; });
+}
+template <int Axes> ValuesIndices AdaptiveMaxPool<Axes>::with_indices(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) { return pooling::adaptive_max(Axes, in, output_size, true); });
+}
+
+template <int Axes> MaxUnpool<Axes>::MaxUnpool(const PerAxis& kernel, const MaxUnpoolOptions& o)
+    : Layer(unpool_types[Axes - 1]), kernel_size(kernel), options(o) {}
+template <int Axes> Tensor MaxUnpool<Axes>::operator()(const Tensor& x, const Tensor& indices) const {
+  return call(x, [&](const Tensor& in) { return pooling::unpool(Axes, in, indices, kernel_size, options); });
+}
+
+template class MaxPool<1>;
+template class MaxPool<2>;
+template class MaxPool<3>;
+template class AvgPool<1>;
+template class AvgPool<2>;
+template class AvgPool<3>;
+template class LPPool<1>;
+template class LPPool<2>;
+template class LPPool<3>;
+template class AdaptiveAvgPool<1>;
+template class AdaptiveAvgPool<2>;
+template class AdaptiveAvgPool<3>;
+template class AdaptiveMaxPool<1>;
+template class AdaptiveMaxPool<2>;
+template class AdaptiveMaxPool<3>;
+template class MaxUnpool<1>;
+template class MaxUnpool<2>;
+template class MaxUnpool<3>;
+
+}  // namespace nn
+}  // namespace volta

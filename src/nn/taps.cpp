@@ -1,0 +1,212 @@
+// Tables of taps, and the two folds over them.
+#include "nn/taps.h"
+
+#include <algorithm>
+
+#include <volta/create.h>
+#include <volta/ops.h>
+
+#include "autograd/record.h"
+#include "backend/pool.h"
+#include "ops/check.h"
+#include "ops/pointwise.h"
+
+namespace volta {
+namespace {
+
+int64_t outputs_of(int64_t in, const Window& w) {
+  const int64_t room = in + 2 * w.padding - w.dilation * (w.kernel - 1) - 1;
+  if (room < 0) return 0;
+  const int64_t out = (room + (w.ceil ? w.stride - 1 : 0)) / w.stride + 1;
+  return w.ceil && (out - 1) * w.stride >= in + w.padding ? out - 1
+                                                          : out;  // the last begins in the input or left of it
+}
+
+}  // namespace
+
+Taps window_taps(int64_t in, const Window& w, const char* op) {
+  const int64_t out = outputs_of(in, w);
+  require(in > 0 && out > 0, Wrong::shape, op, "a kernel of ", w.kernel, " with dilation ", w.dilation,
+          " is larger than an axis of ", in, " padded by ", w.padding);
+  Taps t(in, out, w.kernel);
+  t.weight.resize(t.index.size());
+  for (int64_t j = 0; j < out; ++j) {
+    const int64_t start = j * w.stride - w.padding;
+    const int64_t skipped = start < 0 ? (-start + w.dilation - 1) / w.dilation : 0;
+    const int64_t first = start + skipped * w.dilation;
+    require(first < in && skipped < w.kernel, Wrong::argument, op, "a window with dilation ", w.dilation,
+            " sees nothing but padding");
+    int64_t last = first;
+    for (int64_t k = 0; k < w.kernel; ++k) {
+      const int64_t place = start + k * w.dilation;
+      const bool inside = place >= 0 && place < in;
+      if (inside) last = place;
+      t.at(k, j) = last;
+      t.weight[size_t(k * out + j)] = inside;
+    }
+  }
+  t.stride = w.stride;
+  t.begin = std::min(out, (w.padding + w.stride - 1) / w.stride);
+  const int64_t reach = in + w.padding - (w.kernel - 1) * w.dilation - 1;
+  t.end = reach < 0 ? t.begin : std::clamp(reach / w.stride + 1, t.begin, out);
+  return t;
+}
+
+Taps adaptive_taps(int64_t in, int64_t out) {
+  const auto begin = [=](int64_t j) { return j * in / out; };
+  const auto end = [=](int64_t j) { return ((j + 1) * in + out - 1) / out; };
+  int64_t most = 0;
+  for (int64_t j = 0; j < out; ++j) most = std::max(most, end(j) - begin(j));
+  Taps t(in, out, most);
+  t.weight.resize(t.index.size());
+  for (int64_t j = 0; j < out; ++j) {
+    const int64_t n = end(j) - begin(j);
+    t.divisor.push_back(double(n));
+    for (int64_t k = 0; k < most; ++k) {
+      t.at(k, j) = begin(j) + std::min(k, n - 1);
+      t.weight[size_t(k * out + j)] = k < n;
+    }
+  }
+  return t;
+}
+
+namespace {
+
+Shape with_last(const Shape& shape, const std::vector<Taps>& taps, bool inputs) {
+  Shape s = shape;
+  const int from = s.size() - int(taps.size());
+  for (size_t i = 0; i < taps.size(); ++i) s[from + int(i)] = inputs ? taps[i].in : taps[i].out;
+  return s;
+}
+
+bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indices, const std::vector<Taps>& taps) {
+  static constexpr int64_t zero = 0;
+  static constexpr double one = 1;
+  PoolCall call{};
+  call.pool = pool;
+  call.out = arg(out), call.in = arg(in);
+  if (indices.defined()) call.indices = arg(indices);
+  const size_t skipped = 3 - taps.size();
+  int64_t outputs = 1;
+  for (size_t i = 0; i < skipped; ++i) call.axis[i].index = &zero, call.axis[i].weight = &one;
+  for (size_t i = 0; i < taps.size(); ++i) {
+    const Taps& t = taps[i];
+    call.axis[skipped + i] = {t.in,
+                              t.out,
+                              t.count,
+                              t.index.data(),
+                              t.weight.empty() ? nullptr : t.weight.data(),
+                              t.divisor.empty() ? nullptr : t.divisor.data(),
+                              t.begin,
+                              t.end,
+                              t.stride};
+    outputs *= t.out;
+  }
+  const bool back = pool == Pool::max_back || pool == Pool::sum_back;
+  call.planes = (back ? in : out).numel() / outputs;
+  return out.numel() == 0 || backend(in.device()).pool(call);
+}
+
+Tensor on(const std::vector<double>& values, const Tensor& like) {
+  return tensor(values).to(like.dtype()).to(like.device());
+}
+Tensor on(const std::vector<int64_t>& values, const Tensor& like) { return tensor(values).to(like.device()); }
+
+// v over [count, out] or [out], to be multiplied with an axis that was split into [count, out].
+Tensor beside(const Tensor& v, int64_t count, int64_t out, int axes_after) {
+  Shape s{count, out};
+  for (int i = 0; i < axes_after; ++i) s.push_back(1);
+  return v.reshape(s);
+}
+
+// One axis of the composed sum: its inputs picked for all taps, weighed and added; or the transpose of that.
+Tensor sum_axis(const Tensor& x, int axis, const Taps& t, bool back) {
+  const int after = int(x.dim()) - 1 - axis;
+  const Tensor weight = beside(on(t.weight, x), t.count, t.out, after), index = on(t.index, x);
+  const Tensor divisor = t.divisor.empty() ? Tensor() : beside(on(t.divisor, x), 1, t.out, after);
+  if (!back) {
+    const Tensor picked = x.index_select(axis, index).unflatten(axis, {t.count, t.out});
+    const Tensor sum = where(weight == 0, 0, picked * weight).sum(axis);
+    return divisor.defined() ? sum / divisor.squeeze(0) : sum;
+  }
+  const Tensor g = (divisor.defined() ? x / divisor.squeeze(0) : x).unsqueeze(axis);
+  Shape shape = x.shape();
+  shape[axis] = t.in;
+  return index_add(zeros(shape, {x.dtype(), x.device()}), axis, index,
+                   where(weight == 0, 0, g * weight).flatten(axis, axis + 1));
+}
+
+Tensor composed_sum(Tensor x, const std::vector<Taps>& taps, bool back) {
+  const int from = int(x.dim()) - int(taps.size());
+  for (size_t i = 0; i < taps.size(); ++i) x = sum_axis(x, from + int(i), taps[i], back);
+  return x;
+}
+
+// [..., in...] to [..., out..., all taps of a window, in its order].
+Tensor windows(Tensor x, const std::vector<Taps>& taps) {
+  const int axes = int(taps.size()), from = int(x.dim()) - axes;
+  for (int i = axes - 1; i >= 0; --i)
+    x = x.index_select(from + i, on(taps[size_t(i)].index, x))
+            .unflatten(from + i, {taps[size_t(i)].count, taps[size_t(i)].out});
+  Shape order;
+  for (int i = 0; i < from; ++i) order.push_back(i);
+  for (int i = 0; i < axes; ++i) order.push_back(from + 2 * i + 1);
+  for (int i = 0; i < axes; ++i) order.push_back(from + 2 * i);
+  return x.permute(order).flatten(from + axes, -1);
+}
+
+ValuesIndices composed_max(const Tensor& x, const std::vector<Taps>& taps) {
+  const auto [values, local] = windows(x, taps).max(-1);
+  Shape plane;
+  for (const Taps& t : taps) plane.push_back(t.in);
+  const Tensor places = windows(arange(0, plane.numel(), 1, {.dtype = i64, .device = x.device()}).reshape(plane), taps);
+  return {values, places.expand(joined(local.shape(), {places.size(-1)})).gather(-1, local.unsqueeze(-1)).squeeze(-1)};
+}
+
+// The gradient of max: g goes to the places it came from.
+Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const TapTable& taps) {
+  const Shape shape = with_last(g.shape(), *taps, true);
+  if (!grad_enabled()) {
+    const Tensor dx = allocate(shape, g.dtype(), g.device(), op);
+    if (run_loop(Pool::max_back, dx, g.contiguous(), indices, *taps)) return dx;
+  }
+  const int from = int(g.dim()) - int(taps->size());
+  const Tensor none = zeros(shape, {g.dtype(), g.device()}).flatten(from);
+  return scatter_add(none, from, indices.flatten(from), g.flatten(from)).reshape(shape);
+}
+
+}  // namespace
+
+Tensor sum_of_taps(const char* op, const Tensor& x, const TapTable& taps, bool back) {
+  if (is_half(x.dtype())) return sum_of_taps(op, x.to(f32), taps, back).to(x.dtype());
+  Tensor y;
+  {
+    const NoGrad off;
+    y = allocate(with_last(x.shape(), *taps, back), x.dtype(), x.device(), op);
+    if (!run_loop(back ? Pool::sum_back : Pool::sum, y, x.contiguous(), {}, *taps)) y = composed_sum(x, *taps, back);
+  }
+  return record(op, y, {x},
+                [op, taps, back](const Tensor& g, Gradients& d) { d[0] = sum_of_taps(op, g, taps, !back); });
+}
+
+ValuesIndices max_of_taps(const char* op, const Tensor& x, const TapTable& taps, bool indices) {
+  if (is_half(x.dtype())) {
+    const ValuesIndices y = max_of_taps(op, x.to(f32), taps, indices);
+    return {y.values.to(x.dtype()), y.indices};
+  }
+  ValuesIndices y;
+  {
+    const Shape shape = with_last(x.shape(), *taps, false);
+    const bool wanted = indices || any_needs_grad(x);
+    const NoGrad off;
+    y.values = allocate(shape, x.dtype(), x.device(), op);
+    if (wanted) y.indices = allocate(shape, i64, x.device(), op);
+    if (!run_loop(Pool::max, y.values, x.contiguous(), y.indices, *taps)) y = composed_max(x, *taps);
+  }
+  y.values = record(op, y.values, {x}, [op, taps, places = save(y.indices)](const Tensor& g, Gradients& d) {
+    d[0] = max_back(op, g, d.take(places), taps);
+  });
+  return y;
+}
+
+}  // namespace volta
