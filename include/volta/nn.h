@@ -1,5 +1,6 @@
 // Layers, containers and the functions over models.
 #pragma once
+#include <volta/nn/attention.h>
 #include <volta/nn/containers.h>
 #include <volta/nn/dropout.h>
 #include <volta/nn/embedding.h>
