@@ -1,7 +1,7 @@
 // The benchmark cases in LibTorch C++; cases_volta.cpp holds the same under the same names.
 #include <torch/torch.h>
 
-#include "cases.h"
+#include "sequence.h"
 
 namespace {
 
@@ -109,6 +109,7 @@ std::vector<Case> all_cases() {
   add_square(cases);
   add_rows_and_others(cases);
   add_matmul(cases);
+  bench::add_sequence(cases);
   return cases;
 }
 

@@ -1,7 +1,7 @@
 // The benchmark cases in Volta; cases_torch.cpp holds the same under the same names.
 #include <volta/volta.h>
 
-#include "cases.h"
+#include "sequence.h"
 
 namespace {
 
@@ -106,6 +106,7 @@ std::vector<Case> all_cases() {
   add_square(cases);
   add_rows_and_others(cases);
   add_matmul(cases);
+  bench::add_sequence(cases);
   return cases;
 }
 

@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
 OUT = ROOT / "build" / "bench"
 COMPILE = ["g++", "-std=c++20", "-O2"]
+PARTS = {"cases_torch": ["sequence_torch"]}  # further sources of a program
 
 
 def torch_folder():
@@ -30,14 +31,14 @@ def torch_includes():
 
 def torch_program(name):
     """Builds bench/<name>.cpp against LibTorch if it is older than its sources, and returns its path."""
-    source, program = BENCH / f"{name}.cpp", OUT / name
+    sources, program = [BENCH / f"{part}.cpp" for part in [name, *PARTS.get(name, [])]], OUT / name
     torch = torch_folder()
-    newest = max(p.stat().st_mtime for p in [source, *BENCH.glob("*.h"), torch / "lib" / "libtorch_cpu.so"])
+    newest = max(p.stat().st_mtime for p in [*sources, *BENCH.glob("*.h"), torch / "lib" / "libtorch_cpu.so"])
     if program.exists() and program.stat().st_mtime > newest:
         return program
     print(f"building {program.relative_to(ROOT)}", file=sys.stderr)
     libraries = torch / "lib"
-    subprocess.run([*COMPILE, str(source), *torch_includes(), "-o", str(program), f"-L{libraries}", "-ltorch",
+    subprocess.run([*COMPILE, *map(str, sources), *torch_includes(), "-o", str(program), f"-L{libraries}", "-ltorch",
                     "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{libraries}",
                     "-Wl,--unresolved-symbols=ignore-in-shared-libs"], check=True)
     return program

@@ -9,4 +9,5 @@
 #include <volta/nn/linear.h>
 #include <volta/nn/model.h>
 #include <volta/nn/norm.h>
+#include <volta/nn/recurrent.h>
 #include <volta/nn/reparametrize.h>

@@ -25,6 +25,7 @@ class CpuBackend final : public Backend {
   void iota(const Arg& out, Scalar start, Scalar step) override { cpu::iota(out, start, step); }
   void matmul(const MatmulCall& call) override { cpu::matmul(call); }
   bool attend(const AttendCall& call) override { return cpu::attend(call); }
+  bool recur(const RecurCall& call) override { return cpu::recur(call); }
   void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }
   void download(void* host, const void* device, int64_t bytes) override { std::memcpy(host, device, size_t(bytes)); }
 };
