@@ -1,7 +1,7 @@
 // The benchmark cases in LibTorch C++; cases_volta.cpp holds the same under the same names.
 #include <torch/torch.h>
 
-#include "cases.h"
+#include "sequence.h"
 #include "steps.h"
 
 namespace {
@@ -137,6 +137,7 @@ std::vector<Case> all_cases() {
   add_layers(cases);
   add_matmul(cases);
   bench::add_steps(cases);
+  bench::add_sequence(cases);
   return cases;
 }
 

@@ -1,7 +1,7 @@
 // The benchmark cases in Volta; cases_torch.cpp holds the same under the same names.
 #include <volta/volta.h>
 
-#include "cases.h"
+#include "sequence.h"
 #include "steps.h"
 
 namespace {
@@ -128,6 +128,7 @@ std::vector<Case> all_cases() {
   add_layers(cases);
   add_matmul(cases);
   bench::add_steps(cases);
+  bench::add_sequence(cases);
   return cases;
 }
 

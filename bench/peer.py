@@ -7,8 +7,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
 OUT = ROOT / "build" / "bench"
-CASES = ("cases_torch", "steps_torch")  # the program and its parts
 COMPILE = ["g++", "-std=c++20", "-O2"]
+PARTS = {"cases_torch": ["sequence_torch", "steps_torch"]}  # further sources of a program
 
 
 def torch_folder():
@@ -29,9 +29,9 @@ def torch_includes():
     return ["-isystem", str(include), "-isystem", str(include / "torch/csrc/api/include")]
 
 
-def torch_program(name, *parts):
-    """Builds bench/<name>.cpp and its parts against LibTorch if it is older than its sources, and returns its path."""
-    sources, program = [BENCH / f"{part}.cpp" for part in (name, *parts)], OUT / name
+def torch_program(name):
+    """Builds bench/<name>.cpp against LibTorch if it is older than its sources, and returns its path."""
+    sources, program = [BENCH / f"{part}.cpp" for part in [name, *PARTS.get(name, [])]], OUT / name
     torch = torch_folder()
     newest = max(p.stat().st_mtime for p in [*sources, *BENCH.glob("*.h"), torch / "lib" / "libtorch_cpu.so"])
     if program.exists() and program.stat().st_mtime > newest:

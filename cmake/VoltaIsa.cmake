@@ -16,7 +16,7 @@ set(VOLTA_ISA_LEVELS "${volta_known_levels}" CACHE STRING "Instruction-set level
 function(volta_add_isa_objects library)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/cpu/isa/*.cpp)
   foreach(source IN LISTS sources)
-    if(source MATCHES "/(gemm|conv)[^/]*$")  # scheduling before register allocation spills the accumulators of the micro-kernel
+    if(source MATCHES "/(gemm|conv|attend|recur)[^/]*$")  # scheduling before register allocation spills the accumulators of the micro-kernel
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-schedule-insns>)
     endif()
   endforeach()

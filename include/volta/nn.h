@@ -1,5 +1,6 @@
 // Layers, containers and the functions over models.
 #pragma once
+#include <volta/nn/attention.h>
 #include <volta/nn/containers.h>
 #include <volta/nn/conv.h>
 #include <volta/nn/dropout.h>
@@ -10,4 +11,5 @@
 #include <volta/nn/model.h>
 #include <volta/nn/norm.h>
 #include <volta/nn/pool.h>
+#include <volta/nn/recurrent.h>
 #include <volta/nn/reparametrize.h>

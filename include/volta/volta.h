@@ -12,5 +12,6 @@
 #include <volta/pointwise.h>
 #include <volta/print.h>
 #include <volta/random.h>
+#include <volta/sizes.h>
 #include <volta/tensor.h>
 #include <volta/threads.h>

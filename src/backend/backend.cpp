@@ -28,6 +28,8 @@ class CpuBackend final : public Backend {
   bool convolve(const ConvolveCall& call) override { return cpu::convolve(call); }
   bool normalize(const NormalizeCall& call) override { return cpu::normalize(call); }
   bool pool(const PoolCall& call) override { return cpu::pool(call); }
+  bool attend(const AttendCall& call) override { return cpu::attend(call); }
+  bool recur(const RecurCall& call) override { return cpu::recur(call); }
   void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }
   void download(void* host, const void* device, int64_t bytes) override { std::memcpy(host, device, size_t(bytes)); }
 };

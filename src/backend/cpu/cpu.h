@@ -20,6 +20,8 @@ void fill_random(const RandomCall& call);
 void matmul(const MatmulCall& call);
 bool normalize(const NormalizeCall& call);
 bool pool(const PoolCall& call);
+bool attend(const AttendCall& call);
+bool recur(const RecurCall& call);
 
 // Sorting and selection in one contiguous row. Order is total: NaN is the largest value, -0.0 equals +0.0, and of equal
 // elements the one with the lower index comes first, also when descending, so every result is unique.

@@ -4,9 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include <volta/scalar.h>
-
-#include "backend/cpu/isa/vector.h"
+#include "backend/cpu/isa/exponential.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -23,26 +21,6 @@ struct Max : Sum {
   template <class T> static constexpr T identity() { return -std::numeric_limits<T>::infinity(); }
   template <class V> static V combine(V a, V b) { return choose(a > b, a, b); }
 };
-
-// exp(x) for x <= 0, to two ulp, and 0 below the normal numbers. Nothing can overflow, so one power of two scales it.
-[[gnu::always_inline]] inline Vector<float> exp_down(Vector<float> x) {
-  using V = Vector<float>;
-  constexpr float least = -88.02969f;       // -127 ln 2, whose power of two comes out as the bits of 0
-  constexpr float magic = 0x1.8p23f + 127;  // adding it leaves the biased exponent in the low bits
-  const V inside = choose(x < least, V{} + least, x);
-  const V shifted = inside * scalar::detail::log2_e<float> + magic, k = shifted - magic;
-  const V r = (inside - k * scalar::detail::ln2_hi<float>)-k * scalar::detail::ln2_lo<float>, square = r * r;
-  const V low = 0.49999994f + 0.16666521f * r, high = (0.04166839f + 0.008368745f * r) + 0.001381454f * square;
-  const V less_one = r + square * (low + high * square);
-  const V power = V(Vector<int32_t>(shifted) << 23);
-  return power + power * less_one;
-}
-inline float exp_down(float x) { return exp_down(Vector<float>{} + x)[0]; }
-[[gnu::always_inline]] inline double exp_down(double x) {
-  constexpr double least = -708.3;
-  const bool tiny = x < least;
-  return scalar::select(tiny, 0.0, scalar::detail::exp_normal(scalar::select(tiny, least, x)));
-}
 
 // y = exp(x - minus), where `minus` is one number or a row. Four vectors at a time: their operations overlap.
 template <class Minus> [[gnu::always_inline]] inline void exp_row(int64_t n, float* y, const float* x, Minus minus) {

@@ -1,0 +1,119 @@
+// Recurrent layers and cells: RNN, LSTM, GRU over sequences of equal or different lengths.
+#pragma once
+#include <string>
+#include <vector>
+
+#include <volta/nn/layer.h>
+
+namespace volta {
+
+// Sequences of different lengths without their padding: the steps of time one after the other, longest sequence first.
+struct PackedSequence {
+  Tensor data;                       // [sum of lengths, ...]
+  std::vector<int64_t> batch_sizes;  // how many sequences last to each step
+  std::vector<int64_t> order;        // of the sequences: order[i] is the place of number i in the batch it came from
+  std::vector<int64_t> lengths() const;  // in the batch's order
+};
+struct PaddedSequence {
+  Tensor data;
+  std::vector<int64_t> lengths;
+};
+// pack_padded_sequence(x, {5, 3, 2}) of [time, batch, ...], or [batch, time, ...]; lengths in any order.
+PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths, bool batch_first = false);
+PaddedSequence pad_packed_sequence(const PackedSequence& packed, bool batch_first = false, double padding_value = 0);  // back
+
+namespace nn {
+
+// Where a call starts, and how long the sequences are: gru(x, {.h_0 = h, .lengths = {5, 3}}). Undefined states are zeros.
+struct RecurrentInput {
+  Tensor h_0 = {}, c_0 = {};  // [layers * directions, batch, size]
+  std::vector<int64_t> lengths = {};
+};
+struct RecurrentOutput {
+  Tensor output, h_n, c_n;  // c_n of an LSTM
+};
+struct PackedOutput {
+  PackedSequence output;
+  Tensor h_n, c_n;
+};
+
+struct RecurrentOptions {
+  int64_t num_layers = 1;
+  bool bias = true, batch_first = false;
+  double dropout = 0;  // of what one layer gives the next
+  bool bidirectional = false;
+  int64_t proj_size = 0;              // of an LSTM: its states are projected to this size
+  std::string nonlinearity = "tanh";  // of an RNN: or "relu"
+};
+
+// What RNN, LSTM and GRU share. Weights are called as in PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0,
+// weight_hr_l0, with _reverse for the second direction, and drawn within 1 / sqrt(hidden_size).
+class Recurrent : public Layer {
+ public:
+  // x [time, batch, input_size], batch first if so made, or [time, input_size]: auto [y, h, c] = lstm(x).
+  RecurrentOutput operator()(const Tensor& x, const RecurrentInput& input = {}) const;
+  PackedOutput operator()(const PackedSequence& x, const RecurrentInput& input = {}) const;
+  void reset_parameters();
+  void fields(Fields& f) override;
+
+  struct Weights {
+    Parameter ih, hh, bias_ih, bias_hh, hr;
+  };
+  std::vector<Weights> weights;  // of layer 0, its reverse, layer 1, …
+  int64_t input_size, hidden_size;
+  RecurrentOptions options;
+
+ protected:
+  Recurrent(const char* type, int kind, int64_t input, int64_t hidden, const RecurrentOptions& o);
+
+ private:
+  RecurrentOutput run(const Tensor& x, const RecurrentInput& input) const;
+  int kind_;
+};
+
+// clang-format off
+struct RNN : Recurrent { RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {}); };   // nn::RNN(8, 16)
+struct LSTM : Recurrent { LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {}); }; // nn::LSTM(8, 16, {.num_layers = 2})
+struct GRU : Recurrent { GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {}); };   // nn::GRU(8, 16, {.batch_first = true})
+// clang-format on
+
+struct CellOptions {
+  bool bias = true;
+  std::string nonlinearity = "tanh";  // of an RNNCell: or "relu"
+};
+// One step: x [batch, input_size] or [input_size].
+class RecurrentCell : public Layer {
+ public:
+  void fields(Fields& f) override;
+  Parameter weight_ih, weight_hh, bias_ih, bias_hh;
+
+ protected:
+  RecurrentCell(const char* type, int kind, int64_t input, int64_t hidden, const CellOptions& o);
+  RecurrentOutput step(const Tensor& x, const Tensor& h, const Tensor& c) const;
+
+ private:
+  int kind_;
+};
+// h = nn::RNNCell(8, 16)(x, h).
+struct RNNCell : RecurrentCell {
+  RNNCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
+  Tensor operator()(const Tensor& x, const Tensor& h = {}) const { return step(x, h, {}).h_n; }
+};
+struct GRUCell : RecurrentCell {
+  GRUCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
+  Tensor operator()(const Tensor& x, const Tensor& h = {}) const { return step(x, h, {}).h_n; }
+};
+struct LSTMState {
+  Tensor h, c;
+};
+// auto [h, c] = nn::LSTMCell(8, 16)(x, {h, c}).
+struct LSTMCell : RecurrentCell {
+  LSTMCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
+  LSTMState operator()(const Tensor& x, const LSTMState& state = {}) const {
+    const RecurrentOutput y = step(x, state.h, state.c);
+    return {y.h_n, y.c_n};
+  }
+};
+
+}  // namespace nn
+}  // namespace volta

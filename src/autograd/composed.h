@@ -1,0 +1,31 @@
+// Gradients of a fused op through its composed form: how fused ops are differentiated twice.
+#pragma once
+#include <vector>
+
+#include <volta/ops.h>
+
+#include "autograd/record.h"
+
+namespace volta {
+
+// `composed` computes the op's outputs from the inputs by differentiable ops; g are the gradients of those outputs.
+template <class F>
+void through_composed(const std::vector<Tensor>& inputs, std::span<const Tensor> g, Gradients& d, F composed) {
+  std::vector<Tensor> own = inputs, wanted, roots, cotangents;  // views of the inputs: one tensor may be given twice
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (!d.needs(i)) continue;
+    own[i] = inputs[i].expand(inputs[i].shape());
+    wanted.push_back(own[i]);
+  }
+  const std::vector<Tensor> outputs = composed(own);
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (!g[i].defined()) continue;
+    roots.push_back(outputs[i]);
+    cotangents.push_back(g[i]);
+  }
+  const std::vector<Tensor> found = grad(roots, wanted, {cotangents, true, true, true});
+  for (size_t i = 0, next = 0; i < own.size(); ++i)
+    if (d.needs(i)) d[i] = found[next++];
+}
+
+}  // namespace volta

@@ -1,0 +1,67 @@
+// exp of numbers that are not positive: what softmax and the gates of recurrent layers need, for vectors and numbers.
+#pragma once
+#include <volta/scalar.h>
+
+#include "backend/cpu/isa/vector.h"
+
+namespace volta::cpu::VOLTA_ISA {
+namespace {
+
+// exp(x) = power (1 + less_one) for x <= 0; the power of two is 0 below the normal numbers.
+template <class V> struct Exponential {
+  V power, less_one;
+};
+[[gnu::always_inline]] inline Exponential<Vector<float>> exp_parts(Vector<float> x) {
+  using V = Vector<float>;
+  constexpr float least = -88.02969f;       // -127 ln 2, whose power of two comes out as the bits of 0
+  constexpr float magic = 0x1.8p23f + 127;  // adding it leaves the biased exponent in the low bits
+  const V inside = choose(x < least, V{} + least, x);
+  const V shifted = inside * scalar::detail::log2_e<float> + magic, k = shifted - magic;
+  const V r = (inside - k * scalar::detail::ln2_hi<float>)-k * scalar::detail::ln2_lo<float>, square = r * r;
+  const V low = 0.49999994f + 0.16666521f * r, high = (0.04166839f + 0.008368745f * r) + 0.001381454f * square;
+  return {V(Vector<int32_t>(shifted) << 23), r + square * (low + high * square)};
+}
+
+// exp(x) for x <= 0, to two ulp, and 0 below the normal numbers. Nothing can overflow, so one power of two scales it.
+[[gnu::always_inline]] inline Vector<float> exp_down(Vector<float> x) {
+  const auto [power, less_one] = exp_parts(x);
+  return power + power * less_one;
+}
+inline float exp_down(float x) { return exp_down(Vector<float>{} + x)[0]; }
+[[gnu::always_inline]] inline double exp_down(double x) {
+  constexpr double least = -708.3;
+  const bool tiny = x < least;
+  return scalar::select(tiny, 0.0, scalar::detail::exp_normal(scalar::select(tiny, least, x)));
+}
+[[gnu::always_inline]] inline Vector<double> exp_down(Vector<double> x) {
+  for (int l = 0; l < lanes<double>; ++l) x[l] = exp_down(x[l]);
+  return x;
+}
+
+// The squashing functions of gates, to a few ulp.
+template <class V> [[gnu::always_inline]] inline V magnitude(V x) { return choose(x < V{}, -x, x); }
+
+[[gnu::always_inline]] inline Vector<float> gate_sigmoid(Vector<float> x) {
+  const Vector<float> e = exp_down(-magnitude(x));
+  return choose(x < Vector<float>{}, e, Vector<float>{} + 1) / (1 + e);
+}
+[[gnu::always_inline]] inline Vector<float> gate_tanh(Vector<float> x) {
+  const auto [power, less_one] = exp_parts(-2 * magnitude(x));
+  const Vector<float> minus = (1 - power) - power * less_one, y = minus / (2 - minus);  // 1 - exp(-2|x|)
+  return choose(x < Vector<float>{}, -y, y);
+}
+inline float gate_sigmoid(float x) { return gate_sigmoid(Vector<float>{} + x)[0]; }
+inline float gate_tanh(float x) { return gate_tanh(Vector<float>{} + x)[0]; }
+inline double gate_sigmoid(double x) { return 1 / (1 + scalar::exp(-x)); }
+inline double gate_tanh(double x) { return scalar::tanh(x); }
+[[gnu::always_inline]] inline Vector<double> gate_sigmoid(Vector<double> x) {
+  for (int l = 0; l < lanes<double>; ++l) x[l] = gate_sigmoid(x[l]);
+  return x;
+}
+[[gnu::always_inline]] inline Vector<double> gate_tanh(Vector<double> x) {
+  for (int l = 0; l < lanes<double>; ++l) x[l] = gate_tanh(x[l]);
+  return x;
+}
+
+}  // namespace
+}  // namespace volta::cpu::VOLTA_ISA

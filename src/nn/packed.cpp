@@ -1,0 +1,62 @@
+// Sequences of different lengths, packed and padded.
+#include <algorithm>
+#include <numeric>
+
+#include <volta/create.h>
+#include <volta/nn/recurrent.h>
+#include <volta/ops.h>
+
+#include "ops/check.h"
+
+namespace volta {
+
+std::vector<int64_t> PackedSequence::lengths() const {
+  std::vector<int64_t> list(order.size(), 0);
+  for (const int64_t n : batch_sizes)
+    for (int64_t i = 0; i < n; ++i) ++list[size_t(order[size_t(i)])];
+  return list;
+}
+
+PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths, bool batch_first) {
+  const char* op = "pack_padded_sequence";
+  require(x.checked(op).dim() >= 2, Wrong::shape, op, "needs [time, batch, ...], got ", x);
+  const int64_t batch = x.size(batch_first ? 0 : 1), time = x.size(batch_first ? 1 : 0);
+  require(int64_t(lengths.size()) == batch, Wrong::argument, op, lengths.size(), " lengths for shape ", x);
+  for (const int64_t n : lengths)
+    require(n > 0 && n <= time, Wrong::argument, op, "length ", n, " is not within 1 and ", time);
+  PackedSequence p;
+  p.order.resize(lengths.size());
+  std::iota(p.order.begin(), p.order.end(), int64_t{0});
+  std::stable_sort(p.order.begin(), p.order.end(),
+                   [&](int64_t a, int64_t b) { return lengths[size_t(a)] > lengths[size_t(b)]; });
+  std::vector<int64_t> places;
+  for (int64_t t = 0; t < time; ++t) {
+    int64_t n = 0;
+    for (; n < batch && lengths[size_t(p.order[size_t(n)])] > t; ++n)
+      places.push_back(batch_first ? p.order[size_t(n)] * time + t : t * batch + p.order[size_t(n)]);
+    if (n > 0) p.batch_sizes.push_back(n);
+  }
+  p.data = x.flatten(0, 1).index_select(0, tensor(places).to(x.device()));
+  return p;
+}
+
+PaddedSequence pad_packed_sequence(const PackedSequence& p, bool batch_first, double padding_value) {
+  const char* op = "pad_packed_sequence";
+  const int64_t rows = p.data.checked(op).size(0), batch = int64_t(p.order.size()), time = int64_t(p.batch_sizes.size());
+  require(rows == std::accumulate(p.batch_sizes.begin(), p.batch_sizes.end(), int64_t{0}), Wrong::argument, op,
+          "the batch sizes do not add up to ", rows, " rows");
+  std::vector<int64_t> places(size_t(batch * time), rows);  // the row after the last is padding
+  int64_t row = 0;
+  for (int64_t t = 0; t < time; ++t)
+    for (int64_t i = 0; i < p.batch_sizes[size_t(t)]; ++i) {
+      const int64_t b = p.order[size_t(i)];
+      places[size_t(batch_first ? b * time + t : t * batch + b)] = row++;
+    }
+  Shape one = p.data.shape();
+  one[0] = 1;
+  const Tensor padding = full(one, padding_value, {p.data.dtype(), p.data.device()});
+  const Tensor all = cat({p.data, padding}).index_select(0, tensor(places).to(p.data.device()));
+  return {all.unflatten(0, batch_first ? Shape{batch, time} : Shape{time, batch}), p.lengths()};
+}
+
+}  // namespace volta
