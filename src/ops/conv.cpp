@@ -258,12 +258,6 @@ Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tens
 
 }  // namespace
 
-Shape PerAxis::of(int axes, const char* op, const char* what) const {
-  if (sizes_.size() == axes) return sizes_;
-  require(sizes_.size() == 1, Wrong::argument, op, what, " ", sizes_, " needs one number or ", axes);
-  return Shape::filled(axes, sizes_[0]);
-}
-
 const char* name(ConvAlgorithm algorithm) {
   constexpr const char* names[] = {"automatic", "direct", "im2col", "implicit_gemm", "winograd"};
   return names[size_t(algorithm)];

@@ -1,21 +1,9 @@
 // Convolution and its transpose in one, two and three dimensions: functions, layers, and the choice of the algorithm.
 #pragma once
 #include <volta/nn/layer.h>
+#include <volta/nn/per_axis.h>
 
 namespace volta {
-
-// One number for every axis, or one for each: 2, {2, 1}.
-class PerAxis {
- public:
-  PerAxis(std::integral auto all) : sizes_{int64_t(all)} {}
-  PerAxis(std::initializer_list<int64_t> each) : sizes_(each) {}
-  PerAxis(const Shape& each) : sizes_(each) {}
-  const Shape& given() const { return sizes_; }
-  Shape of(int axes, const char* op, const char* what) const;  // throws unless there are one or `axes` numbers
-
- private:
-  Shape sizes_;
-};
 
 // Zeros on both sides of each axis: a number, one for each axis, "valid" (none) or "same" (outputs as many as inputs).
 class ConvPadding {
