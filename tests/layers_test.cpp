@@ -134,12 +134,106 @@ Table norms() {
       {"LocalResponseNorm/plain", make([] { return nn::LocalResponseNorm(3, 0.5); })},
   };
 }
+Table convolutions() {
+  return {
+      {"Conv1d/plain", make([] { return nn::Conv1d(4, 3, 3); })},
+      {"Conv1d/all", make([] { return nn::Conv1d(4, 6, 3, {.stride = 2, .padding = 2, .dilation = 2, .groups = 2}); })},
+      {"Conv1d/same", make([] { return nn::Conv1d(4, 3, 4, {.padding = "same", .dilation = 2}); })},
+      {"Conv2d/plain", make([] { return nn::Conv2d(4, 3, 3); })},
+      {"Conv2d/unbatched", make([] { return nn::Conv2d(4, 3, 3); })},
+      {"Conv2d/padded", make([] { return nn::Conv2d(4, 5, 3, {.padding = 1, .bias = false}); })},
+      {"Conv2d/pointwise", make([] { return nn::Conv2d(4, 5, 1); })},
+      {"Conv2d/strided", make([] { return nn::Conv2d(4, 5, {3, 2}, {.stride = {2, 3}, .padding = {1, 0}}); })},
+      {"Conv2d/dilated", make([] { return nn::Conv2d(4, 5, 3, {.padding = 2, .dilation = 2}); })},
+      {"Conv2d/groups", make([] { return nn::Conv2d(4, 6, 3, {.groups = 2}); })},
+      {"Conv2d/depthwise", make([] { return nn::Conv2d(4, 8, 3, {.padding = 1, .groups = 4}); })},
+      {"Conv2d/reflect", make([] { return nn::Conv2d(4, 2, 3, {.padding = {2, 1}, .padding_mode = "reflect"}); })},
+      {"Conv2d/replicate", make([] { return nn::Conv2d(4, 2, 3, {.padding = {2, 1}, .padding_mode = "replicate"}); })},
+      {"Conv2d/circular", make([] { return nn::Conv2d(4, 2, 3, {.padding = {2, 1}, .padding_mode = "circular"}); })},
+      {"Conv3d/plain", make([] { return nn::Conv3d(2, 3, 2); })},
+      {"Conv3d/all", make([] { return nn::Conv3d(2, 4, {2, 3, 2}, {.stride = {1, 2, 2}, .padding = {1, 1, 0}, .groups = 2}); })},
+      {"ConvTranspose1d/plain", make([] { return nn::ConvTranspose1d(4, 3, 3); })},
+      {"ConvTranspose1d/all", make([] { return nn::ConvTranspose1d(4, 6, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2, .dilation = 2}); })},
+      {"ConvTranspose2d/plain", make([] { return nn::ConvTranspose2d(4, 3, 2, {.stride = 2}); })},
+      {"ConvTranspose2d/all", make([] { return nn::ConvTranspose2d(4, 6, 3, {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2}, .groups = 2, .bias = false}); })},
+      {"ConvTranspose3d/plain", make([] { return nn::ConvTranspose3d(2, 3, 2, {.stride = 2}); })},
+  };
+}
+
+Table pools() {
+  return {
+      {"MaxPool1d/plain", make([] { return nn::MaxPool1d(3, {.stride = 2, .padding = 1}); })},
+      {"MaxPool2d/plain", make([] { return nn::MaxPool2d(2); })},
+      {"MaxPool2d/all", make([] { return nn::MaxPool2d({3, 2}, {.stride = {2, 3}, .padding = 1, .dilation = {2, 1}, .ceil_mode = true}); })},
+      {"MaxPool2d/indices", make([] { return nn::MaxPool2d(3, {.stride = 2, .padding = 1}); }, [](auto& l, auto& x) { const auto y = l.with_indices(x[0]); return Tensors{y.values, y.indices}; })},
+      {"MaxPool3d/plain", make([] { return nn::MaxPool3d(2, {.stride = 2, .padding = 1}); })},
+      {"AvgPool1d/plain", make([] { return nn::AvgPool1d(3, {.stride = 2, .padding = 1}); })},
+      {"AvgPool2d/plain", make([] { return nn::AvgPool2d(2); })},
+      {"AvgPool2d/inside", make([] { return nn::AvgPool2d(3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false}); })},
+      {"AvgPool2d/ceil", make([] { return nn::AvgPool2d(3, {.stride = 2, .padding = 1, .ceil_mode = true}); })},
+      {"AvgPool2d/divisor", make([] { return nn::AvgPool2d({2, 3}, {.divisor_override = 4}); })},
+      {"AvgPool3d/plain", make([] { return nn::AvgPool3d(2, {.stride = 2, .padding = 1}); })},
+      {"AdaptiveAvgPool1d/plain", make([] { return nn::AdaptiveAvgPool1d(4); })},
+      {"AdaptiveAvgPool2d/plain", make([] { return nn::AdaptiveAvgPool2d({3, 5}); })},
+      {"AdaptiveAvgPool2d/global", make([] { return nn::AdaptiveAvgPool2d(1); })},
+      {"AdaptiveAvgPool3d/plain", make([] { return nn::AdaptiveAvgPool3d({2, 3, 4}); })},
+      {"AdaptiveMaxPool1d/plain", make([] { return nn::AdaptiveMaxPool1d(4); })},
+      {"AdaptiveMaxPool2d/plain", make([] { return nn::AdaptiveMaxPool2d({3, 5}); })},
+      {"AdaptiveMaxPool3d/plain", make([] { return nn::AdaptiveMaxPool3d({2, 3, 4}); })},
+      {"LPPool1d/plain", make([] { return nn::LPPool1d(3, 3, {.stride = 2}); })},
+      {"LPPool2d/plain", make([] { return nn::LPPool2d(2, 2, {.stride = 1}); })},
+      {"MaxUnpool2d/plain", make([] { return nn::MaxUnpool2d(2); }, [](auto& l, auto& x) { const auto y = max_pool2d_with_indices(x[0], 2); return Tensors{l(y.values, y.indices)}; })},
+  };
+}
+
+Tensors parts(const nn::RecurrentOutput& y) {
+  return y.c_n.defined() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
+}
+template <class F> Make sequence(F construct) {
+  return make(construct, [](const auto& layer, const Tensors& x) {
+    return parts(x.size() == 1 ? layer(x[0]) : layer(x[0], {.h_0 = x[1], .c_0 = x[2]}));
+  });
+}
+
+Table recurrent() {
+  return {
+      {"RNN/plain", sequence([] { return nn::RNN(3, 4); })},
+      {"RNN/relu", sequence([] { return nn::RNN(3, 4, {.bias = false, .nonlinearity = "relu"}); })},
+      {"RNN/deep", sequence([] { return nn::RNN(3, 4, {.num_layers = 2, .bidirectional = true}); })},
+      {"LSTM/plain", sequence([] { return nn::LSTM(3, 4); })},
+      {"LSTM/deep", sequence([] { return nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}); })},
+      {"LSTM/batch_first", sequence([] { return nn::LSTM(3, 4, {.batch_first = true}); })},
+      {"LSTM/projection", sequence([] { return nn::LSTM(3, 4, {.num_layers = 2, .proj_size = 2}); })},
+      {"LSTM/states", sequence([] { return nn::LSTM(3, 4); })},
+      {"LSTM/unbatched", sequence([] { return nn::LSTM(3, 4); })},
+      {"GRU/plain", sequence([] { return nn::GRU(3, 4); })},
+      {"GRU/deep", sequence([] { return nn::GRU(3, 4, {.num_layers = 2, .batch_first = true, .bidirectional = true}); })},
+      {"RNNCell/plain", make([] { return nn::RNNCell(3, 4); }, [](auto& l, auto& x) { return Tensors{l(x[0], x[1])}; })},
+      {"LSTMCell/plain", make([] { return nn::LSTMCell(3, 4); }, [](auto& l, auto& x) { const auto y = l(x[0], {x[1], x[2]}); return Tensors{y.h, y.c}; })},
+      {"GRUCell/plain", make([] { return nn::GRUCell(3, 4); }, [](auto& l, auto& x) { return Tensors{l(x[0], x[1])}; })},
+  };
+}
+
+Make attend(const std::function<AttentionOptions(const Tensors&)>& options) {
+  return function([=](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], options(x)); });
+}
+
+Table attention() {
+  const auto hidden = [](const Tensor& like) { return tensor({true, false, true, true, true, false}).to(like.device()); };
+  return {
+      {"attention/plain", attend([](auto&) { return AttentionOptions{}; })},
+      {"attention/causal", attend([](auto&) { return AttentionOptions{.is_causal = true}; })},
+      {"attention/mask", attend([=](auto& x) { return AttentionOptions{.attn_mask = hidden(x[0]), .scale = 0.3}; })},
+      {"attention/bias", attend([](auto& x) { return AttentionOptions{.attn_mask = x[3]}; })},
+      {"attention/grouped", attend([](auto&) { return AttentionOptions{.enable_gqa = true}; })},
+  };
+}
 // clang-format on
 
 const Table& table() {
   static const Table all = [] {
     Table whole;
-    for (const Table& part : {simple(), norms()}) whole.insert(part.begin(), part.end());
+    for (const Table& part : {simple(), norms(), convolutions(), pools(), recurrent(), attention()}) whole.insert(part.begin(), part.end());
     return whole;
   }();
   return all;
