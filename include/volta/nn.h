@@ -10,3 +10,4 @@
 #include <volta/nn/norm.h>
 #include <volta/nn/pool.h>
 #include <volta/nn/reparametrize.h>
+#include <volta/nn/resample.h>
