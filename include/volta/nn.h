@@ -13,3 +13,4 @@
 #include <volta/nn/pool.h>
 #include <volta/nn/recurrent.h>
 #include <volta/nn/reparametrize.h>
+#include <volta/nn/resample.h>

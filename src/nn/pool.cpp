@@ -46,8 +46,7 @@ std::vector<Window> windows_of(int axes, const char* op, const PerAxis& kernel, 
   const Shape p = in_range(padding, axes, op, "padding", 0), d = in_range(dilation, axes, op, "dilation", 1);
   std::vector<Window> windows;
   for (int i = 0; i < axes; ++i) {
-    require(p[i] <= ((k[i] - 1) * d[i] + 1) / 2, Wrong::argument, op, "padding ", p,
-            " is more than half of a kernel of ", k, " with dilation ", d);
+    require(p[i] <= k[i] / 2, Wrong::argument, op, "padding ", p, " is more than half of a kernel of ", k);
     windows.push_back({k[i], s[i], p[i], d[i], ceil});
   }
   return windows;

@@ -15,9 +15,9 @@ namespace volta {
 namespace {
 
 int64_t outputs_of(int64_t in, const Window& w) {
-  const int64_t room = in + 2 * w.padding - w.dilation * (w.kernel - 1) - 1;
+  const int64_t room = in + 2 * w.padding - w.dilation * (w.kernel - 1) - 1 + (w.ceil ? w.stride - 1 : 0);
   if (room < 0) return 0;
-  const int64_t out = (room + (w.ceil ? w.stride - 1 : 0)) / w.stride + 1;
+  const int64_t out = room / w.stride + 1;
   return w.ceil && (out - 1) * w.stride >= in + w.padding ? out - 1
                                                           : out;  // the last begins in the input or left of it
 }

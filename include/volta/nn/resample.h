@@ -1,0 +1,72 @@
+// Changing the resolution: interpolation, sampling at given places, and windows as columns.
+#pragma once
+#include <volta/nn/layer.h>
+#include <volta/nn/per_axis.h>
+
+namespace volta {
+
+struct InterpolateOptions {
+  PerAxis size = {};                      // of the axes after the channels; or
+  std::vector<double> scale_factor = {};  // one for all of them, or one for each
+  std::string mode = "nearest";           // nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area
+  bool align_corners = false;             // the outermost elements keep their place, instead of the outer edges
+  bool recompute_scale_factor = false;    // the scale is that of the sizes, not the one given
+};
+// [n, c, ...] with another resolution: interpolate(x, {.scale_factor = {2}, .mode = "bilinear"}).
+Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
+
+struct GridSampleOptions {
+  std::string mode = "bilinear";       // bilinear (of 5 axes too), nearest, bicubic
+  std::string padding_mode = "zeros";  // zeros, border, reflection
+  bool align_corners = false;
+};
+// x [n, c, h, w] at the places of grid [n, y, x, 2], or [n, c, d, h, w] at [n, z, y, x, 3]; a place is (x, y[, z]), -1 and
+// 1 being the ends of an axis: grid_sample(x, affine_grid(theta, x.shape())).
+Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options = {});
+// The places of an output of shape [n, c, h, w] under theta [n, 2, 3], or [n, c, d, h, w] under [n, 3, 4].
+Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners = false);
+
+struct ColumnOptions {
+  PerAxis dilation = 1, padding = 0, stride = 1;
+};
+// The windows of [n, c, h, w] (or [c, h, w]) as columns [n, c * window, places]: im2col(x, {3, 3}, {.padding = 1}).
+Tensor im2col(const Tensor& x, const PerAxis& kernel_size, const ColumnOptions& options = {});
+// The transpose: columns added up where their windows overlap: col2im(columns, {8, 8}, 3).
+Tensor col2im(const Tensor& columns, const PerAxis& output_size, const PerAxis& kernel_size,
+              const ColumnOptions& options = {});
+
+namespace nn {
+
+// nn::Upsample({.scale_factor = {2}, .mode = "bilinear"}).
+class Upsample : public Layer {
+ public:
+  explicit Upsample(const InterpolateOptions& o) : Layer("Upsample"), options(o) {}
+  Tensor operator()(const Tensor& x) const;
+  void fields(Fields&) override {}
+  InterpolateOptions options;
+};
+
+// nn::Unfold(3, {.padding = 1}): im2col.
+class Unfold : public Layer {
+ public:
+  explicit Unfold(const PerAxis& kernel, const ColumnOptions& o = {})
+      : Layer("Unfold"), kernel_size(kernel), options(o) {}
+  Tensor operator()(const Tensor& x) const;
+  void fields(Fields&) override {}
+  PerAxis kernel_size;
+  ColumnOptions options;
+};
+
+// nn::Fold({8, 8}, 3, {.padding = 1}): col2im.
+class Fold : public Layer {
+ public:
+  Fold(const PerAxis& output, const PerAxis& kernel, const ColumnOptions& o = {})
+      : Layer("Fold"), output_size(output), kernel_size(kernel), options(o) {}
+  Tensor operator()(const Tensor& x) const;
+  void fields(Fields&) override {}
+  PerAxis output_size, kernel_size;
+  ColumnOptions options;
+};
+
+}  // namespace nn
+}  // namespace volta
