@@ -118,6 +118,27 @@ void add_matmul(std::vector<Case>& cases) {
                    flops(64, 128, 784)});
 }
 
+void add_convolution(std::vector<Case>& cases) {
+  for (const bench::ConvSize& c : bench::conv_sizes) {
+    const auto layer = [=] {
+      return nn::Conv2d(c.channels, c.outputs, c.kernel,
+                        {.stride = c.stride, .padding = c.kernel / 2, .groups = c.groups});
+    };
+    const auto image = [=] { return randn({c.batch, c.channels, c.side, c.side}, {.requires_grad = true}); };
+    cases.push_back({std::string("conv_f/") + c.name,
+                     [=] {
+                       return [conv = layer(), x = image()] {
+                         const NoGrad off;
+                         conv(x);
+                       };
+                     },
+                     bench::flops(c.flops())});
+    cases.push_back({std::string("conv_fb/") + c.name,
+                     [=] { return [conv = layer(), x = image()] { conv(x).sum().backward(); }; },
+                     bench::flops(3 * c.flops())});
+  }
+}
+
 std::vector<Case> all_cases() {
   manual_seed(0);
   std::vector<Case> cases;
@@ -127,6 +148,7 @@ std::vector<Case> all_cases() {
   add_rows_and_others(cases);
   add_layers(cases);
   add_matmul(cases);
+  add_convolution(cases);
   bench::add_steps(cases);
   bench::add_sequence(cases);
   return cases;

@@ -26,17 +26,13 @@ PassAxis input_axis(const ConvolveAxis& a, int64_t phase) {
   const int64_t last = a.input - 1 + a.padding - phase;
   const int64_t to = first * a.stride + phase - a.padding;
   PassAxis p{last < 0 ? 0 : std::max<int64_t>(0, last / a.stride - first + 1), a.output, 1, 0, to, a.stride, {0}, {}};
-  for (int64_t k = 0; k < a.kernel; ++k) {
+  for (int64_t k = a.kernel - 1; k >= 0; --k) {
     if (k * a.dilation % a.stride != phase) continue;
-    p.taps.push_back({k, k * a.dilation / a.stride, 0});
-    p.reach = std::max(p.reach, p.taps.back().shift);
+    const int64_t back = k * a.dilation / a.stride;
+    if (p.taps.empty()) p.start = first - back;
+    p.reach = first - back - p.start;
+    p.taps.push_back({k, p.reach, 0});
   }
-  for (PassAxis::Tap& tap : p.taps) tap.shift = p.reach - tap.shift;
-  p.start = first - p.reach;
-  const int64_t least = p.taps.empty() ? 0 : p.taps.back().shift;  // shifts fall along the taps
-  for (PassAxis::Tap& tap : p.taps) tap.shift -= least;
-  p.start += least;
-  p.reach -= least;
   return p;
 }
 
@@ -63,9 +59,9 @@ std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece) {
 Box Boxes::box(const Pass& pass, int64_t index) const {
   Box b;
   for (int i = conv_space - 1; i >= 0; --i) {
-    const int64_t n = pass.axes[i].count, at = index % parts[i];
-    b.begin[i] = n * at / parts[i];
-    b.count[i] = n * (at + 1) / parts[i] - b.begin[i];
+    const int64_t n = pass.axes[i].count, at = index % parts[i], unit = i == 0 ? 1 : tile, units = divide_up(n, unit);
+    b.begin[i] = units * at / parts[i] * unit;
+    b.count[i] = std::min(n, units * (at + 1) / parts[i] * unit) - b.begin[i];
     index /= parts[i];
   }
   return b;
@@ -73,13 +69,17 @@ Box Boxes::box(const Pass& pass, int64_t index) const {
 
 Box Boxes::largest(const Pass& pass) const {
   Box b{};
-  for (int i = 0; i < conv_space; ++i) b.count[i] = divide_up(pass.axes[i].count, parts[i]);
+  for (int i = 0; i < conv_space; ++i) {
+    const int64_t unit = i == 0 ? 1 : tile;
+    b.count[i] = std::min(pass.axes[i].count, divide_up(divide_up(pass.axes[i].count, unit), parts[i]) * unit);
+  }
   return b;
 }
 
-Boxes plan_boxes(const Pass& pass, int64_t channels, int64_t element_bytes, int64_t bytes, int64_t least) {
+Boxes plan_boxes(const Pass& pass, int64_t channels, int64_t element_bytes, int64_t bytes, int64_t least,
+                 int64_t tile) {
   constexpr int64_t worth = 192;  // outputs of a box that repay packing the weights for it
-  Boxes boxes{{1, 1, 1}};
+  Boxes boxes{{1, 1, 1}, tile};
   const int64_t room = std::max<int64_t>(1, bytes / (element_bytes * std::max<int64_t>(1, channels * pass.phases())));
   int64_t inner = 1, extent[conv_space];
   for (int i = 0; i < conv_space; ++i) extent[i] = pass.axes[i].count;
@@ -97,8 +97,9 @@ Boxes plan_boxes(const Pass& pass, int64_t channels, int64_t element_bytes, int6
     if (2 * a.reach * others <= 8 * room) most = std::max(most, a.reach);  // few values are staged twice
     if (boxes.count() < least)
       most = std::min(most, std::max(a.count * boxes.count() / least, divide_up(worth, inner)));
-    boxes.parts[i] = divide_up(a.count, std::clamp<int64_t>(most, 1, a.count));
-    extent[i] = divide_up(a.count, boxes.parts[i]);
+    const int64_t unit = i == 0 ? 1 : tile, units = divide_up(a.count, unit);
+    boxes.parts[i] = divide_up(units, std::clamp<int64_t>(most / unit, 1, units));
+    extent[i] = boxes.largest(pass).count[i];
     if (extent[i] > 1) break;  // later axes stay whole, so that outputs of a box are consecutive
   }
   return boxes;

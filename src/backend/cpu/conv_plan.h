@@ -19,8 +19,8 @@ struct PassAxis {
   int64_t count, size;  // of outputs; of source elements
   int64_t step, start, to, to_step;
   std::vector<int64_t> phases;
-  std::vector<Tap> taps;
-  int64_t reach = 0;  // the largest shift
+  std::vector<Tap> taps;  // by rising shift
+  int64_t reach = 0;      // the largest shift
 };
 
 struct Pass {
@@ -44,13 +44,13 @@ struct Box {
 };
 // A pass cut into boxes of nearly equal size.
 struct Boxes {
-  int64_t parts[conv_space];
+  int64_t parts[conv_space], tile = 1;  // image axes are cut between tiles
   int64_t count() const { return parts[0] * parts[1] * parts[2]; }
   Box box(const Pass& pass, int64_t index) const;
   Box largest(const Pass& pass) const;  // no box is larger along any axis
 };
 // So that a staged box of `channels` takes about `bytes`, and there are at least `least` boxes if they stay worth it.
-Boxes plan_boxes(const Pass& pass, int64_t channels, int64_t element_bytes, int64_t bytes, int64_t least);
+Boxes plan_boxes(const Pass& pass, int64_t channels, int64_t element_bytes, int64_t bytes, int64_t least, int64_t tile);
 
 // Where the values of a staged box lie: [channels, phases, extents…].
 struct Staged {
@@ -69,8 +69,8 @@ template <class T> struct ConvPart {
   int64_t m;
   const T* a;  // the rows of the left operand: of weights along the depth, or of gradients along the pixels
   int64_t a_step, a_depth;
-  const T* prepared;  // what prepare() made of all weights of the group; rows of this part begin at first_row
-  int64_t first_row;
+  const T* prepared;  // what prepare() made of all weights of the group, of which this part has rows from first_row on
+  int64_t prepared_rows, first_row;
   const T* bias;  // one for each row, or null
   T* c;
   int64_t c_step;
@@ -83,9 +83,10 @@ template <class T> struct ConvKernels {
   void (*weigh)(const ConvPart<T>& part);      // c[m x depth] += a P^T
   int64_t tile = 1;                            // of outputs, along both image axes
   bool in_place = true;                        // takes images that were not staged
-  // The weights [m x depth] in a form of its own: how many values, and the values.
+  int64_t staged_bytes = 1 << 19;              // of a box, so that what it works on stays in the second cache
+  // The weights [m x depth] in a form of its own: how many values, and the values of some rows.
   int64_t (*prepared)(int64_t m, int64_t depth) = nullptr;
-  void (*prepare)(int64_t m, int64_t depth, const T* weights, T* to) = nullptr;
+  void (*prepare)(int64_t m, int64_t depth, const T* weights, T* to, int64_t first, int64_t count) = nullptr;
 };
 template <Isa, class T> ConvKernels<T> conv_direct();
 template <class T> ConvKernels<T> conv_im2col();

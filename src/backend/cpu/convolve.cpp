@@ -13,7 +13,6 @@ namespace volta::cpu {
 namespace {
 
 constexpr double serial_work = 1 << 17;        // multiply-adds below which a second thread does not pay
-constexpr int64_t staged_bytes = 1 << 19;      // of a box, which should stay in the second cache
 constexpr int64_t partial_bytes = 16 << 20;    // of all partial gradients of a weight
 constexpr int64_t most_segments = 16;
 constexpr int64_t least_rows = 32;             // of the left operand that are worth staging a box again
@@ -205,7 +204,8 @@ template <class T> struct Convolver {
   void correlate(const Pass& pass, const Image& source, const Image& target, const T* weights, const T* bias,
                  int64_t channels, int64_t rows) const {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
-    const Boxes boxes = plan_boxes(pass, channels, sizeof(T), staged_bytes, divide_up(2 * threads(), images));
+    const Boxes boxes = plan_boxes(pass, channels, sizeof(T), kernels.staged_bytes,
+                                   threads() > 1 ? divide_up(2 * threads(), images) : 1, kernels.tile);
     const int64_t items = images * boxes.count();
     const int64_t slices = std::clamp<int64_t>(threads() / items, 1, divide_up(rows, least_rows));
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
@@ -213,8 +213,10 @@ template <class T> struct Convolver {
     const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth) : 0;
     const Values<T> room(prepared * g.groups);
     if (prepared > 0)
-      run_parts(g.groups, serial, [&](int64_t i) {
-        kernels.prepare(rows, depth, weights + i * rows * depth, room.data() + i * prepared);
+      run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {
+        const int64_t group = part % g.groups, first = part / g.groups * least_rows;
+        kernels.prepare(rows, depth, weights + group * rows * depth, room.data() + group * prepared, first,
+                        std::min(least_rows, rows - first));
       });
     bool straight = native();
     for (const PassAxis& a : pass.axes) straight = straight && a.to == 0 && a.to_step == 1;
@@ -231,6 +233,7 @@ template <class T> struct Convolver {
       part.a_step = depth;
       part.a_depth = 1;
       part.prepared = room.data() + group * prepared;
+      part.prepared_rows = rows;
       part.first_row = row;
       part.bias = bias ? bias + group * rows + row : nullptr;
       part.c_step = straight ? target.channel / int64_t(sizeof(T)) : part.pixels;
@@ -268,7 +271,7 @@ template <class T> struct Convolver {
   void weigh(const Pass& pass, const Pass& outputs) const {
     const Image x(call.x), y(call.y);
     const int64_t depth = in * pass.taps(), size = g.out_channels * depth;
-    const Boxes boxes = plan_boxes(pass, in, sizeof(T), staged_bytes, 1);
+    const Boxes boxes = plan_boxes(pass, in, sizeof(T), kernels.staged_bytes, 1, 1);
     const int64_t items = g.batch * boxes.count();
     const int64_t affordable = std::max<int64_t>(1, partial_bytes / (size * int64_t(sizeof(T))));
     const int64_t segments = std::min({items, most_segments, affordable});
@@ -286,7 +289,6 @@ template <class T> struct Convolver {
       part.depth = depth;
       part.m = out * (slice + 1) / slices - row;
       part.bias = part.prepared = nullptr;
-      part.first_row = row;
       part.c = partials + segment * size + (group * out + row) * depth;
       part.c_step = depth;
       std::fill_n(part.c, part.m * depth, T(0));
@@ -333,21 +335,33 @@ template <class T> struct Convolver {
 };
 
 template <class T> ConvKernels<T> kernels_of(ConvAlgorithm algorithm) {
-  switch (algorithm) {
-    case ConvAlgorithm::direct: return for_isa([]<Isa level>() { return conv_direct<level, T>(); });
-    case ConvAlgorithm::im2col: return conv_im2col<T>();
-    default: return for_isa([]<Isa level>() { return conv_implicit_gemm<level, T>(); });
-  }
+  if (algorithm == ConvAlgorithm::im2col) return conv_im2col<T>();
+  if (algorithm == ConvAlgorithm::direct) return for_isa([]<Isa level>() { return conv_direct<level, T>(); });
+  if constexpr (std::is_same_v<T, float>)
+    if (algorithm == ConvAlgorithm::winograd) return for_isa([]<Isa level>() { return conv_winograd<level>(); });
+  return for_isa([]<Isa level>() { return conv_implicit_gemm<level, T>(); });
+}
+
+// Two-dimensional kernels of 3 x 3, one step apart, computed in f32.
+bool suits_winograd(const ConvolveCall& call) {
+  const ConvolveAxis &d = call.geometry.axes[0], &h = call.geometry.axes[1], &w = call.geometry.axes[2];
+  const auto fits = [](const ConvolveAxis& a) { return a.kernel == 3 && a.stride == 1 && a.dilation == 1; };
+  return call.piece != ConvPiece::weight && call.w.dtype != f64 && d.kernel == 1 && d.input == 1 && d.output == 1 &&
+         fits(h) && fits(w);
 }
 
 }  // namespace
 
 ConvAlgorithm convolve_algorithm(const ConvolveCall& call) {
-  if (call.algorithm == ConvAlgorithm::winograd) return ConvAlgorithm::implicit_gemm;
+  if (call.algorithm == ConvAlgorithm::winograd && !suits_winograd(call)) return ConvAlgorithm::implicit_gemm;
   if (call.algorithm != ConvAlgorithm::automatic) return call.algorithm;
   const ConvolveGeometry& g = call.geometry;
-  const int64_t rows = (call.piece == ConvPiece::input ? g.in_channels : g.out_channels) / g.groups;
-  return rows <= 4 ? ConvAlgorithm::direct : ConvAlgorithm::implicit_gemm;
+  const bool input = call.piece == ConvPiece::input;
+  const int64_t rows = (input ? g.in_channels : g.out_channels) / g.groups;
+  const int64_t channels = (input ? g.out_channels : g.in_channels) / g.groups;
+  if (rows <= 8) return ConvAlgorithm::direct;
+  if (suits_winograd(call) && rows >= 32 && channels >= 32 && g.outputs() >= 400) return ConvAlgorithm::winograd;
+  return ConvAlgorithm::implicit_gemm;
 }
 
 bool convolve(const ConvolveCall& call) {

@@ -1,0 +1,172 @@
+// Convolution by Winograd's F(4x4, 3x3): tiles of 4 x 4 outputs from 6 x 6 inputs with 36 products in place of 144, as 36
+// matrix products over the channels. y = A^T [(G w G^T) . (B^T x B)] A, with the interpolation points 0, 1, -1, 2, -2, infinity.
+#include "backend/cpu/conv_plan.h"
+#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/isa/gemm_pack.h"
+#include "backend/cpu/scratch.h"
+
+namespace volta::cpu::VOLTA_ISA {
+
+void multiply_panels(const PanelProduct<float>& p);
+
+namespace {
+
+constexpr int64_t tile = 4, window = 6, products = window * window, taps = 9, together = 4;  // tiles in a vector
+using Four = Some<float, 4>;
+
+// B^T on six values, in place; and G on three, A^T on six.
+[[gnu::always_inline]] inline void transform_input(Four (&x)[window]) {
+  const Four a = x[4] - 4 * x[2], b = x[3] - 4 * x[1], c = x[4] - x[2], d = 2 * (x[3] - x[1]);
+  x[0] = 4 * x[0] - 5 * x[2] + x[4];
+  x[5] = 4 * x[1] - 5 * x[3] + x[5];
+  x[1] = a + b, x[2] = a - b, x[3] = c + d, x[4] = c - d;
+}
+[[gnu::always_inline]] inline void transform_weight(const double (&g)[3], double (&u)[window]) {
+  const double even = g[0] + g[2], wide = g[0] / 24 + g[2] / 6;
+  u[0] = g[0] / 4;
+  u[1] = -(even + g[1]) / 6, u[2] = -(even - g[1]) / 6;
+  u[3] = wide + g[1] / 12, u[4] = wide - g[1] / 12;
+  u[5] = g[2];
+}
+[[gnu::always_inline]] inline void transform_output(const Four (&m)[window], Four (&y)[tile]) {
+  const Four s = m[1] + m[2], d = m[1] - m[2], t = m[3] + m[4], e = m[3] - m[4];
+  y[0] = m[0] + s + t, y[1] = d + 2 * e, y[2] = s + 4 * t, y[3] = d + 8 * e + m[5];
+}
+
+// Columns of four tiles that begin four values apart.
+[[gnu::always_inline]] inline void load_columns(const float* from, Four (&x)[window]) {
+  Quad<float> rows[together + 1];
+#pragma GCC unroll 8
+  for (int i = 0; i <= together; ++i) rows[i] = load_some<4>(from + i * tile);
+  float columns[together * tile + 2 * together];
+  store_transposed<float>(rows, columns, together);
+  const Quad<float> low = __builtin_shufflevector(rows[1], rows[2], 0, 4, 1, 5),
+                    high = __builtin_shufflevector(rows[3], rows[4], 0, 4, 1, 5);
+#pragma GCC unroll 8
+  for (int i = 0; i < tile; ++i) x[i] = load_some<4>(columns + i * together);
+  x[4] = __builtin_shufflevector(low, high, 0, 1, 4, 5);
+  x[5] = __builtin_shufflevector(low, high, 2, 3, 6, 7);
+}
+
+// The tiles of a part, and how they are taken four at a time: the last four of a row overlap those before.
+struct Tiles {
+  int64_t high, wide;
+  explicit Tiles(const ConvPart<float>& part) : high(ceil_div(part.rows, tile)), wide(ceil_div(part.row, tile)) {}
+  int64_t count() const { return high * wide; }
+  template <class F> void each_four(F f) const {
+    for (int64_t r = 0; r < high; ++r) {
+      for (int64_t t = 0; t < wide; t += together) f(r, wide < together ? 0 : smaller(t, wide - together));
+    }
+  }
+};
+
+// v[product][channel][tile] of one channel.
+void gather_inputs(const ConvPart<float>& part, const Tiles& tiles, int64_t channel, float* v, int64_t step) {
+  const float* image = part.image + part.offsets[channel * taps];
+  const int64_t n = smaller(together, tiles.wide);
+  tiles.each_four([&](int64_t r, int64_t t) {
+    const float* from = image + r * tile * part.row_step + t * tile;
+    Four x[window][window];
+#pragma GCC unroll 8
+    for (int i = 0; i < window; ++i) {
+      load_columns(from + i * part.row_step, x[i]);
+      transform_input(x[i]);
+    }
+    float* to = v + r * tiles.wide + t;
+#pragma GCC unroll 8
+    for (int j = 0; j < window; ++j) {
+      Four column[window] = {x[0][j], x[1][j], x[2][j], x[3][j], x[4][j], x[5][j]};
+      transform_input(column);
+#pragma GCC unroll 8
+      for (int i = 0; i < window; ++i) {
+        float* place = to + (i * window + j) * step;
+        if (n == together) __builtin_memcpy(place, &column[i], sizeof column[i]);
+        else
+          for (int64_t l = 0; l < n; ++l) place[l] = column[i][l];
+      }
+    }
+  });
+}
+
+// Outputs of one row of the result from its products.
+void scatter_outputs(const ConvPart<float>& part, const Tiles& tiles, int64_t row, const float* m, int64_t step) {
+  const float bias = part.bias ? part.bias[row] : 0;
+  float* c = part.c + row * part.c_step;
+  tiles.each_four([&](int64_t r, int64_t t) {
+    const float* from = m + r * tiles.wide + t;
+    Four half[window][tile];
+#pragma GCC unroll 8
+    for (int i = 0; i < window; ++i) {
+      Four x[window];
+#pragma GCC unroll 8
+      for (int j = 0; j < window; ++j) x[j] = load_some<4>(from + (i * window + j) * step);
+      transform_output(x, half[i]);
+    }
+    float out[tile][together * tile];
+#pragma GCC unroll 8
+    for (int j = 0; j < tile; ++j) {
+      const Four column[window] = {half[0][j], half[1][j], half[2][j], half[3][j], half[4][j], half[5][j]};
+      Four y[tile];
+      transform_output(column, y);
+#pragma GCC unroll 8
+      for (int i = 0; i < tile; ++i) half[i][j] = y[i] + bias;
+    }
+    const int64_t wide = smaller(together * tile, part.row - t * tile);
+    for (int i = 0; i < smaller(tile, part.rows - r * tile); ++i) {
+      const Quad<float> quads[tile] = {half[i][0], half[i][1], half[i][2], half[i][3]};
+      float* to = c + (r * tile + i) * part.row + t * tile;
+      store_transposed<float>(quads, wide == together * tile ? to : out[i], tile);
+      for (int64_t l = 0; l < wide && wide < together * tile; ++l) to[l] = out[i][l];
+    }
+  });
+}
+
+template <bool any_strides>
+PanelView<float> panel(const void* self, float* buffer, int64_t i, int64_t n, int64_t width, int64_t p, int64_t k) {
+  const View<float> v = static_cast<const MatrixOperand<float, any_strides>*>(self)->panel(buffer, i, n, width, p, k);
+  return {v.data, v.step, v.depth_step};
+}
+
+void correlate(const ConvPart<float>& part) {
+  const Tiles tiles(part);
+  const int64_t channels = part.depth / taps, n = tiles.count(), each = n + together;
+  constexpr int64_t page = 1024;  // values; rows so far apart compete for the same lines of the first cache
+  float* v = static_cast<float*>(scratch(Scratch::columns, size_t(products * (channels + part.m) * each) * sizeof(float)));
+  float* m = v + products * channels * each;
+  for (int64_t c = 0; c < channels; ++c) gather_inputs(part, tiles, c, v + c * each, channels * each);
+  for (int64_t f = 0; f < products; ++f) {
+    const float* weights = part.prepared + f * channels * part.prepared_rows + part.first_row;
+    const MatrixOperand<float, !by_lane> a = {weights, 1, part.prepared_rows, channels * part.prepared_rows <= 4 * page};
+    const MatrixOperand<float, false> b = {v + f * channels * each, 1, each, part.m <= 128};
+    multiply_panels(PanelProduct<float>{part.m, n, channels, {&a, panel<!by_lane>}, {&b, panel<false>},
+                                        m + f * part.m * each, each, false});
+  }
+  for (int64_t i = 0; i < part.m; ++i) scatter_outputs(part, tiles, i, m + i * each, part.m * each);
+}
+
+int64_t prepared(int64_t rows, int64_t depth) { return products * rows * (depth / taps); }
+
+// to[product][channel][row].
+void prepare(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
+  const int64_t channels = depth / taps;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t row = first; row < first + count; ++row) {
+      const float* w = weights + row * depth + c * taps;
+      double half[3][window], u[window];
+      for (int i = 0; i < 3; ++i) transform_weight({w[i * 3], w[i * 3 + 1], w[i * 3 + 2]}, half[i]);
+      for (int j = 0; j < window; ++j) {
+        transform_weight({half[0][j], half[1][j], half[2][j]}, u);
+        for (int i = 0; i < window; ++i) to[((i * window + j) * channels + c) * rows + row] = float(u[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace volta::cpu::VOLTA_ISA
+
+namespace volta::cpu {
+template <> ConvKernels<float> conv_winograd<Isa::VOLTA_ISA>() {
+  return {VOLTA_ISA::correlate, nullptr, VOLTA_ISA::tile, false, 1 << 18, VOLTA_ISA::prepared, VOLTA_ISA::prepare};
+}
+}  // namespace volta::cpu
