@@ -1,9 +1,9 @@
 // Losses of class labels. Cross-entropy is fused: its gradient, (softmax - one hot) g, is made in one pass.
 #include <algorithm>
-#include <memory>
+#include <cmath>
 
 #include "autograd/record.h"
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/likelihood.h"
 #include "core/parallel.h"
 #include "nn/loss.h"
 #include "volta/create.h"
@@ -88,24 +88,6 @@ Tensor pick_label(const Tensor& x, const Labels& labels) {
   return gather(x, labels.axis, labels.index.unsqueeze(labels.axis)).squeeze(labels.axis);
 }
 
-// The vectorised softmax or log-softmax of one row.
-template <class T> class RowKernel {
- public:
-  explicit RowKernel(RowOp op)
-      : along_(cpu::for_isa([]<cpu::Isa level>() { return &cpu::row_kernel<level>; })(op, dtype_of<T>()).along) {}
-  void operator()(int64_t n, T* out, T* in) const {
-    cpu::Lines row{};
-    row.n = n;
-    row.width = 1;
-    row.data[0] = row.data[2] = reinterpret_cast<char*>(out);  // the third is not read
-    row.data[1] = reinterpret_cast<char*>(in);
-    along_(row);
-  }
-
- private:
-  void (*along_)(const cpu::Lines&);
-};
-
 // f(first, last) on blocks of rows.
 template <class F> void for_rows(int64_t rows, int64_t columns, F f) {
   const int64_t block = std::max<int64_t>(1, 8192 / columns);
@@ -113,67 +95,74 @@ template <class F> void for_rows(int64_t rows, int64_t columns, F f) {
 }
 
 bool is_plain(const Tensor& x) {
-  return x.device().is_cpu() && x.dim() == 2 && x.is_contiguous() && !is_half(x.dtype());
+  return x.device().is_cpu() && x.dim() == 2 && x.is_contiguous() && !is_half(x.dtype()) && x.numel() > 0;
 }
 
-template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, const Tensor& out) {
+cpu::LikelihoodKernel likelihood_of(const Tensor& x) {
+  return cpu::for_isa([]<cpu::Isa level>() { return &cpu::likelihood_kernel<level>; })(x.dtype());
+}
+
+// Of each row the loss, and in `sums` [rows, 2] what the gradient needs: the largest score, and the sum of exponentials.
+template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, const Tensor& out, const Tensor& sums) {
   const int64_t columns = x.size(1);
-  const RowKernel<T> log_softmax_row(RowOp::log_softmax);
+  const cpu::LikelihoodKernel kernel = likelihood_of(x);
   for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
-    const auto logs = std::make_unique_for_overwrite<T[]>(size_t(columns));
     for (int64_t r = first; r < last; ++r) {
-      log_softmax_row(columns, logs.get(), x.data<T>() + r * columns);
-      out.data<T>()[r] = -logs[size_t(index.data<int64_t>()[r])];
+      const T* row = x.data<T>() + r * columns;
+      const cpu::ScoreSum s = kernel.sum(columns, row);
+      sums.data<double>()[2 * r] = s.top, sums.data<double>()[2 * r + 1] = s.sum;
+      out.data<T>()[r] = T(std::log(s.sum) - (double(row[index.data<int64_t>()[r]]) - s.top));
     }
   });
 }
 
-template <class T> void scale_row(int64_t n, T* row, T factor) {
-  for (int64_t i = 0; i < n; ++i) row[i] *= factor;
-}
-
-// (softmax - one hot) g, row by row while it is in the cache.
-template <class T> void gradient_of_rows(const Tensor& x, const Tensor& index, const Tensor& g, const Tensor& out) {
-  const int64_t columns = x.size(1);
-  const RowKernel<T> softmax_row(RowOp::softmax);
+// (softmax - one hot) g, in one pass.
+template <class T>
+void gradient_of_rows(const Tensor& x, const Tensor& index, const Tensor& sums, const Tensor& g, const Tensor& out) {
+  const int64_t columns = x.size(1), step = g.stride(0);
+  const cpu::LikelihoodKernel kernel = likelihood_of(x);
   for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
+      const T upstream = g.data<T>()[r * step];
+      const double* s = sums.data<double>() + 2 * r;
       T* row = out.data<T>() + r * columns;
-      const T upstream = g.data<T>()[r];
-      softmax_row(columns, row, x.data<T>() + r * columns);
-      row[index.data<int64_t>()[r]] -= 1;
-      scale_row(columns, row, upstream);
+      kernel.scaled(columns, row, x.data<T>() + r * columns, s[0], double(upstream) / s[1]);
+      row[index.data<int64_t>()[r]] -= upstream;
     }
   });
 }
 
-Tensor cross_entropy_back(const Tensor& g, const Tensor& x, const Labels& labels) {
-  if (is_plain(x) && !grad_enabled()) {
-    const Tensor d = empty_like(x), upstream = g.contiguous();
-    if (x.dtype() == f32) gradient_of_rows<float>(x, labels.index, upstream, d);
-    else gradient_of_rows<double>(x, labels.index, upstream, d);
+// g has one number for each label.
+Tensor cross_entropy_back(const Tensor& g, const Tensor& x, const Tensor& sums, const Labels& labels) {
+  if (sums.defined() && !grad_enabled()) {
+    const Tensor d = empty_like(x);
+    if (x.dtype() == f32) gradient_of_rows<float>(x, labels.index, sums, g, d);
+    else gradient_of_rows<double>(x, labels.index, sums, g, d);
     return d;
   }
   const Tensor upstream = g.unsqueeze(labels.axis);
   return scatter_add(softmax(x, labels.axis) * upstream, labels.axis, labels.index.unsqueeze(labels.axis), -upstream);
 }
 
-// -log(softmax(x))[label] of each label, unweighted.
-Tensor label_losses(const Tensor& x, Labels labels) {
-  Tensor losses;
+// -log(softmax(x))[label] of each label, unweighted, or their sum or mean.
+Tensor label_losses(const Tensor& x, Labels labels, Reduce how) {
+  Tensor losses, sums;
   {
     const NoGrad off;
     labels.index = labels.index.contiguous();
     if (is_plain(x)) {
       losses = empty({x.size(0)}, {.dtype = x.dtype()});
-      if (x.dtype() == f32) losses_of_rows<float>(x, labels.index, losses);
-      else losses_of_rows<double>(x, labels.index, losses);
+      sums = empty({x.size(0), 2}, {.dtype = f64});
+      if (x.dtype() == f32) losses_of_rows<float>(x, labels.index, losses, sums);
+      else losses_of_rows<double>(x, labels.index, losses, sums);
     } else {
       losses = -pick_label(log_softmax(x, labels.axis), labels);
     }
+    losses = reduced(losses, how);
   }
-  return record("cross_entropy", losses, {x}, [x = save(x), labels](const Tensor& g, Gradients& d) {
-    d[0] = cross_entropy_back(g, d.take(x), labels);
+  return record("cross_entropy", losses, {x}, [x = save(x), sums, labels, how](const Tensor& g, Gradients& d) {
+    const Tensor each = how == Reduce::mean ? g / double(labels.index.numel()) : g;
+    d[0] = cross_entropy_back(how == Reduce::none ? each : each.expand(labels.index.shape()), d.take(x), sums, labels);
   });
 }
 
@@ -218,7 +207,8 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   if (is_floating(target.checked(op).dtype())) return of_probabilities(input, target, o);
   const Labels labels = prepare(input, target, o.weight, o.ignore_index, op);
   if (o.label_smoothing > 0) return smoothed(input, labels, o);
-  return finish(label_losses(input, labels), labels, o.reduction);
+  if (!labels.factor.defined()) return label_losses(input, labels, o.reduction);
+  return finish(label_losses(input, labels, Reduce::none), labels, o.reduction);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions& o) {

@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "backend/fused.h"
 #include "backend/normalize.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
@@ -53,7 +54,7 @@ class FusedNorm {
     if (bias.defined()) shift = bias.to(compute_).contiguous(), call_.bias = arg(shift);
     const Tensor y = allocate(x_.shape(), compute_, x_.device(), sets_.op);
     call_.y = arg(y);
-    return backend(x_.device()).normalize(call_) ? restored(y, sets_, like) : Tensor();
+    return run() ? restored(y, sets_, like) : Tensor();
   }
 
   bool backward(const Tensor& g, const Tensor& like, Gradients& d) {
@@ -65,7 +66,7 @@ class FusedNorm {
     call_.parts = sets_.over_outer ? 1 : (sets_.outer + rows - 1) / rows;
     const Tensor sums = zeros({call_.parts, 2, sets_.groups * sets_.channels}, {compute_, x_.device()});
     call_.g = arg(up), call_.sums = arg(sums);
-    if (!backend(x_.device()).normalize(call_)) return false;
+    if (!run()) return false;
     if (d.needs(0)) d[0] = restored(dx, sets_, like);
     if (!d.needs(1) && !d.needs(2)) return true;
     const Tensor total = sums.sum(0);
@@ -75,6 +76,8 @@ class FusedNorm {
   }
 
  private:
+  bool run() { return use_fused_loops && backend(x_.device()).normalize(call_); }
+
   NormSets sets_;
   DType compute_;
   Tensor x_, weight_;

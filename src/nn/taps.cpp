@@ -7,6 +7,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "backend/fused.h"
 #include "backend/pool.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
@@ -104,7 +105,7 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
   }
   const bool back = pool == Pool::max_back || pool == Pool::sum_back;
   call.planes = (back ? in : out).numel() / outputs;
-  return out.numel() == 0 || backend(in.device()).pool(call);
+  return out.numel() == 0 || (use_fused_loops && backend(in.device()).pool(call));
 }
 
 Tensor on(const std::vector<double>& values, const Tensor& like) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "backend/cpu/isa/exponential.h"
+#include "backend/cpu/likelihood.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -173,8 +174,35 @@ LineKernel find(RowOp op, DType t) {
   return of<LogSoftmaxBack>(t);
 }
 
+template <class T> ScoreSum score_sum(int64_t n, const void* scores) {
+  const T* x = static_cast<const T*>(scores);
+  const T top = fold_row<Max>(n, x);
+  T buffer[block];
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += block) {
+    const int64_t m = n - i < block ? n - i : block;
+    exp_row(m, buffer, x + i, top);
+    sum += double(fold_row<Sum>(m, buffer));
+  }
+  return {double(top), sum};
+}
+
+template <class T> void scaled_exp(int64_t n, void* out, const void* scores, double top, double factor) {
+  for (int64_t i = 0; i < n; i += block) {
+    const int64_t m = n - i < block ? n - i : block;
+    T* __restrict y = static_cast<T*>(out) + i;
+    exp_row(m, y, static_cast<const T*>(scores) + i, T(top));
+    for (int64_t k = 0; k < m; ++k) y[k] *= T(factor);
+  }
+}
+
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
+
+template <> volta::cpu::LikelihoodKernel volta::cpu::likelihood_kernel<volta::cpu::Isa::VOLTA_ISA>(DType dtype) {
+  if (dtype == f64) return {VOLTA_ISA::score_sum<double>, VOLTA_ISA::scaled_exp<double>};
+  return {VOLTA_ISA::score_sum<float>, VOLTA_ISA::scaled_exp<float>};
+}
 
 template <> volta::cpu::LineKernel volta::cpu::row_kernel<volta::cpu::Isa::VOLTA_ISA>(RowOp op, DType dtype) {
   return VOLTA_ISA::find(op, dtype);
