@@ -11,3 +11,4 @@
 #include <volta/nn/norm.h>
 #include <volta/nn/recurrent.h>
 #include <volta/nn/reparametrize.h>
+#include <volta/nn/transformer.h>

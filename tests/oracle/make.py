@@ -275,6 +275,7 @@ def main():
     import functions
     import pointwise
     import promotion
+    import sequence
     import training
 
     torch.manual_seed(0)
@@ -286,6 +287,9 @@ def main():
     trainer = Writer()
     training.write(trainer)
     trainer.write(os.path.join(ROOT, "tests", "data", "training"))
+    sequences = Writer()
+    sequence.write(sequences)
+    sequences.write(os.path.join(ROOT, "tests", "data", "sequence"))
 
 
 if __name__ == "__main__":
