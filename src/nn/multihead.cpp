@@ -16,7 +16,7 @@
 namespace volta {
 namespace {
 
-// Angles of `length` positions from `offset` on, [length, width / 2], in f64: the positions may be large.
+// Angles of `length` positions from `offset` on, one for each pair, in f64: the positions may be large.
 Tensor angles(int64_t offset, int64_t length, int64_t width, double base, Device device) {
   const Tensor positions = arange(offset, offset + length, 1, {f64, device});
   const Tensor pairs = arange(0, width, 2, {f64, device});
@@ -27,7 +27,7 @@ Tensor angles(int64_t offset, int64_t length, int64_t width, double base, Device
 
 Tensor sinusoidal_positions(int64_t length, int64_t width, double base, const Options& options) {
   require(length >= 0 && width > 0, Wrong::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
-  const Tensor a = angles(0, length, width + width % 2, base, options.device.value_or(Device()));
+  const Tensor a = angles(0, length, width, base, options.device.value_or(Device()));
   return stack({sin(a), cos(a)}, -1).flatten(1).narrow(1, 0, width).contiguous().to(options.dtype.value_or(default_dtype()));
 }
 

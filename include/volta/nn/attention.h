@@ -13,6 +13,7 @@ struct AttentionOptions {
 };
 // softmax(q k^T scale + mask) v over [..., heads, time, width], without the matrix of scores:
 // scaled_dot_product_attention(q, k, v, {.is_causal = true}). A query that sees no key gets zeros, and gives none back.
+// The gradient of a mask, where one is wanted, does take that matrix.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 
