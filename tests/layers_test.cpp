@@ -186,54 +186,39 @@ Table pools() {
   };
 }
 
-Tensors parts(const nn::RecurrentOutput& y) {
-  return y.c_n.defined() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
-}
-template <class F> Make sequence(F construct) {
-  return make(construct, [](const auto& layer, const Tensors& x) {
-    return parts(x.size() == 1 ? layer(x[0]) : layer(x[0], {.h_0 = x[1], .c_0 = x[2]}));
-  });
-}
-
-Table recurrent() {
-  return {
-      {"RNN/plain", sequence([] { return nn::RNN(3, 4); })},
-      {"RNN/relu", sequence([] { return nn::RNN(3, 4, {.bias = false, .nonlinearity = "relu"}); })},
-      {"RNN/deep", sequence([] { return nn::RNN(3, 4, {.num_layers = 2, .bidirectional = true}); })},
-      {"LSTM/plain", sequence([] { return nn::LSTM(3, 4); })},
-      {"LSTM/deep", sequence([] { return nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}); })},
-      {"LSTM/batch_first", sequence([] { return nn::LSTM(3, 4, {.batch_first = true}); })},
-      {"LSTM/projection", sequence([] { return nn::LSTM(3, 4, {.num_layers = 2, .proj_size = 2}); })},
-      {"LSTM/states", sequence([] { return nn::LSTM(3, 4); })},
-      {"LSTM/unbatched", sequence([] { return nn::LSTM(3, 4); })},
-      {"GRU/plain", sequence([] { return nn::GRU(3, 4); })},
-      {"GRU/deep", sequence([] { return nn::GRU(3, 4, {.num_layers = 2, .batch_first = true, .bidirectional = true}); })},
-      {"RNNCell/plain", make([] { return nn::RNNCell(3, 4); }, [](auto& l, auto& x) { return Tensors{l(x[0], x[1])}; })},
-      {"LSTMCell/plain", make([] { return nn::LSTMCell(3, 4); }, [](auto& l, auto& x) { const auto y = l(x[0], {x[1], x[2]}); return Tensors{y.h, y.c}; })},
-      {"GRUCell/plain", make([] { return nn::GRUCell(3, 4); }, [](auto& l, auto& x) { return Tensors{l(x[0], x[1])}; })},
+Table resampling() {
+  const auto up = [](const InterpolateOptions& o) { return make([=] { return nn::Upsample(o); }); };
+  Table all = {
+      {"Unfold/plain", make([] { return nn::Unfold({3, 2}, {.dilation = {1, 2}, .padding = 1, .stride = 2}); })},
+      {"Fold/plain", make([] { return nn::Fold({5, 6}, {2, 3}, {.padding = 1, .stride = {1, 2}}); })},
+      {"Upsample/nearest", up({.scale_factor = {2}})},
+      {"Upsample/nearest_down", up({.size = {3, 7}})},
+      {"Upsample/nearest_exact", up({.size = {7, 3}, .mode = "nearest-exact"})},
+      {"Upsample/linear", up({.scale_factor = {2.5}, .mode = "linear"})},
+      {"Upsample/bilinear_plain", up({.size = {7, 9}, .mode = "bilinear"})},
+      {"Upsample/bilinear_corners", up({.size = {7, 9}, .mode = "bilinear", .align_corners = true})},
+      {"Upsample/bicubic_plain", up({.size = {6, 9}, .mode = "bicubic"})},
+      {"Upsample/bicubic_corners", up({.size = {6, 9}, .mode = "bicubic", .align_corners = true})},
+      {"Upsample/trilinear_plain", up({.size = {4, 3, 6}, .mode = "trilinear"})},
+      {"Upsample/trilinear_corners", up({.size = {4, 3, 6}, .mode = "trilinear", .align_corners = true})},
+      {"interpolate/area", up({.size = {3, 4}, .mode = "area"})},
+      {"interpolate/bilinear_down", up({.size = {2, 3}, .mode = "bilinear"})},
+      {"grid_sample/volume", function([](const Tensors& x) { return grid_sample(x[0], x[1]); })},
+      {"affine_grid/plain", function([](const Tensors& x) { return affine_grid(x[0], {2, 1, 3, 4}); })},
   };
-}
-
-Make attend(const std::function<AttentionOptions(const Tensors&)>& options) {
-  return function([=](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], options(x)); });
-}
-
-Table attention() {
-  const auto hidden = [](const Tensor& like) { return tensor({true, false, true, true, true, false}).to(like.device()); };
-  return {
-      {"attention/plain", attend([](auto&) { return AttentionOptions{}; })},
-      {"attention/causal", attend([](auto&) { return AttentionOptions{.is_causal = true}; })},
-      {"attention/mask", attend([=](auto& x) { return AttentionOptions{.attn_mask = hidden(x[0]), .scale = 0.3}; })},
-      {"attention/bias", attend([](auto& x) { return AttentionOptions{.attn_mask = x[3]}; })},
-      {"attention/grouped", attend([](auto&) { return AttentionOptions{.enable_gqa = true}; })},
-  };
+  for (const std::string mode : {"bilinear", "nearest", "bicubic"})
+    for (const std::string padding : {"zeros", "border", "reflection"})
+      for (const bool corners : {false, true})
+        all["grid_sample/" + mode + "_" + padding + "_" + std::to_string(int(corners))] =
+            function([=](const Tensors& x) { return grid_sample(x[0], x[1], {mode, padding, corners}); });
+  return all;
 }
 // clang-format on
 
 const Table& table() {
   static const Table all = [] {
     Table whole;
-    for (const Table& part : {simple(), norms(), convolutions(), pools(), recurrent(), attention()}) whole.insert(part.begin(), part.end());
+    for (const Table& part : {simple(), norms(), convolutions(), pools(), resampling()}) whole.insert(part.begin(), part.end());
     return whole;
   }();
   return all;

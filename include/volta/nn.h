@@ -14,3 +14,4 @@
 #include <volta/nn/recurrent.h>
 #include <volta/nn/reparametrize.h>
 #include <volta/nn/resample.h>
+#include <volta/nn/transformer.h>

@@ -1,4 +1,4 @@
-// Gradients of a fused op through its composed form: how fused ops are differentiated twice.
+// Gradients of a fused op through its composed form: how fused ops are differentiated twice, or by rare inputs.
 #pragma once
 #include <vector>
 
@@ -11,10 +11,14 @@ namespace volta {
 // `composed` computes the op's outputs from the inputs by differentiable ops; g are the gradients of those outputs.
 template <class F>
 void through_composed(const std::vector<Tensor>& inputs, std::span<const Tensor> g, Gradients& d, F composed) {
+  const bool create = grad_enabled();
+  const EnableGrad on;
   std::vector<Tensor> own = inputs, wanted, roots, cotangents;  // views of the inputs: one tensor may be given twice
   for (size_t i = 0; i < own.size(); ++i) {
+    if (!own[i].defined()) continue;
+    own[i] = create ? inputs[i].expand(inputs[i].shape()) : inputs[i].detach();
     if (!d.needs(i)) continue;
-    own[i] = inputs[i].expand(inputs[i].shape());
+    if (!create) own[i].requires_grad_();
     wanted.push_back(own[i]);
   }
   const std::vector<Tensor> outputs = composed(own);
@@ -23,7 +27,7 @@ void through_composed(const std::vector<Tensor>& inputs, std::span<const Tensor>
     roots.push_back(outputs[i]);
     cotangents.push_back(g[i]);
   }
-  const std::vector<Tensor> found = grad(roots, wanted, {cotangents, true, true, true});
+  const std::vector<Tensor> found = grad(roots, wanted, {cotangents, create, create, true});
   for (size_t i = 0, next = 0; i < own.size(); ++i)
     if (d.needs(i)) d[i] = found[next++];
 }

@@ -162,26 +162,24 @@ void fused_gradients(const Attention& a, const Tensor& out, const Tensor& logsum
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   Attention a = plan(q, k, v, o);
   if (a.dropout > 0) a.random = default_generator().take((uint64_t(a.scores.numel()) + 3) / 4);
-  const bool learned_mask = any_needs_grad(a.mask);
   if (a.mask.defined() && a.mask.dtype() != boolean) a.mask = a.mask.to(compute_type(a));
-  if (learned_mask) return composed(a);
   const Tensor out = allocate_out(a);
   const Tensor logsumexp = allocate(leading(a.q, 1), compute_type(a), q.device(), op);
   const Layout mask = mask_layout(a);
   if (!backend(q.device()).attend(call_of(a, mask, out, logsumexp))) return composed(a);
-  if (!any_needs_grad(a.q, a.k, a.v)) return out;
+  if (!any_needs_grad(a.q, a.k, a.v, a.mask)) return out;
   Attention kept = a;
-  kept.q = kept.k = kept.v = {};
-  return record(op, out, {a.q, a.k, a.v},
+  kept.q = kept.k = kept.v = kept.mask = {};
+  return record(op, out, {a.q, a.k, a.v, a.mask},
                 [kept, q = save(a.q), k = save(a.k), v = save(a.v), mask = save(a.mask), y = save_output(out),
                  logsumexp](const Tensor& g, Gradients& d) {
                   Attention again = kept;
                   again.q = d.take(q), again.k = d.take(k), again.v = d.take(v);
-                  if (mask) d.take(mask);  // nobody changed it
-                  if (!grad_enabled()) return fused_gradients(again, d.take(y), logsumexp, g, d);
-                  through_composed({again.q, again.k, again.v}, std::span(&g, 1), d,
+                  if (mask) again.mask = d.take(mask);
+                  if (!grad_enabled() && !d.needs(3)) return fused_gradients(again, d.take(y), logsumexp, g, d);
+                  through_composed({again.q, again.k, again.v, again.mask}, std::span(&g, 1), d,
                                    [&](const std::vector<Tensor>& in) {
-                                     again.q = in[0], again.k = in[1], again.v = in[2];
+                                     again.q = in[0], again.k = in[1], again.v = in[2], again.mask = in[3];
                                      return std::vector{composed(again)};
                                    });
                 });

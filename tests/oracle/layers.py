@@ -1,4 +1,4 @@
-"""Layers with their states and gradients: tests/data/layers, in the format of make.py. A case is called LAYER/VARIANT; its
+"""Layers (those of sequences are in sequence.py) with their states and gradients: tests/data/layers, in the format of make.py. A case is called LAYER/VARIANT; its
 operands are the inputs, then the entries of the layer's state under the names in its argument `state`; its results are
 the layer's outputs, then the entries of the state that the call changed, named in `changed`. tests/layers_test.cpp
 constructs the same layer for each name."""
@@ -176,81 +176,6 @@ def resampling():
     yield "affine_grid/plain", Call(lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=False)), [normal(2, 2, 3)]
 
 
-def recurrent():
-    x, two = normal(5, 2, 3), {"num_layers": 2, "bidirectional": True}
-    yield "RNN/plain", nn.RNN(3, 4), [x]
-    yield "RNN/relu", nn.RNN(3, 4, nonlinearity="relu", bias=False), [x]
-    yield "RNN/deep", nn.RNN(3, 4, **two), [x]
-    yield "LSTM/plain", Call2(nn.LSTM(3, 4)), [x]
-    yield "LSTM/deep", Call2(nn.LSTM(3, 4, **two)), [x]
-    yield "LSTM/batch_first", Call2(nn.LSTM(3, 4, batch_first=True)), [normal(2, 5, 3)]
-    yield "LSTM/projection", Call2(nn.LSTM(3, 4, num_layers=2, proj_size=2)), [x]
-    yield "LSTM/states", Call2(nn.LSTM(3, 4)), [x, normal(1, 2, 4), normal(1, 2, 4, seed=1)]
-    yield "LSTM/unbatched", Call2(nn.LSTM(3, 4)), [normal(5, 3)]
-    yield "GRU/plain", nn.GRU(3, 4), [x]
-    yield "GRU/deep", nn.GRU(3, 4, batch_first=True, **two), [normal(2, 5, 3)]
-    yield "RNNCell/plain", nn.RNNCell(3, 4), [normal(2, 3), normal(2, 4)]
-    yield "LSTMCell/plain", Call2(nn.LSTMCell(3, 4)), [normal(2, 3), normal(2, 4), normal(2, 4, seed=1)]
-    yield "GRUCell/plain", nn.GRUCell(3, 4), [normal(2, 3), normal(2, 4)]
-
-
-class Call2(nn.Module):
-    """An LSTM with its pair of states as two operands and its outputs flat; the names of its state stay."""
-
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x, h=None, c=None):
-        y = self.layer(x) if h is None else self.layer(x, (h, c))
-        return (y[0], *y[1]) if isinstance(y[1], tuple) else y
-
-
-class Attend(nn.Module):
-    """Attention with its masks given."""
-
-    def __init__(self, layer, **options):
-        super().__init__()
-        self.layer, self.options = layer, options
-
-    def forward(self, *x):
-        return self.layer(*x, **self.options)
-
-
-def attention():
-    sdpa = F.scaled_dot_product_attention
-    q, k, v = normal(2, 3, 5, 4), normal(2, 3, 6, 4, seed=1), normal(2, 3, 6, 4, seed=2)
-    hidden = torch.tensor([[True, False, True, True, True, False]] * 5)
-    yield "attention/plain", Call(lambda q, k, v: sdpa(q, k, v)), [q, k, v]
-    yield "attention/causal", Call(lambda q, k, v: sdpa(q, k, v, is_causal=True)), [q, k, v]
-    yield "attention/mask", Call(lambda q, k, v: sdpa(q, k, v, attn_mask=hidden, scale=0.3)), [q, k, v]
-    yield "attention/bias", Call(lambda q, k, v, m: sdpa(q, k, v, attn_mask=m)), [q, k, v, normal(5, 6, seed=4)]
-    yield "attention/grouped", Call(lambda q, k, v: sdpa(q, k, v, enable_gqa=True)), [
-        normal(2, 6, 5, 4), k, v
-    ]  # fmt: skip
-    x, memory = normal(5, 2, 8), normal(6, 2, 8, seed=1)
-    padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
-    causal = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
-    mha = nn.MultiheadAttention
-    yield "MultiheadAttention/plain", Attend(mha(8, 2)), [x, x, x]
-    yield "MultiheadAttention/cross", Attend(mha(8, 2, kdim=3, vdim=5)), [x, normal(6, 2, 3), normal(6, 2, 5)]
-    yield "MultiheadAttention/padding", Attend(mha(8, 2, bias=False), key_padding_mask=padding), [x, x, x]
-    yield "MultiheadAttention/causal", Attend(mha(8, 2), attn_mask=causal.isinf(), average_attn_weights=False), [x, x, x]
-    plain = {"dropout": 0.0, "dim_feedforward": 12}
-    yield "TransformerEncoderLayer/plain", nn.TransformerEncoderLayer(8, 2, **plain), [x]
-    yield "TransformerEncoderLayer/norm_first", Attend(
-        nn.TransformerEncoderLayer(8, 2, activation="gelu", norm_first=True, **plain), src_key_padding_mask=padding
-    ), [x]
-    yield "TransformerDecoderLayer/plain", nn.TransformerDecoderLayer(8, 2, **plain), [x, memory]
-    yield "TransformerDecoderLayer/causal", Attend(
-        nn.TransformerDecoderLayer(8, 2, norm_first=True, **plain), tgt_mask=causal.isinf()
-    ), [x, memory]
-    yield "TransformerEncoder/plain", nn.TransformerEncoder(
-        nn.TransformerEncoderLayer(8, 2, **plain), 2, nn.LayerNorm(8), enable_nested_tensor=False
-    ), [x]
-    yield "Transformer/plain", nn.Transformer(8, 2, 1, 1, **plain), [memory, x]
-
-
 def settle(module):
     """Weights that depend on nothing but their shapes, biases and scales that are not 0 and 1."""
     for i, p in enumerate(module.parameters()):
@@ -258,17 +183,12 @@ def settle(module):
     return module.double()
 
 
-def named(keys):
-    return [k.removeprefix("layer.") for k in keys]
-
-
 def write(writer):
-    for part in (simple, norms, convolutions, pools, resampling, recurrent, attention):
+    for part in (simple, norms, convolutions, pools, resampling):
         for name, module, inputs in part():
             settle(module)
             state = module.state_dict()
             keys = list(state)
-            called = named(keys)
             learned = dict(module.named_parameters())
 
             def call(*x):
@@ -288,5 +208,5 @@ def write(writer):
 
                 operands = [x if isinstance(x, Fixed) else cast(x) for x in inputs]
                 operands += [cast(state[k]) if k in learned else Fixed(cast(state[k])) for k in keys]
-                args = {"inputs": len(inputs), "state": called or "-", "changed": named(changed) or "-"}
+                args = {"inputs": len(inputs), "state": keys or "-", "changed": changed or "-"}
                 writer.case(name, dtype, str(len(writer.lines)), args, operands, *evaluate(call, operands, True, dtype))

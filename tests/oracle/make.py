@@ -276,6 +276,7 @@ def main():
     import layers
     import pointwise
     import promotion
+    import sequence
     import training
 
     torch.manual_seed(0)
@@ -284,7 +285,7 @@ def main():
     for part in (pointwise, functions, promotion):
         part.write(writer)
     writer.write(os.path.join(ROOT, "tests", "data", "oracle"))
-    for part, folder in ((training, "training"), (layers, "layers")):
+    for part, folder in ((training, "training"), (layers, "layers"), (sequence, "sequence")):
         writer = Writer()
         part.write(writer)
         writer.write(os.path.join(ROOT, "tests", "data", folder))

@@ -1,20 +1,106 @@
-// Attention: the function, positions, and the multi-head layer with its key-value cache.
+// Attention: the function, positions, and the multi-head layer with its cache for decoding.
 #pragma once
-#include <volta/nn/dropout.h>
 #include <volta/nn/linear.h>
 
 namespace volta {
 
 struct AttentionOptions {
-  Tensor attn_mask = {};  // boolean: true where a key is seen; floating: added to the scores. Broadcasts to them
-  double dropout_p = 0;   // of the weights
+  Tensor attn_mask = {};   // boolean: true where a key is seen; floating: added to the scores. Broadcasts to them
+  double dropout_p = 0;    // of the weights
   bool is_causal = false;  // query i sees keys 0 … i; may go with a mask
   std::optional<double> scale = {};  // 1 / sqrt(width)
   bool enable_gqa = false;           // groups of query heads share a key head
 };
 // softmax(q k^T scale + mask) v over [..., heads, time, width], without the matrix of scores:
 // scaled_dot_product_attention(q, k, v, {.is_causal = true}). A query that sees no key gets zeros, and gives none back.
+// The gradient of a mask, where one is wanted, does take that matrix.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 
+// Sines and cosines of falling frequencies, [length, width]: x + sinusoidal_positions(x.size(1), x.size(2)).
+Tensor sinusoidal_positions(int64_t length, int64_t width, double base = 10000, const Options& options = {});
+
+struct RotaryOptions {
+  int64_t offset = 0;  // the position of the first step
+  double base = 10000;
+  bool interleaved = false;  // pairs are neighbours, not halves
+};
+// Pairs of features of [..., time, width] turned by angles that grow with the position: rotary_positions(q).
+Tensor rotary_positions(const Tensor& x, const RotaryOptions& options = {});
+
+namespace nn {
+
+// Keys and values of the steps so far, for decoding without gradients: attn(x, x, x, {.is_causal = true, .cache = &c}).
+class KeyValueCache {
+ public:
+  int64_t size() const { return size_; }  // steps held
+  void clear() { size_ = 0; }
+  // Takes further steps [batch, heads, time, width] and gives all of them.
+  std::pair<Tensor, Tensor> append(const Tensor& k, const Tensor& v);
+
+ private:
+  Tensor k_, v_;
+  int64_t size_ = 0;
+};
+
+struct MultiheadOptions {
+  double dropout = 0;
+  bool bias = true, add_bias_kv = false, add_zero_attn = false;
+  std::optional<int64_t> kdim = {}, vdim = {};
+  bool batch_first = false;
+  std::optional<int64_t> num_kv_heads = {};  // fewer heads of keys and values than of queries
+};
+// Masks as PyTorch's layer takes them: boolean ones are true where a key is NOT seen, floating ones are added.
+struct MultiheadInput {
+  Tensor key_padding_mask = {};  // [batch, keys]
+  Tensor attn_mask = {};         // [queries, keys] or [batch * heads, queries, keys]
+  bool is_causal = false, need_weights = false, average_attn_weights = true;
+  KeyValueCache* cache = nullptr;
+};
+struct MultiheadOutput {
+  Tensor output, weights;  // weights when asked for: [batch, queries, keys], or of each head
+};
+// nn::MultiheadAttention attn(512, 8); attn(x, x, x).output. Inputs [time, batch, width], batch first if so made, or
+// [time, width].
+class MultiheadAttention : public Layer {
+ public:
+  MultiheadAttention(int64_t embed_dim, int64_t num_heads, const MultiheadOptions& options = {});
+  MultiheadOutput operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                             const MultiheadInput& input = {}) const;
+  void fields(Fields& f) override;
+
+  Parameter in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, bias_k, bias_v;
+  Linear out_proj;
+  int64_t embed_dim, num_heads, num_kv_heads, head_dim;
+  MultiheadOptions options;
+
+ private:
+  struct Heads {
+    Tensor q, k, v;
+  };
+  Heads project(const Tensor& q, const Tensor& k, const Tensor& v) const;
+  MultiheadOutput run(const Tensor& q, const Tensor& k, const Tensor& v, const MultiheadInput& input) const;
+  Tensor mask_of(const MultiheadInput& input, const Heads& h, int64_t past) const;
+};
+
+// Adds sinusoidal positions to [batch, time, width], or [time, batch, width]: nn::SinusoidalPositions(512)(x).
+class SinusoidalPositions : public Layer {
+ public:
+  explicit SinusoidalPositions(int64_t width, bool batch_first = true, double base = 10000);
+  Tensor operator()(const Tensor& x) const;
+  void fields(Fields&) override {}
+  int64_t width;
+  bool batch_first;
+  double base;
+};
+// nn::RotaryPositions rope; q = rope(q), k = rope(k).
+class RotaryPositions : public Layer {
+ public:
+  explicit RotaryPositions(const RotaryOptions& o = {}) : Layer("RotaryPositions"), options(o) {}
+  Tensor operator()(const Tensor& x, int64_t offset = 0) const;
+  void fields(Fields&) override {}
+  RotaryOptions options;
+};
+
+}  // namespace nn
 }  // namespace volta

@@ -21,7 +21,7 @@ class Heads {
     head_.queries = q[rank_ - 2], head_.width = q[rank_ - 1];
     head_.keys = k[rank_ - 2], head_.value_width = call.v.layout->shape[rank_ - 1];
     head_.causal = call.causal, head_.boolean_mask = call.mask.dtype == boolean;
-    head_.scale = call.scale, head_.dropout = float(call.dropout);
+    head_.scale = call.scale, head_.dropout = call.dropout;
     head_.seed = call.seed, head_.offset = call.offset;
   }
 

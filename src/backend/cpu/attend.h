@@ -18,7 +18,7 @@ struct AttendHead {
   void *logsumexp, *delta;  // a number per query; delta: sum of grad_out * out
   bool boolean_mask, causal;
   double scale;
-  float dropout;
+  double dropout;
   uint64_t seed, offset, first;  // first: number of its first weight in the random stream
 };
 

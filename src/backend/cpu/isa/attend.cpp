@@ -59,7 +59,8 @@ template <class T> void hide(const AttendHead& h, const Tile<T>& s) {
 
 // What each weight is multiplied with by dropout: 0, or 1 / (1 - p).
 template <class T> void draw_factors(const AttendHead& h, const Tile<T>& factors) {
-  const T kept = h.dropout < 1 ? T(1 / (1 - double(h.dropout))) : T(0);
+  const T kept = h.dropout < 1 ? T(1 / (1 - h.dropout)) : T(0);
+  const float least = float(h.dropout);
   for (int64_t q = 0; q < factors.queries.size; ++q) {
     uint64_t at = h.first + uint64_t(factors.queries.begin + q) * uint64_t(h.keys) + uint64_t(factors.keys.begin);
     uint32_t words[4];
@@ -68,7 +69,7 @@ template <class T> void draw_factors(const AttendHead& h, const Tile<T>& factors
         const random::Words w = random::block_words(h.seed, h.offset + at / 4, 0);
         words[0] = w.x, words[1] = w.y, words[2] = w.z, words[3] = w.w;
       }
-      factors.row(k)[q] = random::unit(words[at % 4]) >= h.dropout ? kept : T(0);
+      factors.row(k)[q] = random::unit(words[at % 4]) >= least ? kept : T(0);
     }
   }
 }

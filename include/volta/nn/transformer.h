@@ -1,0 +1,89 @@
+// Transformer layers, with PyTorch's parameter names.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <volta/nn/attention.h>
+#include <volta/nn/dropout.h>
+#include <volta/nn/norm.h>
+
+namespace volta::nn {
+
+// [size, size] with 0 where a key is seen and -inf after: nn::generate_square_subsequent_mask(16).
+Tensor generate_square_subsequent_mask(int64_t size, const Options& options = {});
+
+struct TransformerOptions {
+  int64_t dim_feedforward = 2048;
+  double dropout = 0.1;
+  std::string activation = "relu";  // or "gelu"
+  double layer_norm_eps = 1e-5;
+  bool batch_first = false, norm_first = false, bias = true;
+};
+// Masks as of MultiheadAttention.
+struct EncoderInput {
+  Tensor mask = {}, src_key_padding_mask = {};
+  bool is_causal = false;
+};
+struct DecoderInput {
+  Tensor tgt_mask = {}, memory_mask = {}, tgt_key_padding_mask = {}, memory_key_padding_mask = {};
+  bool tgt_is_causal = false, memory_is_causal = false;
+};
+
+// nn::TransformerEncoderLayer layer(512, 8); layer(x).
+class TransformerEncoderLayer : public Layer {
+ public:
+  TransformerEncoderLayer(int64_t d_model, int64_t nhead, const TransformerOptions& options = {});
+  Tensor operator()(const Tensor& src, const EncoderInput& input = {}) const;
+  void fields(Fields& f) override;
+  MultiheadAttention self_attn;
+  Linear linear1, linear2;
+  LayerNorm norm1, norm2;
+  Dropout dropout, dropout1, dropout2;
+  TransformerOptions options;
+};
+
+// nn::TransformerDecoderLayer layer(512, 8); layer(tgt, memory, {.tgt_is_causal = true}).
+class TransformerDecoderLayer : public Layer {
+ public:
+  TransformerDecoderLayer(int64_t d_model, int64_t nhead, const TransformerOptions& options = {});
+  Tensor operator()(const Tensor& tgt, const Tensor& memory, const DecoderInput& input = {}) const;
+  void fields(Fields& f) override;
+  MultiheadAttention self_attn, multihead_attn;
+  Linear linear1, linear2;
+  LayerNorm norm1, norm2, norm3;
+  Dropout dropout, dropout1, dropout2, dropout3;
+  TransformerOptions options;
+};
+
+// Copies of a layer one after the other: nn::TransformerEncoder(layer, 6)(x).
+class TransformerEncoder : public Layer {
+ public:
+  TransformerEncoder(const TransformerEncoderLayer& layer, int64_t num_layers, std::optional<LayerNorm> norm = {});
+  Tensor operator()(const Tensor& src, const EncoderInput& input = {}) const;
+  void fields(Fields& f) override;
+  std::vector<TransformerEncoderLayer> layers;
+  std::optional<LayerNorm> norm;
+};
+class TransformerDecoder : public Layer {
+ public:
+  TransformerDecoder(const TransformerDecoderLayer& layer, int64_t num_layers, std::optional<LayerNorm> norm = {});
+  Tensor operator()(const Tensor& tgt, const Tensor& memory, const DecoderInput& input = {}) const;
+  void fields(Fields& f) override;
+  std::vector<TransformerDecoderLayer> layers;
+  std::optional<LayerNorm> norm;
+};
+
+// nn::Transformer(512, 8, 6, 6)(src, tgt, {.mask = …}, {.tgt_is_causal = true}).
+class Transformer : public Layer {
+ public:
+  explicit Transformer(int64_t d_model = 512, int64_t nhead = 8, int64_t num_encoder_layers = 6,
+                       int64_t num_decoder_layers = 6, const TransformerOptions& options = {});
+  Tensor operator()(const Tensor& src, const Tensor& tgt, const EncoderInput& encoder_input = {},
+                    const DecoderInput& decoder_input = {}) const;
+  void fields(Fields& f) override;
+  TransformerEncoder encoder;
+  TransformerDecoder decoder;
+};
+
+}  // namespace volta::nn
