@@ -50,7 +50,7 @@ struct Digits {
 Tensor moved(const Tensor& images) {
   const Tensor by = randint(0, 5, {2});
   const int64_t down = by[0].item<int64_t>(), right = by[1].item<int64_t>();
-  const Tensor wide = pad(images, {2, 2, 2, 2}, "replicate");
+  const Tensor wide = pad(images, {2, 2, 2, 2}, {.mode = "replicate"});
   return wide[{slice(), slice(), slice(down, down + 28), slice(right, right + 28)}];
 }
 
