@@ -49,14 +49,19 @@ void mlp() {
   }
 }
 
+void conv() {
+  torch::nn::Conv2d layer(torch::nn::Conv2dOptions(64, 64, 3).padding(1));
+  layer(torch::randn({32, 64, 128, 128}, torch::requires_grad())).sum().backward();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void()>> work = {
-      {"nothing", nothing}, {"chain", chain}, {"tanh_chain", tanh_chain}, {"mlp", mlp}};
+      {"nothing", nothing}, {"chain", chain}, {"tanh_chain", tanh_chain}, {"mlp", mlp}, {"conv", conv}};
   const auto found = work.find(argc > 1 ? argv[1] : "");
   if (found == work.end()) {
-    std::cerr << "usage: memory_torch nothing|chain|tanh_chain|mlp\n";
+    std::cerr << "usage: memory_torch nothing|chain|tanh_chain|mlp|conv\n";
     return 2;
   }
   found->second();

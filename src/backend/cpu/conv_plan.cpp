@@ -44,6 +44,10 @@ bool Pass::in_place() const {
   });
 }
 
+bool Pass::straight() const {
+  return std::all_of(axes, axes + conv_space, [](const PassAxis& a) { return a.to == 0 && a.to_step == 1; });
+}
+
 std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece) {
   if (piece != ConvPiece::input) return {{{forward_axis(g.axes[0]), forward_axis(g.axes[1]), forward_axis(g.axes[2])}}};
   std::vector<Pass> passes;

@@ -29,6 +29,7 @@ struct Pass {
   int64_t taps() const { return int64_t(axes[0].taps.size() * axes[1].taps.size() * axes[2].taps.size()); }
   int64_t outputs() const { return axes[0].count * axes[1].count * axes[2].count; }
   bool in_place() const;  // outputs are the source's elements, each under one tap: nothing to stage
+  bool straight() const;  // outputs are all of the destination's elements, in order
 };
 
 // The forward pass and that of the weight are one pass over x. The input's gradient has one over y for each phase of the

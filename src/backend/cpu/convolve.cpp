@@ -27,12 +27,13 @@ struct Image {
   char* data;
   DType dtype;
   int64_t batch, channel, axis[conv_space];
-  explicit Image(const Arg& a) : data(static_cast<char*>(a.data)), dtype(a.dtype), axis{0, 0, 0} {
+  Image(const Arg& a, bool planes) : data(static_cast<char*>(a.data)), dtype(a.dtype), axis{0, 0, 0} {
     const int64_t size = size_of(dtype);
     const Shape& strides = a.layout->strides;
     batch = strides[0] * size;
     channel = strides[1] * size;
     for (int i = conv_space - 1, k = strides.size() - 1; k > 1; --i, --k) axis[i] = strides[k] * size;
+    if (planes) axis[0] = batch;
   }
   char* at(int64_t b, int64_t c) const { return data + b * batch + c * channel; }
   // Whether pixels of an image with these sizes follow each other.
@@ -120,19 +121,34 @@ template <class T> class Values {
   Ptr<Storage> memory_;
 };
 
+// Small images of a batch are taken together, as planes of one, where large weights are packed for many pixels at a time.
+constexpr int64_t small_image = 256, large_depth = 512;
+bool folds(const ConvolveGeometry& g) {
+  const ConvolveAxis& d = g.axes[0];
+  return g.batch > 1 && d.input == 1 && d.kernel == 1 && d.output == 1 && g.taps() > 1 && g.outputs() <= small_image &&
+         std::min(g.in_channels, g.out_channels) / g.groups * g.taps() >= large_depth;
+}
+ConvolveGeometry folded(ConvolveGeometry g) {
+  if (!folds(g)) return g;
+  g.axes[0].input = g.axes[0].output = g.batch;
+  g.batch = 1;
+  return g;
+}
+
 template <class T> struct Convolver {
   const ConvolveCall& call;
-  const ConvolveGeometry& g;
+  const ConvolveGeometry g;
   ConvKernels<T> kernels;
   bool serial;
   DType dtype;  // of the tensors; they are computed as T
   int64_t in, out;  // channels of a group
 
   Convolver(const ConvolveCall& c, const ConvKernels<T>& k)
-      : call(c), g(c.geometry), kernels(k), serial(g.work() < serial_work), dtype(c.w.dtype),
+      : call(c), g(folded(c.geometry)), kernels(k), serial(g.work() < serial_work), dtype(c.w.dtype),
         in(g.in_channels / g.groups), out(g.out_channels / g.groups) {}
 
   bool native() const { return dtype == dtype_of<T>(); }
+  Image image(const Arg& a) const { return Image(a, folds(call.geometry)); }
   int64_t threads() const { return serial ? 1 : get_num_threads(); }
 
   // The weights of a pass as matrices [groups, rows, depth]: those given, widened if they are halves, or for the input's
@@ -162,6 +178,7 @@ template <class T> struct Convolver {
     return to;
   }
 
+  int64_t room_for(const Pass& pass) const { return kernels.staged_bytes * (pass.axes[0].count > 1 ? 2 : 1); }
   void set_pixels(ConvPart<T>& part, const Box& box, const Staged& staged) const {
     part.pixels = box.outputs();
     part.row = box.count[2];
@@ -204,7 +221,7 @@ template <class T> struct Convolver {
   void correlate(const Pass& pass, const Image& source, const Image& target, const T* weights, const T* bias,
                  int64_t channels, int64_t rows) const {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
-    const Boxes boxes = plan_boxes(pass, channels, sizeof(T), kernels.staged_bytes,
+    const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
                                    threads() > 1 ? divide_up(2 * threads(), images) : 1, kernels.tile);
     const int64_t items = images * boxes.count();
     const int64_t slices = std::clamp<int64_t>(threads() / items, 1, divide_up(rows, least_rows));
@@ -218,8 +235,8 @@ template <class T> struct Convolver {
         kernels.prepare(rows, depth, weights + group * rows * depth, room.data() + group * prepared, first,
                         std::min(least_rows, rows - first));
       });
-    bool straight = native();
-    for (const PassAxis& a : pass.axes) straight = straight && a.to == 0 && a.to_step == 1;
+    const int64_t sizes[] = {pass.axes[0].count, pass.axes[1].count, pass.axes[2].count};
+    const bool straight = native() && target.dense(sizes) && pass.straight();
     run_parts(items * slices, serial, [&](int64_t index) {
       const int64_t slice = index % slices, item = index / slices, image = item / boxes.count();
       const int64_t group = image % g.groups, b = image / g.groups, row = rows * slice / slices;
@@ -269,9 +286,9 @@ template <class T> struct Convolver {
 
   // The weight: images and boxes in a fixed number of segments, each summed apart, then added up in order.
   void weigh(const Pass& pass, const Pass& outputs) const {
-    const Image x(call.x), y(call.y);
+    const Image x = image(call.x), y = image(call.y);
     const int64_t depth = in * pass.taps(), size = g.out_channels * depth;
-    const Boxes boxes = plan_boxes(pass, in, sizeof(T), kernels.staged_bytes, 1, 1);
+    const Boxes boxes = plan_boxes(pass, in, sizeof(T), room_for(pass), 1, 1);
     const int64_t items = g.batch * boxes.count();
     const int64_t affordable = std::max<int64_t>(1, partial_bytes / (size * int64_t(sizeof(T))));
     const int64_t segments = std::min({items, most_segments, affordable});
@@ -328,8 +345,8 @@ template <class T> struct Convolver {
       b = bias.data();
     }
     for (const Pass& pass : passes_of(g, call.piece)) {
-      if (forward) correlate(pass, Image(call.x), Image(call.y), w, b, in, out);
-      else correlate(pass, Image(call.y), Image(call.x), exchanged(pass, w).data(), b, out, in);
+      if (forward) correlate(pass, image(call.x), image(call.y), w, b, in, out);
+      else correlate(pass, image(call.y), image(call.x), exchanged(pass, w).data(), b, out, in);
     }
   }
 };

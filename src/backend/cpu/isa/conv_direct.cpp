@@ -91,23 +91,29 @@ template <class T> void correlate(const ConvPart<T>& part) {
   }
 }
 
-// The first n lanes.
-template <class T> Vector<T> only(Vector<T> x, int64_t n) {
-  T values[lanes<T>];
-  store<T>(values, x);
-  for (int64_t l = n; l < lanes<T>; ++l) values[l] = 0;
-  return load(values);
-}
-template <class T> Vector<T> load_first(const T* from, int64_t n) {
-  T values[lanes<T>] = {};
-  for (int64_t l = 0; l < n; ++l) values[l] = from[l];
-  return load(values);
-}
+// The last n of a row's values, n < lanes, with zeros in the other lanes: from the vector that ends with them, masked, so
+// that whatever the others hold does not count, or one by one where a row is shorter than a vector.
+template <class T> struct RowEnd {
+  using Bits = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  Vector<Bits> mask;
+  int64_t n;
+  bool within;
+  RowEnd(int64_t row, int64_t rest) : n(rest), within(row >= lanes<T>) {
+    for (int l = 0; l < lanes<T>; ++l) mask[l] = l >= lanes<T> - rest ? -1 : 0;
+  }
+  [[gnu::always_inline]] Vector<T> operator()(const T* from) const {
+    if (within) return Vector<T>(Vector<Bits>(load(from + n - lanes<T>)) & mask);
+    Vector<T> values = {};
+    for (int64_t l = 0; l < n; ++l) values[lanes<T> - n + l] = from[l];
+    return values;
+  }
+};
 
 // c(r, t) += the inner product of a's row r with what tap t sees, for rows x taps of them.
 template <class T, int rows, int taps> void dot_rows(const ConvPart<T>& part, int64_t i, int64_t p) {
   Vector<T> sums[rows][taps] = {};
-  const int64_t all = part.pixels / part.row;
+  const int64_t all = part.pixels / part.row, rest = part.row % lanes<T>;
+  const RowEnd<T> end(part.row, rest);
   for (int64_t line = 0; line < all; ++line) {
     const T* a = part.a + i * part.a_step + line * part.row;
     const T* image = part.image + line / part.rows * part.plane_step + line % part.rows * part.row_step;
@@ -115,21 +121,19 @@ template <class T, int rows, int taps> void dot_rows(const ConvPart<T>& part, in
 #pragma GCC unroll 8
     for (int t = 0; t < taps; ++t) from[t] = image + part.offsets[p + t];
     int64_t j = 0;
-    const auto add = [&](auto read_a, auto read_x) __attribute__((always_inline)) {
+    const auto add = [&](auto read) __attribute__((always_inline)) {
       Vector<T> g[rows];
 #pragma GCC unroll 8
-      for (int r = 0; r < rows; ++r) g[r] = read_a(a + r * part.a_step + j);
+      for (int r = 0; r < rows; ++r) g[r] = read(a + r * part.a_step + j);
 #pragma GCC unroll 8
       for (int t = 0; t < taps; ++t) {
-        const Vector<T> x = read_x(from[t] + j);
+        const Vector<T> x = read(from[t] + j);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r) sums[r][t] += g[r] * x;
       }
     };
-    for (; j + lanes<T> <= part.row; j += lanes<T>)
-      add([](const T* x) { return load(x); }, [](const T* x) { return load(x); });
-    if (const int64_t rest = part.row - j; rest > 0)
-      add([=](const T* x) { return load_first(x, rest); }, [=](const T* x) { return only<T>(load(x), rest); });
+    for (; j + lanes<T> <= part.row; j += lanes<T>) add([](const T* x) { return load(x); });
+    if (rest > 0) add(end);
   }
   for (int r = 0; r < rows; ++r) {
     for (int t = 0; t < taps; ++t) {

@@ -21,11 +21,11 @@ using Four = Some<float, 4>;
   x[5] = 4 * x[1] - 5 * x[3] + x[5];
   x[1] = a + b, x[2] = a - b, x[3] = c + d, x[4] = c - d;
 }
-[[gnu::always_inline]] inline void transform_weight(const double (&g)[3], double (&u)[window]) {
-  const double even = g[0] + g[2], wide = g[0] / 24 + g[2] / 6;
-  u[0] = g[0] / 4;
-  u[1] = -(even + g[1]) / 6, u[2] = -(even - g[1]) / 6;
-  u[3] = wide + g[1] / 12, u[4] = wide - g[1] / 12;
+[[gnu::always_inline]] inline void transform_weight(const Four (&g)[3], Four (&u)[window]) {
+  const Four even = g[0] + g[2], wide = g[0] * (1.f / 24) + g[2] * (1.f / 6), odd = g[1] * (1.f / 12);
+  u[0] = g[0] * 0.25f;
+  u[1] = (even + g[1]) * (-1.f / 6), u[2] = (even - g[1]) * (-1.f / 6);
+  u[3] = wide + odd, u[4] = wide - odd;
   u[5] = g[2];
 }
 [[gnu::always_inline]] inline void transform_output(const Four (&m)[window], Four (&y)[tile]) {
@@ -50,12 +50,19 @@ using Four = Some<float, 4>;
 
 // The tiles of a part, and how they are taken four at a time: the last four of a row overlap those before.
 struct Tiles {
-  int64_t high, wide;
-  explicit Tiles(const ConvPart<float>& part) : high(ceil_div(part.rows, tile)), wide(ceil_div(part.row, tile)) {}
-  int64_t count() const { return high * wide; }
+  int64_t planes, high, wide;
+  explicit Tiles(const ConvPart<float>& part)
+      : planes(part.pixels / (part.row * part.rows)), high(ceil_div(part.rows, tile)), wide(ceil_div(part.row, tile)) {}
+  int64_t count() const { return planes * high * wide; }
+  // f(plane, row of tiles, first of four in it, its place among all)
   template <class F> void each_four(F f) const {
-    for (int64_t r = 0; r < high; ++r) {
-      for (int64_t t = 0; t < wide; t += together) f(r, wide < together ? 0 : smaller(t, wide - together));
+    for (int64_t p = 0; p < planes; ++p) {
+      for (int64_t r = 0; r < high; ++r) {
+        for (int64_t i = 0; i < wide; i += together) {
+          const int64_t t = wide < together ? 0 : smaller(i, wide - together);
+          f(p, r, t, (p * high + r) * wide + t);
+        }
+      }
     }
   }
 };
@@ -64,25 +71,25 @@ struct Tiles {
 void gather_inputs(const ConvPart<float>& part, const Tiles& tiles, int64_t channel, float* v, int64_t step) {
   const float* image = part.image + part.offsets[channel * taps];
   const int64_t n = smaller(together, tiles.wide);
-  tiles.each_four([&](int64_t r, int64_t t) {
-    const float* from = image + r * tile * part.row_step + t * tile;
+  tiles.each_four([&](int64_t p, int64_t r, int64_t t, int64_t place) {
+    const float* from = image + p * part.plane_step + r * tile * part.row_step + t * tile;
     Four x[window][window];
 #pragma GCC unroll 8
     for (int i = 0; i < window; ++i) {
       load_columns(from + i * part.row_step, x[i]);
       transform_input(x[i]);
     }
-    float* to = v + r * tiles.wide + t;
+    float* to = v + place;
 #pragma GCC unroll 8
     for (int j = 0; j < window; ++j) {
       Four column[window] = {x[0][j], x[1][j], x[2][j], x[3][j], x[4][j], x[5][j]};
       transform_input(column);
 #pragma GCC unroll 8
       for (int i = 0; i < window; ++i) {
-        float* place = to + (i * window + j) * step;
-        if (n == together) __builtin_memcpy(place, &column[i], sizeof column[i]);
+        float* product = to + (i * window + j) * step;
+        if (n == together) __builtin_memcpy(product, &column[i], sizeof column[i]);
         else
-          for (int64_t l = 0; l < n; ++l) place[l] = column[i][l];
+          for (int64_t l = 0; l < n; ++l) product[l] = column[i][l];
       }
     }
   });
@@ -92,8 +99,8 @@ void gather_inputs(const ConvPart<float>& part, const Tiles& tiles, int64_t chan
 void scatter_outputs(const ConvPart<float>& part, const Tiles& tiles, int64_t row, const float* m, int64_t step) {
   const float bias = part.bias ? part.bias[row] : 0;
   float* c = part.c + row * part.c_step;
-  tiles.each_four([&](int64_t r, int64_t t) {
-    const float* from = m + r * tiles.wide + t;
+  tiles.each_four([&](int64_t p, int64_t r, int64_t t, int64_t place) {
+    const float* from = m + place;
     Four half[window][tile];
 #pragma GCC unroll 8
     for (int i = 0; i < window; ++i) {
@@ -114,7 +121,7 @@ void scatter_outputs(const ConvPart<float>& part, const Tiles& tiles, int64_t ro
     const int64_t wide = smaller(together * tile, part.row - t * tile);
     for (int i = 0; i < smaller(tile, part.rows - r * tile); ++i) {
       const Quad<float> quads[tile] = {half[i][0], half[i][1], half[i][2], half[i][3]};
-      float* to = c + (r * tile + i) * part.row + t * tile;
+      float* to = c + (p * part.rows + r * tile + i) * part.row + t * tile;
       store_transposed<float>(quads, wide == together * tile ? to : out[i], tile);
       for (int64_t l = 0; l < wide && wide < together * tile; ++l) to[l] = out[i][l];
     }
@@ -146,17 +153,22 @@ void correlate(const ConvPart<float>& part) {
 
 int64_t prepared(int64_t rows, int64_t depth) { return products * rows * (depth / taps); }
 
-// to[product][channel][row].
+// to[product][channel][row], four rows at a time.
 void prepare(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
   const int64_t channels = depth / taps;
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t row = first; row < first + count; ++row) {
-      const float* w = weights + row * depth + c * taps;
-      double half[3][window], u[window];
-      for (int i = 0; i < 3; ++i) transform_weight({w[i * 3], w[i * 3 + 1], w[i * 3 + 2]}, half[i]);
+  for (int64_t row = first; row < first + count; row += together) {
+    const int64_t n = smaller(together, first + count - row);
+    for (int64_t c = 0; c < channels; ++c) {
+      Four w[3][3] = {}, half[3][window], u[window];
+      for (int64_t l = 0; l < n; ++l) {
+        const float* from = weights + (row + l) * depth + c * taps;
+        for (int k = 0; k < taps; ++k) w[k / 3][k % 3][l] = from[k];
+      }
+      for (int i = 0; i < 3; ++i) transform_weight(w[i], half[i]);
       for (int j = 0; j < window; ++j) {
         transform_weight({half[0][j], half[1][j], half[2][j]}, u);
-        for (int i = 0; i < window; ++i) to[((i * window + j) * channels + c) * rows + row] = float(u[i]);
+        for (int i = 0; i < window; ++i)
+          __builtin_memcpy(to + ((i * window + j) * channels + c) * rows + row, &u[i], size_t(n) * sizeof(float));
       }
     }
   }
@@ -167,6 +179,6 @@ void prepare(int64_t rows, int64_t depth, const float* weights, float* to, int64
 
 namespace volta::cpu {
 template <> ConvKernels<float> conv_winograd<Isa::VOLTA_ISA>() {
-  return {VOLTA_ISA::correlate, nullptr, VOLTA_ISA::tile, false, 1 << 18, VOLTA_ISA::prepared, VOLTA_ISA::prepare};
+  return {VOLTA_ISA::correlate, nullptr, VOLTA_ISA::tile, false, 1 << 19, VOLTA_ISA::prepared, VOLTA_ISA::prepare};
 }
 }  // namespace volta::cpu
