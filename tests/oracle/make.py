@@ -276,6 +276,7 @@ def main():
     import pointwise
     import promotion
     import training
+    import windows
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -286,6 +287,9 @@ def main():
     trainer = Writer()
     training.write(trainer)
     trainer.write(os.path.join(ROOT, "tests", "data", "training"))
+    windower = Writer()
+    windows.write(windower)
+    windower.write(os.path.join(ROOT, "tests", "data", "windows"))
 
 
 if __name__ == "__main__":
