@@ -165,6 +165,15 @@ TEST(NormErrors, BeforeAnythingChanged) {
   EXPECT_TRUE(equal(mean, zeros({3})) && equal(var, ones({3})));
 }
 
+// Statistics that change between an eval pass and its gradient are noticed.
+TEST(NormErrors, ChangedStatistics) {
+  Tensor mean = zeros({3}), var = ones({3});
+  const Tensor x = randn({2, 3}, {.requires_grad = true});
+  const Tensor y = batch_norm(x, mean, var);
+  mean.add_(1);
+  EXPECT_FALSE(attempt([&] { y.sum().backward(); }));
+}
+
 TEST(NormThreads, BitEqual) {
   manual_seed(5);
   const int before = get_num_threads();

@@ -217,6 +217,9 @@ TEST(PoolShapes, BatchesAndEmptiness) {
   EXPECT_EQ(adaptive_avg_pool2d(zeros({2, 3, 8, 6}), {-1, 1}).shape(), (Shape{2, 3, 8, 1}));
   EXPECT_EQ(adaptive_avg_pool3d(zeros({2, 3, 8, 6, 4}), 1).shape(), (Shape{2, 3, 1, 1, 1}));
   EXPECT_EQ(adaptive_max_pool2d(zeros({2, 3, 8, 6}), 0).shape(), (Shape{2, 3, 0, 0}));
+  const Tensor x = ones({1, 2, 4, 4}, {.requires_grad = true});
+  adaptive_max_pool2d(x, 0).sum().backward();
+  EXPECT_TRUE(equal(*x.grad(), zeros_like(x)));
   EXPECT_EQ(max_pool2d(zeros({1, 3, 8, 8}), 3, {.stride = 2, .ceil_mode = true}).shape(), (Shape{1, 3, 4, 4}));
 }
 
@@ -245,7 +248,8 @@ TEST(PoolErrors, AreStructured) {
   expect(Kind::argument, "output_size", [&] { adaptive_avg_pool2d(x, -3); });
   expect(Kind::dtype, "avg_pool2d", [&] { avg_pool2d(x.to(i32), 2); });
   expect(Kind::argument, "norm_type", [&] { lp_pool2d(x, 0, 2); });
-  const auto [y, i] = max_pool2d_with_indices(x, 2);
+  const ValuesIndices found = max_pool2d_with_indices(x, 2);
+  const Tensor y = found.values, i = found.indices;
   expect(Kind::shape, "indices", [&] { max_unpool2d(y, i.narrow(2, 0, 1), 2); });
   expect(Kind::index, "leave a plane", [&] { max_unpool2d(y, i + 100, 2); });
   expect(Kind::shape, "came from", [&] { max_unpool2d(y, i, 2, {.output_size = {9, 6}}); });

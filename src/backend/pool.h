@@ -8,9 +8,10 @@ namespace volta {
 struct PoolAxis {
   int64_t in = 1, out = 1, taps = 1;
   const int64_t* index;
-  const double* weight;                    // of each tap, for sums; where it is 0 the input is not read
-  const double* divisor;                   // of each output of a sum; null: 1
-  int64_t begin = 0, end = 0, stride = 0;  // in [begin, end) every tap moves by `stride` from one output to the next
+  const double* weight;   // of each tap, for sums; where it is 0 the input is not read
+  const double* divisor;  // of each output of a sum; null: 1
+  // In [begin, end) every tap moves by `stride` from one output to the next, and weighs 1.
+  int64_t begin = 0, end = 0, stride = 0;
 };
 
 enum class Pool : uint8_t { max, max_back, sum, sum_back };

@@ -73,9 +73,9 @@ std::vector<Scaling> scalings(const Tensor& x, const InterpolateOptions& o) {
     const int64_t in = x.shape()[2 + i];
     double factor = 0;
     if (!o.scale_factor.empty()) factor = o.scale_factor[o.scale_factor.size() == 1 ? 0 : size_t(i)];
-    require(sizes.size() > 0 || (factor > 0 && factor * double(in) < 0x1p53), Wrong::argument, op, "a scale factor of ",
+    require(!sizes.empty() || (factor > 0 && factor * double(in) < 0x1p53), Wrong::argument, op, "a scale factor of ",
             factor);
-    const int64_t out = sizes.size() ? sizes[i] : int64_t(std::floor(double(in) * factor));
+    const int64_t out = !sizes.empty() ? sizes[i] : int64_t(std::floor(double(in) * factor));
     require(in > 0 && out > 0, Wrong::shape, op, "an axis of ", in, " cannot become one of ", out, " in shape ", x);
     // Linear modes leave an axis alone that keeps its size, whatever the factor was.
     const bool kept = in == out && o.mode.ends_with("linear");

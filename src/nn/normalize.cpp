@@ -123,7 +123,7 @@ void composed_gradients(const NormSets& s, const Tensor& x, const Tensor& weight
 }  // namespace
 
 Tensor normalized(const NormSets& s, const Tensor& x, const Tensor& weight, const Tensor& bias, NormStatistics& st) {
-  for (const Tensor& v : {weight, bias})
+  for (const Tensor& v : {weight, bias, st.mean, st.var})
     if (v.defined()) common_device(x, v, s.op);
   Tensor y;
   {
@@ -135,15 +135,15 @@ Tensor normalized(const NormSets& s, const Tensor& x, const Tensor& weight, cons
     if (x.numel() > 0) y = FusedNorm(s, x, weight, st).forward(bias, x);
     if (!y.defined()) y = composed(s, x, weight, bias, st);
   }
-  const bool keep = any_needs_grad(x, weight, bias);
+  if (!any_needs_grad(x, weight, bias)) return y;
+  const Shape shape = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : Shape();
   return record(s.op, y, {x, weight, bias},
-                [s, x = save(x, keep), weight = save(weight, keep), st,
-                 shape = weight.defined() ? weight.shape()
-                         : bias.defined() ? bias.shape()
-                                          : Shape()](const Tensor& g, Gradients& d) {
+                [s, shape, given = st.given, x = save(x), weight = save(weight), mean = save(st.mean),
+                 var = save(st.var)](const Tensor& g, Gradients& d) {
                   const Tensor in = d.take(x), scale = weight ? d.take(weight) : Tensor();
-                  if (grad_enabled() || in.numel() == 0 || !FusedNorm(s, in, scale, st).backward(g, in, d))
-                    composed_gradients(s, in, scale, st, g, d);
+                  const NormStatistics kept{d.take(mean), d.take(var), given};
+                  if (grad_enabled() || in.numel() == 0 || !FusedNorm(s, in, scale, kept).backward(g, in, d))
+                    composed_gradients(s, in, scale, kept, g, d);
                   for (size_t i : {1, 2})
                     if (d.needs(i)) d[i] = d[i].reshape(shape);
                 });

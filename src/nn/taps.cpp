@@ -103,9 +103,14 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
                               t.stride};
     outputs *= t.out;
   }
+  if (out.numel() == 0) return true;
+  if (in.numel() == 0) {
+    Tensor(out).zero_();
+    return true;
+  }
   const bool back = pool == Pool::max_back || pool == Pool::sum_back;
   call.planes = (back ? in : out).numel() / outputs;
-  return out.numel() == 0 || (use_fused_loops && backend(in.device()).pool(call));
+  return use_fused_loops && backend(in.device()).pool(call);
 }
 
 Tensor on(const std::vector<double>& values, const Tensor& like) {

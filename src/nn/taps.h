@@ -14,10 +14,11 @@ struct Taps {
   int64_t& at(int64_t tap, int64_t output) { return index[size_t(tap * out + output)]; }
 
   int64_t in, out, count;
-  std::vector<int64_t> index;              // [count, out]
-  std::vector<double> weight;              // [count, out], for sums; an input of weight 0 is not read
-  std::vector<double> divisor;             // [out], for averages, else empty
-  int64_t begin = 0, end = 0, stride = 0;  // in [begin, end) every tap moves by `stride` from one output to the next
+  std::vector<int64_t> index;   // [count, out]
+  std::vector<double> weight;   // [count, out], for sums; an input of weight 0 is not read
+  std::vector<double> divisor;  // [out], for averages, else empty
+  // In [begin, end) every tap moves by `stride` from one output to the next, and weighs 1.
+  int64_t begin = 0, end = 0, stride = 0;
 };
 using TapTable = std::shared_ptr<const std::vector<Taps>>;  // one for each of the last axes, at most three
 

@@ -278,6 +278,7 @@ def main():
     import promotion
     import sequence
     import training
+    import windows
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -285,10 +286,10 @@ def main():
     for part in (pointwise, functions, promotion):
         part.write(writer)
     writer.write(os.path.join(ROOT, "tests", "data", "oracle"))
-    for part, folder in ((training, "training"), (layers, "layers"), (sequence, "sequence")):
+    for part in (training, layers, sequence, windows):
         writer = Writer()
         part.write(writer)
-        writer.write(os.path.join(ROOT, "tests", "data", folder))
+        writer.write(os.path.join(ROOT, "tests", "data", part.__name__))
 
 
 if __name__ == "__main__":

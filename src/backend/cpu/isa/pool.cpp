@@ -6,124 +6,189 @@
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
-template <class T> [[gnu::always_inline]] inline T larger(T a, T b) { return (b > a) | (b != b) ? b : a; }
+// For numbers and for vectors. NaN is the largest.
+template <class V> [[gnu::always_inline]] inline V larger(V a, V b) { return choose((b > a) | (b != b), b, a); }
+template <class T> T* data(const Arg& a) { return static_cast<T*>(a.data); }
 
-// f(constant stride) for the strides worth a loop of their own.
-template <class F> [[gnu::always_inline]] inline void for_stride(int64_t stride, F f) {
-  if (stride == 1) f(std::integral_constant<int64_t, 1>());
-  else if (stride == 2) f(std::integral_constant<int64_t, 2>());
-  else f(stride);
-}
-// f(j, place in the row that tap k reads) for every output j of an axis.
-template <class F> [[gnu::always_inline]] inline void for_outputs(const PoolAxis& a, int64_t k, F f) {
-  const int64_t* index = a.index + k * a.out;
-  for (int64_t j = 0; j < a.begin; ++j) f(j, index[j]);
-  for_stride(
-      a.stride, [&](auto stride) __attribute__((always_inline)) {
-        const int64_t n = a.end - a.begin, first = n > 0 ? index[a.begin] : 0;
-        for (int64_t j = 0; j < n; ++j) f(a.begin + j, first + j * stride);
-      });
-  for (int64_t j = a.end; j < a.out; ++j) f(j, index[j]);
-}
-
-// The rows of the input that one row of the output sees.
-template <class T> class WindowRows {
+// Steps through the rows of the output; of each, what the input's rows are that it sees.
+class WindowRows {
  public:
   WindowRows(const PoolCall& call, int64_t row)
-      : z_(call.axis[0]), y_(call.axis[1]), width_(call.axis[2].in), oy_(row % y_.out), oz_(row / y_.out % z_.out) {
-    plane_ = row / (y_.out * z_.out) * z_.in * y_.in * width_;
+      : z_(call.axis[0]),
+        y_(call.axis[1]),
+        width_(call.axis[2].in),
+        oy_(row % y_.out),
+        oz_(row / y_.out % z_.out),
+        plane_(row / (y_.out * z_.out) * z_.in * y_.in * width_) {}
+  void next() {
+    if (++oy_ < y_.out) return;
+    oy_ = 0;
+    if (++oz_ < z_.out) return;
+    oz_ = 0;
+    plane_ += z_.in * y_.in * width_;
   }
-  int64_t count() const { return z_.taps * y_.taps; }
-  int64_t plane() const { return plane_; }
-  // Where row r begins in its plane.
-  int64_t start(int64_t r) const {
-    return (z_.index[r / y_.taps * z_.out + oz_] * y_.in + y_.index[r % y_.taps * y_.out + oy_]) * width_;
+  int64_t plane() const { return plane_; }  // where the plane begins
+  // f(where the row begins in its plane, its weight) in the order of the window.
+  template <class F> [[gnu::always_inline]] void each(F f) const {
+    for (int64_t i = 0; i < z_.taps; ++i)
+      for (int64_t j = 0; j < y_.taps; ++j) {
+        const int64_t a = i * z_.out + oz_, b = j * y_.out + oy_;
+        f((z_.index[a] * y_.in + y_.index[b]) * width_, z_.weight[a] * y_.weight[b]);
+      }
   }
-  T weight(int64_t r) const { return T(z_.weight[r / y_.taps * z_.out + oz_] * y_.weight[r % y_.taps * y_.out + oy_]); }
-  T divisor() const { return T((z_.divisor ? z_.divisor[oz_] : 1) * (y_.divisor ? y_.divisor[oy_] : 1)); }
+  double divisor() const { return (z_.divisor ? z_.divisor[oz_] : 1) * (y_.divisor ? y_.divisor[oy_] : 1); }
 
  private:
   const PoolAxis &z_, &y_;
   int64_t width_, oy_, oz_, plane_;
 };
-template <class T> T* data(const Arg& a) { return static_cast<T*>(a.data); }
 
-// out[j] = the largest of a few taps, in one pass.
-template <int Taps, class T> void max_taps(const PoolAxis& a, const T* __restrict row, T* __restrict out) {
-  const auto edge = [&](int64_t from, int64_t to) {
-    for (int64_t j = from; j < to; ++j) {
-      T best = row[a.index[j]];
-      for (int64_t k = 1; k < Taps; ++k) best = larger(best, row[a.index[k * a.out + j]]);
-      out[j] = best;
-    }
+// f(stride, taps) with constants for those that have a loop of their own, else 0.
+template <class F> [[gnu::always_inline]] inline void for_form(const PoolAxis& a, F f) {
+  const auto with_stride = [&](auto stride) {
+    if (a.taps == 2) f(stride, std::integral_constant<int, 2>());
+    else if (a.taps == 3) f(stride, std::integral_constant<int, 3>());
+    else f(stride, std::integral_constant<int, 0>());
   };
-  edge(0, a.begin);
-  const int64_t n = a.end - a.begin;
-  const T* tap[Taps];
-  for (int64_t k = 0; k < Taps; ++k) tap[k] = row + (n > 0 ? a.index[k * a.out + a.begin] : 0);
-  T* to = out + a.begin;
-  for_stride(
-      a.stride, [&](auto stride) __attribute__((always_inline)) {
-        for (int64_t j = 0; j < n; ++j) {
-          T best = tap[0][j * stride];
-          for (int k = 1; k < Taps; ++k) best = larger(best, tap[k][j * stride]);
-          to[j] = best;
-        }
-      });
-  edge(a.end, a.out);
+  if (a.stride == 1) with_stride(std::integral_constant<int, 1>());
+  else if (a.stride == 2) with_stride(std::integral_constant<int, 2>());
+  else with_stride(std::integral_constant<int, 0>());
 }
 
-template <class T> void max_along(const PoolAxis& a, const T* __restrict row, T* __restrict out) {
-  if (a.taps == 2) return max_taps<2>(a, row, out);
-  if (a.taps == 3) return max_taps<3>(a, row, out);
-  for_outputs(a, 0, [=](int64_t j, int64_t i) { out[j] = row[i]; });
-  for (int64_t k = 1; k < a.taps; ++k)
-    for_outputs(
-        a, k, [=](int64_t j, int64_t i) __attribute__((always_inline)) { out[j] = larger(out[j], row[i]); });
+template <class T> using Position = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+// Neighbouring outputs as a vector, and one output by itself, under the same names.
+template <class T, int Stride> struct Wide {
+  static constexpr int width = lanes<T>;
+  template <class E> static Vector<E> get(const E* p) { return load(p); }
+  template <class E, class V> static void put(E* p, V v) { store<E>(p, v); }
+  // Every stride-th number from p on, reading nothing behind the last of them.
+  static Vector<T> spaced(const T* p, int64_t stride) {
+    if constexpr (Stride == 1) return load(p);
+    if constexpr (Stride == 2) return [p]<int... I>(std::integer_sequence<int, I...>) {
+        return __builtin_shufflevector(load(p), load(p + width - 1), (I < width / 2 ? 2 * I : 2 * I + 1)...);
+      }
+    (std::make_integer_sequence<int, width>());
+    Vector<T> v;
+    for (int i = 0; i < width; ++i) v[i] = p[i * stride];
+    return v;
+  }
+  static Vector<Position<T>> counted(int64_t first, int64_t stride) {
+    Vector<Position<T>> v;
+    for (int i = 0; i < width; ++i) v[i] = Position<T>(i * stride);
+    return v + Position<T>(first);
+  }
+};
+template <class T> struct Single {
+  template <class E> static E get(const E* p) { return *p; }
+  template <class E> static void put(E* p, E v) { *p = v; }
+  static T spaced(const T* p, int64_t) { return *p; }
+  static Position<T> counted(int64_t first, int64_t) { return Position<T>(first); }
+};
+
+// f(Wide, j) for the outputs of a row; the last vector may overlap the one before. Short rows go one by one.
+template <class T, int Stride, class F> [[gnu::always_inline]] inline void over_row(int64_t n, F f) {
+  constexpr int width = lanes<T>;
+  for (int64_t j = 0; n < width && j < n; ++j) f(Single<T>(), j);
+  for (int64_t j = 0; j + width <= n; j += width) f(Wide<T, Stride>(), j);
+  if (n > width && n % width) f(Wide<T, Stride>(), n - width);
 }
 
-template <class T> void max_across(int64_t n, T* __restrict out, const T* a, const T* b) {
-  for (int64_t i = 0; i < n; ++i) out[i] = larger(a[i], b[i]);
+// The outputs whose taps lie unevenly: f(j).
+template <class F> [[gnu::always_inline]] inline void for_edges(const PoolAxis& a, F f) {
+  for (int64_t j = 0; j < a.begin; ++j) f(j);
+  for (int64_t j = a.end; j < a.out; ++j) f(j);
+}
+
+struct Larger {
+  template <class V> [[gnu::always_inline]] static V fold(V a, V b) { return larger(a, b); }
+};
+struct Plus {
+  template <class V> [[gnu::always_inline]] static V fold(V a, V b) { return a + b; }
+};
+// Folds the taps of the even outputs.
+template <class F, class T> void fold_even(const PoolAxis& a, const T* row, T* out) {
+  const int64_t* index = a.index + a.begin;
+  for_form(a, [&](auto stride, auto taps) {
+    const int64_t step = stride ? stride : a.stride, count = taps ? taps : a.taps, pitch = a.out;
+    over_row<T, stride>(
+        a.end - a.begin, [=](auto by, int64_t j) __attribute__((always_inline)) {
+          auto folded = by.spaced(row + index[0] + j * step, step);
+          for (int64_t k = 1; k < count; ++k)
+            folded = F::fold(folded, by.spaced(row + index[k * pitch] + j * step, step));
+          by.put(out + j, folded);
+        });
+  });
 }
 
 template <class T> void max_rows(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end) {
   const PoolAxis& x = call.axis[2];
-  T* folded = static_cast<T*>(room.row);
-  for (int64_t r = begin; r < end; ++r) {
-    const WindowRows<T> rows(call, r);
-    const T *in = data<T>(call.in) + rows.plane(), *row = in + rows.start(0);
-    for (int64_t i = 1; i < rows.count(); ++i) {
-      max_across(x.in, folded, row, in + rows.start(i));
-      row = folded;
-    }
-    max_along(x, row, data<T>(call.out) + r * x.out);
+  T* const folded = static_cast<T*>(room.row);
+  WindowRows rows(call, begin);
+  for (int64_t r = begin; r < end; ++r, rows.next()) {
+    const T *in = data<T>(call.in) + rows.plane(), *row = nullptr;
+    rows.each([&](int64_t start, double) {
+      if (row)
+        each<T>(x.in, [folded, row, more = in + start](auto read, auto write, int64_t i) {
+          write(folded + i, larger(read(row + i), read(more + i)));
+        });
+      row = row ? folded : in + start;
+    });
+    T* out = data<T>(call.out) + r * x.out;
+    fold_even<Larger>(x, row, out + x.begin);
+    for_edges(x, [&](int64_t j) {
+      T best = row[x.index[j]];
+      for (int64_t k = 1; k < x.taps; ++k) best = larger(best, row[x.index[k * x.out + j]]);
+      out[j] = best;
+    });
   }
 }
 
-// With positions: tap by tap, in the order of the window, so that the first of equals and of NaNs is found.
+// Takes a value into the best so far and its position: the first of equals and of NaNs stays.
+template <class V, class I> [[gnu::always_inline]] inline void improve(V& best, I& position, V value, I at) {
+  const auto better = (value > best) | ((value != value) & (best == best));
+  best = choose(better, value, best);
+  position = choose(better, at, position);
+}
+// Takes a row of the window into the even outputs; `start` is where it begins in its plane.
+template <class T> void improve_even(const PoolAxis& a, const T* row, int64_t start, T* best, Position<T>* position) {
+  const int64_t* index = a.index + a.begin;
+  for_form(a, [&](auto stride, auto taps) {
+    const int64_t step = stride ? stride : a.stride, count = taps ? taps : a.taps, pitch = a.out;
+    over_row<T, stride>(
+        a.end - a.begin, [=](auto by, int64_t j) __attribute__((always_inline)) {
+          auto top = by.get(best + j);
+          auto place = by.get(position + j);
+          for (int64_t k = 0; k < count; ++k) {
+            const int64_t first = index[k * pitch] + j * step;
+            improve(top, place, by.spaced(row + first, step), by.counted(start + first, step));
+          }
+          by.put(best + j, top);
+          by.put(position + j, place);
+        });
+  });
+}
+
 template <class T> void max_positions(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end) {
-  using Int = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   const PoolAxis& x = call.axis[2];
-  Int* __restrict position = static_cast<Int*>(room.position);
-  for (int64_t r = begin; r < end; ++r) {
-    const WindowRows<T> rows(call, r);
-    T* __restrict best = data<T>(call.out) + r * x.out;
-    for (int64_t i = 0; i < rows.count(); ++i) {
-      const int64_t start = rows.start(i);
+  auto* position = static_cast<Position<T>*>(room.position);
+  WindowRows rows(call, begin);
+  for (int64_t r = begin; r < end; ++r, rows.next()) {
+    T* best = data<T>(call.out) + r * x.out;
+    bool fresh = true;
+    rows.each([&](int64_t start, double) {
       const T* row = data<T>(call.in) + rows.plane() + start;
-      for (int64_t k = 0; k < x.taps; ++k) {
-        if (i + k == 0)
-          for_outputs(x, k, [=](int64_t j, int64_t at) { best[j] = row[at], position[j] = Int(start + at); });
-        else
-          for_outputs(
-              x, k, [=](int64_t j, int64_t at) __attribute__((always_inline)) {
-                const T value = row[at], before = best[j];
-                const bool better = (value > before) | ((value != value) & (before == before));
-                best[j] = better ? value : before;
-                position[j] = better ? Int(start + at) : position[j];
-              });
-      }
-    }
+      for (int64_t j = 0; fresh && j < x.out; ++j)
+        best[j] = row[x.index[j]], position[j] = Position<T>(start + x.index[j]);
+      fresh = false;
+      improve_even(x, row, start, best + x.begin, position + x.begin);
+      for_edges(x, [&](int64_t j) {
+        for (int64_t k = 0; k < x.taps; ++k) {
+          const int64_t at = x.index[k * x.out + j];
+          improve(best[j], position[j], row[at], Position<T>(start + at));
+        }
+      });
+    });
     int64_t* indices = data<int64_t>(call.indices) + r * x.out;
     for (int64_t j = 0; j < x.out; ++j) indices[j] = position[j];
   }
@@ -145,58 +210,62 @@ template <class T> void max_back(const PoolCall& call, const PoolRoom&, int64_t 
   }
 }
 
+template <class T> void add_scaled(int64_t n, T* __restrict out, const T* __restrict in, T factor) {
+  for (int64_t i = 0; i < n; ++i) out[i] += factor * in[i];
+}
+template <class T> void scale(int64_t n, T* __restrict out, const T* __restrict in, T factor) {
+  for (int64_t i = 0; i < n; ++i) out[i] = factor * in[i];
+}
+
 template <class T> void sum_rows(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end) {
   const PoolAxis& x = call.axis[2];
-  T* __restrict folded = static_cast<T*>(room.row);
-  for (int64_t r = begin; r < end; ++r) {
-    const WindowRows<T> rows(call, r);
-    for (int64_t i = 0; i < x.in; ++i) folded[i] = 0;
-    for (int64_t i = 0; i < rows.count(); ++i) {
-      const T w = rows.weight(i), *row = data<T>(call.in) + rows.plane() + rows.start(i);
-      if (w == 0) continue;
-      for (int64_t j = 0; j < x.in; ++j) folded[j] += w * row[j];
-    }
-    T* __restrict out = data<T>(call.out) + r * x.out;
-    for (int64_t j = 0; j < x.out; ++j) out[j] = 0;
-    for (int64_t k = 0; k < x.taps; ++k) {
-      const T* weight = static_cast<const T*>(room.weight) + k * x.out;
-      for_outputs(
-          x, k, [=](int64_t j, int64_t at) __attribute__((always_inline)) {
-            const T w = weight[j], more = w * folded[at];
-            out[j] += w != 0 ? more : T(0);
-          });
-    }
-    const T beside = rows.divisor(), *divisor = static_cast<const T*>(room.divisor);
-    if (divisor)
-      for (int64_t j = 0; j < x.out; ++j) out[j] /= beside * divisor[j];
+  const T *weight = static_cast<const T*>(room.weight), *divisor = static_cast<const T*>(room.divisor);
+  T* const folded = static_cast<T*>(room.row);
+  WindowRows rows(call, begin);
+  for (int64_t r = begin; r < end; ++r, rows.next()) {
+    bool fresh = true;
+    rows.each([&](int64_t start, double w) {
+      if (w == 0) return;
+      (fresh ? scale<T> : add_scaled<T>)(x.in, folded, data<T>(call.in) + rows.plane() + start, T(w));
+      fresh = false;
+    });
+    T* out = data<T>(call.out) + r * x.out;
+    fold_even<Plus>(x, folded, out + x.begin);
+    for_edges(x, [&](int64_t j) {
+      T sum = 0;
+      for (int64_t k = 0; k < x.taps; ++k) {
+        const T w = weight[k * x.out + j], more = w * folded[x.index[k * x.out + j]];
+        sum += w != 0 ? more : T(0);
+      }
+      out[j] = sum;
+    });
+    if (!divisor) continue;
+    const T beside = T(rows.divisor());
+    for (int64_t j = 0; j < x.out; ++j) out[j] /= beside * divisor[j];
   }
 }
 
 template <class T> void sum_back(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end) {
   const PoolAxis *a = call.axis, &x = a[2];
   const int64_t ins = a[0].in * a[1].in * x.in, per_plane = a[0].out * a[1].out;
-  T* __restrict spread = static_cast<T*>(room.row), * __restrict scaled = static_cast<T*>(room.position);
-  const T* divisor = static_cast<const T*>(room.divisor);
+  const T *weight = static_cast<const T*>(room.weight), *divisor = static_cast<const T*>(room.divisor);
+  T *const spread = static_cast<T*>(room.row), *const scaled = static_cast<T*>(room.position);
   __builtin_memset(data<T>(call.out) + begin * ins, 0, size_t((end - begin) * ins) * sizeof(T));
-  for (int64_t r = begin * per_plane; r < end * per_plane; ++r) {
-    const WindowRows<T> rows(call, r);
-    const T *g = data<T>(call.in) + r * x.out, beside = rows.divisor();
+  WindowRows rows(call, begin * per_plane);
+  for (int64_t r = begin * per_plane; r < end * per_plane; ++r, rows.next()) {
+    const T *g = data<T>(call.in) + r * x.out, beside = T(rows.divisor());
     for (int64_t j = 0; j < x.out; ++j) scaled[j] = divisor ? g[j] / (beside * divisor[j]) : g[j];
-    for (int64_t i = 0; i < x.in; ++i) spread[i] = 0;
+    __builtin_memset(spread, 0, size_t(x.in) * sizeof(T));
     for (int64_t k = 0; k < x.taps; ++k) {
-      const T* weight = static_cast<const T*>(room.weight) + k * x.out;
-      for_outputs(
-          x, k, [=](int64_t j, int64_t at) __attribute__((always_inline)) {
-            const T w = weight[j], more = w * scaled[j];
-            spread[at] += w != 0 ? more : T(0);
-          });
+      const int64_t* index = x.index + k * x.out;
+      for (int64_t j = 0; j < x.out; ++j) {
+        const T w = weight[k * x.out + j], more = w * scaled[j];
+        spread[index[j]] += w != 0 ? more : T(0);
+      }
     }
-    for (int64_t i = 0; i < rows.count(); ++i) {
-      const T w = rows.weight(i);
-      T* __restrict row = data<T>(call.out) + rows.plane() + rows.start(i);
-      if (w == 0) continue;
-      for (int64_t j = 0; j < x.in; ++j) row[j] += w * spread[j];
-    }
+    rows.each([&](int64_t start, double w) {
+      if (w != 0) add_scaled(x.in, data<T>(call.out) + rows.plane() + start, spread, T(w));
+    });
   }
 }
 
