@@ -187,6 +187,43 @@ TEST(GemmTest, EveryOrderOfEveryOperand) {
   }
 }
 
+// Small whole numbers are exact in every order of summation, so a value of a wrong row, column or depth shows.
+TEST(GemmTest, ProductsOfBf16AreExactWhereTheyCanBe) {
+  std::mt19937 random(17);
+  for (Order order : orders) {
+    for (auto [m, n, k] :
+         {Shape3{5, 1, 1}, {5, 5, 2}, {6, 13, 3}, {7, 26, 4}, {8, 49, 5}, {25, 31, 70}, {67, 61, 1031}}) {
+      Stored<bfloat16> a(1, m, k, order), b(1, k, n, order);
+      Stored<float> c(1, m, n, order);
+      for (auto* v : {&a.data, &b.data})
+        for (bfloat16& x : *v) x = bfloat16(float(int(random() % 17) - 8));
+      b.at(0, k - 1, n - 1) = bfloat16(HUGE_VALF);
+      gemm({bf16,
+            m,
+            n,
+            k,
+            {a.start(), a.row_stride, a.column_stride},
+            {b.start(), b.row_stride, b.column_stride},
+            c.start(),
+            c.row_stride,
+            c.column_stride,
+            false,
+            {},
+            {},
+            f32});
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          float sum = 0;
+          for (int64_t p = 0; p < k; ++p) sum += float(a.at(0, i, p)) * float(b.at(0, p, j));
+          const float got = c.at(0, i, j);
+          ASSERT_TRUE(got == sum || (std::isnan(got) && std::isnan(sum)))
+              << m << "x" << n << "x" << k << " at " << i << "," << j;
+        }
+      }
+    }
+  }
+}
+
 TEST(GemmTest, RepeatedRowsByStrideZero) {
   check_all_floating({9, 20, 11, Order::repeated_rows, Order::repeated_rows});
   check_all_floating({150, 140, 130, Order::repeated_rows, Order::repeated_rows});

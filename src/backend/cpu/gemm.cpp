@@ -20,8 +20,11 @@ constexpr int64_t segment_depth = 256, most_segments = 16;
 constexpr size_t most_batch_axes = 16;
 
 const GemmKernels& kernels_of(DType dtype) {
+#if defined(VOLTA_HAVE_ISA_BFLOAT)
+  if (isa() == Isa::bfloat && dtype == bf16) return bfloat::gemm_bf16;
+#endif
 #if defined(VOLTA_HAVE_ISA_V4)
-  if (isa() == Isa::v4) return v4::gemm_table.kernels[size_t(dtype)];
+  if (isa() >= Isa::v4) return v4::gemm_table.kernels[size_t(dtype)];
   if (isa() == Isa::v3) return v3::gemm_table.kernels[size_t(dtype)];
 #endif
   return baseline::gemm_table.kernels[size_t(dtype)];

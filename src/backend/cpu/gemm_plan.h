@@ -89,6 +89,9 @@ extern const GemmTable gemm_table;
 namespace v4 {
 extern const GemmTable gemm_table;
 }
+namespace bfloat {
+extern const GemmKernels gemm_bf16;
+}
 
 #ifdef VOLTA_HAVE_CBLAS
 // Computes g with the BLAS and returns true, or returns false if it does not cover g. Whether a BLAS gives the same

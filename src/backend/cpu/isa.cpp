@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace volta::cpu {
 namespace {
@@ -16,7 +20,10 @@ Isa detected() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
+  if (v4 && __builtin_cpu_supports("avx512bf16")) return Isa::bfloat;
   return v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::baseline;
+#elif defined(__aarch64__) && defined(__linux__)
+  return getauxval(AT_HWCAP2) & HWCAP2_BF16 ? Isa::bfloat : Isa::baseline;
 #else
   return Isa::baseline;
 #endif
@@ -25,7 +32,7 @@ Isa detected() {
 Isa allowed() {
   const char* text = std::getenv("VOLTA_ISA");
   const std::string_view name = text ? text : "";
-  return name == "baseline" ? Isa::baseline : name == "v3" ? Isa::v3 : Isa::v4;
+  return name == "baseline" ? Isa::baseline : name == "v3" ? Isa::v3 : name == "v4" ? Isa::v4 : Isa::bfloat;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ using Table = std::array<std::array<const Rows*, kernels>, size_t(PointOps::size
 
 Parts parts() {
 #if defined(VOLTA_HAVE_ISA_V4)
-  if (isa() == Isa::v4) return {v4::point_part<0>, v4::point_part<1>, v4::point_part<2>, v4::point_part<3>};
+  if (isa() >= Isa::v4) return {v4::point_part<0>, v4::point_part<1>, v4::point_part<2>, v4::point_part<3>};
 #endif
 #if defined(VOLTA_HAVE_ISA_V3)
   if (isa() >= Isa::v3) return {v3::point_part<0>, v3::point_part<1>, v3::point_part<2>, v3::point_part<3>};

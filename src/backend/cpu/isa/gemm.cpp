@@ -1,5 +1,6 @@
 // The GEMM of one instruction set: what runs on one thread, as a table of functions.
 #include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/isa/gemm_bf16.h"
 #include "backend/cpu/isa/gemm_pack.h"
 #include "backend/cpu/scratch.h"
 
@@ -22,16 +23,16 @@ template <class T> T* buffer(Scratch purpose, int64_t count) {
 
 // C[m x n] (+)= A B. A and B are operands with panel(); C's rows are contiguous. Blocks along n, k and m; tiles of nearly
 // equal size; panels packed at first use.
-template <class T, class A, class B> class Multiplication {
+template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplication {
  public:
   Multiplication(const A& a, const B& b, T* c, int64_t c_step) : a_(a), b_(b), c_(c), c_step_(c_step) {}
 
   void run(int64_t m, int64_t n, int64_t k, bool add) {
     const int64_t k_blocks = larger(1, ceil_div(k, s.block_k)), m_blocks = ceil_div(m, s.block_m);
     keep_b_ = m_blocks > 1;
-    const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div(smaller(m, s.block_m) * depth, 16) * 16;
+    const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div((smaller(m, s.block_m) + spare) * depth, 16) * 16;
     const int64_t b_room = (keep_b_ ? smaller(n, s.block_n) + lanes<T> : s.vectors * lanes<T>)*depth;
-    a_buffer_ = buffer<T>(Scratch::panels, a_room + b_room);
+    a_buffer_ = buffer<Element>(Scratch::panels, a_room + b_room);
     b_buffer_ = a_buffer_ + a_room;
     for (int64_t j = 0; j < n; j += s.block_n) {
       for (int64_t kb = 0; kb < k_blocks; ++kb) {
@@ -44,7 +45,10 @@ template <class T, class A, class B> class Multiplication {
   }
 
  private:
-  static constexpr TileSizes s = sizes<T>;
+  using Element = typename Tile::Element;
+  static constexpr TileSizes s = Tile::sizes;
+  static constexpr int64_t most_strips = s.block_m / s.rows(s.vectors) + 1;
+  static constexpr int64_t spare = most_strips * (Step<Element>::rows_together - 1);
 
   // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
   void block(Range rows, Range columns, bool first, bool add) {
@@ -54,21 +58,21 @@ template <class T, class A, class B> class Multiplication {
     for (int64_t t = 0, at = 0, width; t < tiles; ++t, at += width) {
       width = (narrow + (t < wider)) * lanes<T>;
       const Range tile = {columns.begin + at, smaller(width, columns.size - at)};
-      T* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0);
+      Element* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0);
       if (first) b_views_[t] = b_.panel(room, tile.begin, tile.size, width, depth_.begin, depth_.size);
       column_of_tiles(rows, tile, width / lanes<T>, b_views_[t], t == 0, add);
     }
   }
 
   // One panel of B against all panels of A of a block, which the first such call packs.
-  void column_of_tiles(Range rows, Range columns, int64_t vectors, const View<T>& b, bool first, bool add) {
+  void column_of_tiles(Range rows, Range columns, int64_t vectors, const View<Element>& b, bool first, bool add) {
     const int64_t low = rows.size / strips_, higher = rows.size % strips_;  // strips of low + 1 rows come first
     for (int64_t r = 0, at = 0, height; r < strips_; ++r, at += height) {
       height = low + (r < higher);
       const int64_t i = rows.begin + at;
-      T* room = a_buffer_ + at * depth_.size;
+      Element* room = a_buffer_ + (at + r * (Step<Element>::rows_together - 1)) * depth_.size;
       if (first) a_views_[r] = a_.panel(room, i, height, height, depth_.begin, depth_.size);
-      kernel_table<T>.kernels[height - 1][vectors - 1](
+      kernel_table<T, Tile>.kernels[height - 1][vectors - 1](
           {depth_.size, a_views_[r], b, c_ + i * c_step_ + columns.begin, c_step_, columns.size, add});
     }
   }
@@ -77,11 +81,11 @@ template <class T, class A, class B> class Multiplication {
   const B& b_;
   T* c_;
   int64_t c_step_;
-  T *a_buffer_ = nullptr, *b_buffer_ = nullptr;
+  Element *a_buffer_ = nullptr, *b_buffer_ = nullptr;
   bool keep_b_ = false;
   int64_t strips_ = 0;
   Range depth_ = {};
-  View<T> a_views_[s.block_m / s.rows(s.vectors) + 1], b_views_[s.block_n / lanes<T> + 1];
+  View<Element> a_views_[most_strips], b_views_[s.block_n / lanes<T> + 1];
 };
 
 // y += the products of x[p .. p + depth) with as many rows of B, which are contiguous.
@@ -205,7 +209,15 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
   const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
   if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);
-  else Multiplication(a, b, sums, step).run(m, n, k, add);
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) || defined(__AVX512BF16__)
+  else if constexpr (std::is_same_v<S, bfloat16>) {
+    const GroupOperand left = {a.data, a.step, a.depth_step, k}, right = {b.data, b.step, b.depth_step, k};
+    Multiplication<T, GroupOperand, GroupOperand, GroupTile>(left, right, sums, step)
+        .run(m, n, ceil_div(k, group_size), add);
+  }
+#endif
+  else
+    Multiplication(a, b, sums, step).run(m, n, k, add);
   if (partial || (in_c && !p.epilogue.bias && p.epilogue.activation == Activation::none)) return;
   if (p.c_dtype == p.dtype) return finish_sums<S>(p, r, sums, step, p.accumulate && !in_c);
   if constexpr (std::is_same_v<T, float>) finish_sums<float>(p, r, sums, step, p.accumulate && !in_c);
@@ -241,6 +253,9 @@ template <class S> constexpr GemmKernels kernels() {
 
 }  // namespace
 
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) || defined(__AVX512BF16__)
+const GemmKernels gemm_bf16 = kernels<bfloat16>();
+#else
 void multiply_panels(const PanelProduct<float>& p) { multiply_erased(p); }
 void multiply_panels(const PanelProduct<double>& p) { multiply_erased(p); }
 
@@ -248,5 +263,6 @@ const GemmTable gemm_table = {kernels<float16>(), kernels<bfloat16>(), kernels<f
                               kernels<uint8_t>(), kernels<uint16_t>(), kernels<uint32_t>(), kernels<uint64_t>(),
                               kernels<uint8_t>(), kernels<uint16_t>(), kernels<uint32_t>(), kernels<uint64_t>(),
                               kernels<Boolean>()};
+#endif
 
 }  // namespace volta::cpu::VOLTA_ISA

@@ -46,68 +46,78 @@ template <class T> struct View {
   int64_t step, depth_step;
 };
 
-template <class T> struct TileCall {
+template <class T, class Element = T> struct TileCall {
   int64_t k;
-  View<T> a, b;
+  View<Element> a, b;
   T* c;
   int64_t c_step, n;  // n columns are stored
   bool add;
 };
 
-template <class T> [[gnu::noinline]] void store_ragged(const TileCall<T>& t, const T* sums, int rows, int width) {
+template <class T, class Element>
+[[gnu::noinline]] void store_ragged(const TileCall<T, Element>& t, const T* sums, int rows, int width) {
   for (int i = 0; i < rows; ++i, sums += width) {
     T* c = t.c + i * t.c_step;
     for (int64_t j = 0; j < t.n; ++j) c[j] = t.add ? c[j] + sums[j] : sums[j];
   }
 }
 
-template <class T, int rows, int vectors>
-[[gnu::always_inline]] inline void multiply_add(const T* __restrict a, int64_t a_step, const T* __restrict b,
-                                                Vector<T> (&sums)[rows][vectors]) {
-  constexpr int in_quads = by_lane ? rows / quad<T> * quad<T> : 0;
-  Vector<T> row[vectors];
+// One step of the tile along k, by elements of the panels. rows_together: how many rows one instruction takes.
+template <class T> struct Step {
+  static constexpr int rows_together = 1;
+
+  template <int rows, int vectors>
+  [[gnu::always_inline]] static void multiply_add(const T* __restrict a, int64_t a_step, const T* __restrict b,
+                                                  Vector<T> (&sums)[rows][vectors]) {
+    constexpr int in_quads = by_lane ? rows / quad<T> * quad<T> : 0;
+    Vector<T> row[vectors];
 #pragma GCC unroll 32
-  for (int j = 0; j < vectors; ++j) row[j] = load(b + j * lanes<T>);
+    for (int j = 0; j < vectors; ++j) row[j] = load(b + j * lanes<T>);
 #pragma GCC unroll 32
-  for (int i = 0; i < in_quads; i += quad<T>) {
-    const Quad<T> values = *reinterpret_cast<const Quad<T>*>(a + i);
+    for (int i = 0; i < in_quads; i += quad<T>) {
+      const Quad<T> values = *reinterpret_cast<const Quad<T>*>(a + i);
 #pragma GCC unroll 32
-    for (int l = 0; l < quad<T>; ++l) {
+      for (int l = 0; l < quad<T>; ++l) {
 #pragma GCC unroll 32
-      for (int j = 0; j < vectors; ++j) sums[i + l][j] += row[j] * values[l];
+        for (int j = 0; j < vectors; ++j) sums[i + l][j] += row[j] * values[l];
+      }
+    }
+#pragma GCC unroll 32
+    for (int i = in_quads; i < rows; ++i) {
+      const T value = a[by_lane ? i : i * a_step];
+#pragma GCC unroll 32
+      for (int j = 0; j < vectors; ++j) sums[i][j] += row[j] * value;
     }
   }
-#pragma GCC unroll 32
-  for (int i = in_quads; i < rows; ++i) {
-    const T value = a[by_lane ? i : i * a_step];
-#pragma GCC unroll 32
-    for (int j = 0; j < vectors; ++j) sums[i][j] += row[j] * value;
-  }
-}
+  // What brings the sums into rows at the end.
+  template <int rows, int vectors> static void arrange(Vector<T> (&)[rows][vectors]) {}
+};
 
 // C[rows x n] (+)= sum over p of a(:, p) b(p, :). Every element is one chain of multiply-adds along k, so its bits do
 // not depend on the tile it falls into.
-template <class T, int rows, int vectors> [[gnu::noinline]] void tile_kernel(const TileCall<T>& t) {
-  constexpr int width = lanes<T>, line = 64 / int(sizeof(T));
-  const T *a = t.a.data, *b = t.b.data;
+template <class T, int rows, int vectors, class Element = T>
+[[gnu::noinline]] void tile_kernel(const TileCall<T, Element>& t) {
+  constexpr int width = lanes<T>, line = 64 / int(sizeof(Element)), together = Step<Element>::rows_together;
+  const Element *a = t.a.data, *b = t.b.data;
   const int64_t a_step = t.a.step, a_depth = t.a.depth_step, b_depth = t.b.depth_step, c_step = t.c_step;
   T* c = t.c;
-  Vector<T> sums[rows][vectors] = {};
+  Vector<T> sums[(rows + together - 1) / together * together][vectors] = {};
 #pragma GCC unroll 32
   for (int i = 0; i < rows; ++i) __builtin_prefetch(c + i * c_step, 1);
   if constexpr (by_lane) {
     for (int64_t p = t.k; p > 0; --p, a += a_depth, b += b_depth) {
       __builtin_prefetch(a + 16 * line);
-      multiply_add<T, rows, vectors>(a, a_step, b, sums);
+      Step<Element>::multiply_add(a, a_step, b, sums);
     }
   } else {
     for (int64_t rest = t.k; rest > 0; rest -= line) {
 #pragma GCC unroll 32
       for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (rows + i) * a_step);  // the next tile's rows
       for (int64_t p = smaller(rest, line); p > 0; --p, a += a_depth, b += b_depth)
-        multiply_add<T, rows, vectors>(a, a_step, b, sums);
+        Step<Element>::multiply_add(a, a_step, b, sums);
     }
   }
+  Step<Element>::arrange(sums);
   if (t.n == vectors * width) {
 #pragma GCC unroll 32
     for (int i = 0; i < rows; ++i) {
@@ -124,21 +134,29 @@ template <class T, int rows, int vectors> [[gnu::noinline]] void tile_kernel(con
   store_ragged(t, spilled, rows, vectors * width);
 }
 
+// The tile of one multiply-add per value: what panels consist of, the sizes, the kernels.
+template <class T> struct PlainTile {
+  using Element = T;
+  static constexpr TileSizes sizes = VOLTA_ISA::sizes<T>;
+  template <int rows, int vectors> static constexpr auto kernel = tile_kernel<T, rows, vectors>;
+};
+
 // All tiles that fit the registers: ragged problems are cut into tiles of nearly equal size.
-template <class T> struct KernelTable {
-  static constexpr int rows = TileSizes::most_rows, vectors = sizes<T>.vectors;
-  void (*kernels[rows][vectors])(const TileCall<T>&) = {};
+template <class T, class Tile> struct KernelTable {
+  static constexpr int rows = TileSizes::most_rows, vectors = Tile::sizes.vectors;
+  void (*kernels[rows][vectors])(const TileCall<T, typename Tile::Element>&) = {};
 
   constexpr KernelTable() { fill<0>(); }
   template <int i> constexpr void fill() {
     if constexpr (i < rows * vectors) {
       constexpr int height = i / vectors + 1, width = i % vectors + 1;
-      if constexpr (height <= sizes<T>.rows(width)) kernels[height - 1][width - 1] = tile_kernel<T, height, width>;
+      if constexpr (height <= Tile::sizes.rows(width))
+        kernels[height - 1][width - 1] = Tile::template kernel<height, width>;
       fill<i + 1>();
     }
   }
 };
-template <class T> constexpr KernelTable<T> kernel_table;
+template <class T, class Tile = PlainTile<T>> constexpr KernelTable<T, Tile> kernel_table;
 
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
