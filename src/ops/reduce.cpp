@@ -7,7 +7,6 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
-#include "ops/check.h"
 #include "ops/pointwise.h"
 
 namespace volta {

@@ -3,6 +3,7 @@
 #include <volta/tensor.h>
 
 #include "backend/backend.h"
+#include "ops/check.h"
 
 namespace volta {
 

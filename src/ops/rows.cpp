@@ -3,7 +3,6 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
-#include "ops/check.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 
