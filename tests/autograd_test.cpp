@@ -240,6 +240,21 @@ TEST(AutogradCustom, CheckpointRecomputes) {
   EXPECT_TRUE(allclose(g, y.detach() * y.detach().log() / x.detach().sin() * x.detach().cos()));
 }
 
+TEST(AutogradCustom, CheckpointThatThrowsLeavesTheGenerator) {
+  const Tensor x = leaf({0.3, 0.7});
+  int runs = 0;
+  const Tensor y = checkpoint(
+      [&](const Tensor& t) {
+        if (++runs == 2) throw Error(Error::Kind::argument, "second", "run fails");
+        return t * rand({2}, {.dtype = f64});
+      },
+      x);
+  rand({8});
+  const Generator::State before = default_generator().state();
+  EXPECT_NE(why([&] { grad(y.sum(), x); }).find("second"), std::string::npos);
+  EXPECT_EQ(default_generator().state(), before);
+}
+
 TEST(AutogradFunctional, Derivatives) {
   const Tensor x = tensor<double>({0.5, 1.5, -1.0});
   const auto f = [](const Tensor& t) { return t * t.sum(); };

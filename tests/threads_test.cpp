@@ -1,6 +1,7 @@
 // Sharing tensors between threads: const is safe, modes are per thread, results do not depend on who runs them.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include <volta/volta.h>
@@ -53,6 +54,21 @@ TEST(ThreadsTensor, OneGraphManyWalkers) {
     good[size_t(i)] = ok;
   });
   for (int g : good) EXPECT_TRUE(g);
+}
+
+TEST(ThreadsTensor, FirstHooksFromManyThreads) {
+  for (int round = 0; round < 50; ++round) {
+    const Tensor x = ones({2}, {.requires_grad = true});
+    std::atomic<int> seen{0};
+    on_threads(4, [&](int) {
+      x.register_hook([&](const Tensor&) {
+        ++seen;
+        return std::optional<Tensor>();
+      });
+    });
+    x.sum().backward();
+    EXPECT_EQ(seen, 4);
+  }
 }
 
 TEST(ThreadsTensor, TensorsTravelBetweenThreads) {

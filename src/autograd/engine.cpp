@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/check.h"
 #include "ops/reduce.h"
 
 namespace volta {
@@ -50,21 +51,17 @@ Tensor fit(Tensor g, const OutputMeta& meta, const char* op) {
 }
 
 void run_hooks(const Node& n, std::vector<Tensor>& outputs) {
-  if (!n.hooks) return;
-  std::vector<Hooks::Entry> entries;
-  {
-    const std::lock_guard lock(n.hooks->mutex);
-    entries = n.hooks->entries;
-  }
-  for (const auto& h : entries)
+  Hooks* hooks = n.hooks.load(std::memory_order_acquire);
+  if (!hooks) return;
+  for (const auto& h : hooks->copy())
     if (outputs[h.output].defined())
       if (auto replaced = h.hook(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
 }
 
 void check_finite(const Node& n, const Tensor& g) {
   const NoGrad off;
-  if (is_floating(g.dtype()) && isnan(g).any().item<bool>())
-    throw Error(Error::Kind::autograd, n.name, "its backward rule made a NaN");
+  require(!is_floating(g.dtype()) || !isnan(g).any().item<bool>(), Wrong::autograd, n.name,
+          "its backward rule made a NaN");
 }
 
 class Walker {
@@ -151,21 +148,17 @@ class Walker {
 };
 
 Tensor cotangent(const Tensor& y, const Tensor& given, const char* op) {
-  if (!given.defined()) {
-    if (y.numel() == 1) return ones(y.shape(), {y.dtype(), y.device()});
-    throw Error(Error::Kind::shape, op,
-                "a result of shape " + y.shape().str() + " needs a cotangent; only one element does not");
-  }
-  if (given.shape() != y.shape())
-    throw Error(Error::Kind::shape, op,
-                "the cotangent has shape " + given.shape().str() + ", the result " + y.shape().str());
+  require(given.defined() || y.numel() == 1, Wrong::shape, op, "a result of shape ", y,
+          " needs a cotangent; only one element does not");
+  if (!given.defined()) return ones(y.shape(), {y.dtype(), y.device()});
+  require(given.shape() == y.shape(), Wrong::shape, op, "the cotangent has shape ", given, ", the result ", y);
   common_device(y, given, op);
-  return given.dtype() == y.dtype() ? given : given.to(y.dtype());
+  return given.to(y.dtype());
 }
 
 void require_graph(const Tensor& y, const char* op) {
-  if (!needs_grad(y.checked(op)))
-    throw Error(Error::Kind::autograd, op, "the result does not depend on anything that has requires_grad");
+  require(needs_grad(y.checked(op)), Wrong::autograd, op,
+          "the result does not depend on anything that has requires_grad");
 }
 
 void backward_from(const Tensor& y, const Tensor& v, const BackwardOptions& options) {
@@ -186,20 +179,19 @@ void Tensor::backward(const Tensor& v, const BackwardOptions& options) const {
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor>& xs, const GradOptions& options) {
-  if (ys.empty() || xs.empty()) throw Error(Error::Kind::argument, "grad", "needs at least one result and one input");
-  if (!options.grad_outputs.empty() && options.grad_outputs.size() != ys.size())
-    throw Error(Error::Kind::argument, "grad", "needs one grad_output per result");
+  const char* op = "grad";
+  const auto& seeds = options.grad_outputs;
+  require(!ys.empty() && !xs.empty(), Wrong::argument, op, "needs at least one result and one input");
+  require(seeds.empty() || seeds.size() == ys.size(), Wrong::argument, op, "needs one grad_output per result");
   std::unordered_set<Node*> wanted;
   for (const Tensor& x : xs) {
-    if (!needs_grad(x.checked("grad")))
-      throw Error(Error::Kind::autograd, "grad",
-                  "an input of shape " + x.shape().str() + " does not have requires_grad set");
+    require(needs_grad(x.checked(op)), Wrong::autograd, op, "an input of shape ", x,
+            " does not have requires_grad set");
     wanted.insert(x.impl().node.get());
   }
-  for (const Tensor& y : ys) require_graph(y, "grad");
+  for (const Tensor& y : ys) require_graph(y, op);
   Walker walker(ys, std::move(wanted));
-  for (size_t i = 0; i < ys.size(); ++i)
-    walker.seed(ys[i], cotangent(ys[i], options.grad_outputs.empty() ? Tensor() : options.grad_outputs[i], "grad"));
+  for (size_t i = 0; i < ys.size(); ++i) walker.seed(ys[i], cotangent(ys[i], seeds.empty() ? Tensor() : seeds[i], op));
   std::vector<Tensor> result(xs.size());
   walker.run(options.retain_graph.value_or(options.create_graph), options.create_graph,
              [&](Node& n, const std::vector<Tensor>& outputs) {
@@ -207,10 +199,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor
                  if (xs[i].impl().node.get() == &n) result[i] = outputs[xs[i].impl().output];
              });
   for (size_t i = 0; i < xs.size(); ++i)
-    if (!result[i].defined() && !options.allow_unused)
-      throw Error(Error::Kind::autograd, "grad",
-                  "the result does not depend on input " + std::to_string(i) + " of shape " + xs[i].shape().str() +
-                      "; {.allow_unused = true} gives an undefined tensor for it");
+    require(result[i].defined() || options.allow_unused, Wrong::autograd, op, "the result does not depend on input ", i,
+            " of shape ", xs[i], "; {.allow_unused = true} gives an undefined tensor for it");
   return result;
 }
 

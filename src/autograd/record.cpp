@@ -4,6 +4,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "ops/check.h"
 #include "ops/pointwise.h"
 
 namespace volta {
@@ -41,9 +42,8 @@ void release(Node* n) noexcept {
 }
 
 void Node::require_unreleased() const {
-  if (released)
-    throw Error(Error::Kind::autograd, name,
-                "the graph was already consumed by a backward pass; pass {.retain_graph = true} to the first one");
+  require(!released, Wrong::autograd, name,
+          "the graph was already consumed by a backward pass; pass {.retain_graph = true} to the first one");
 }
 
 Saved::Saved(const Tensor& x, bool output)
@@ -51,11 +51,8 @@ Saved::Saved(const Tensor& x, bool output)
 
 Tensor Saved::get(Node& node) const {
   node.require_unreleased();
-  if (tensor_.version() != version_)
-    throw Error(Error::Kind::autograd, node.name,
-                "a tensor of shape " + tensor_.shape().str() +
-                    " saved for its gradient was changed in place (version " + std::to_string(tensor_.version()) +
-                    ", saved at " + std::to_string(version_) + ")");
+  require(tensor_.version() == version_, Wrong::autograd, node.name, "a tensor of shape ", tensor_,
+          " saved for its gradient was changed in place (version ", tensor_.version(), ", saved at ", version_, ")");
   if (!is_output_ || !grad_enabled()) return tensor_;
   Tensor y = tensor_.detach();
   y.impl().node = Ptr<Node>::share(&node);
@@ -91,8 +88,8 @@ void attach(const Ptr<Node>& node, std::span<Tensor> outputs) {
 }
 
 void refuse_grad(const char* op, std::initializer_list<Tensor> inputs) {
-  if (grad_enabled() && std::any_of(inputs.begin(), inputs.end(), needs_grad))
-    throw Error(Error::Kind::autograd, op, "has no derivative; detach() its inputs or use NoGrad");
+  require(!grad_enabled() || std::none_of(inputs.begin(), inputs.end(), needs_grad), Wrong::autograd, op,
+          "has no derivative; detach() its inputs or use NoGrad");
 }
 
 Tensor extract(const Tensor& x, const Layout& relative) {
@@ -103,12 +100,12 @@ Tensor extract(const Tensor& x, const Layout& relative) {
                 [shape = x.shape(), relative](const Tensor& g, Gradients& d) { d[0] = embed(g, shape, relative); });
 }
 
-Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative) {
-  Tensor whole = zeros(shape, {piece.dtype(), piece.device()});
+Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative, Scalar around) {
+  Tensor whole = full(shape, around, {piece.dtype(), piece.device()});
   if (relative.overlaps_itself()) {
     // Windows that overlap add up: each element of the piece goes to its place by index.
     const NoGrad off;
-    const Tensor places = alias(arange(0, shape.numel(), 1, {i64, piece.device()}), relative).reshape({-1});
+    const Tensor places = alias(counting(shape.numel(), piece), relative).reshape({-1});
     whole = whole.reshape({-1}).scatter_add(0, places, piece.reshape({-1})).reshape(shape);
   } else {
     backend(piece.device()).copy(arg(alias(whole, relative)), arg(piece));
@@ -124,21 +121,20 @@ void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>
 namespace {
 
 const Layout& relative_or_throw(const ViewOf& view, const char* op) {
-  if (view.relative) return *view.relative;
-  throw Error(Error::Kind::autograd, op,
-              "this view cannot be traced back to its base for an in-place change; clone() it first");
+  require(view.relative.has_value(), Wrong::autograd, op,
+          "this view cannot be traced back to its base for an in-place change; clone() it first");
+  return *view.relative;
 }
 
 // The node of a view of its base as it is now, as if the view had just been made.
 void renew_view_node(TensorImpl& view) {
   const EnableGrad on;
   const Tensor& base = view.view->base;
-  auto rule = [shape = base.shape(), relative = relative_or_throw(*view.view, "view")](const Tensor& g, Gradients& d) {
-    d[0] = embed(g, shape, relative);
-  };
-  auto node = Ptr<Node>::adopt(new RuleNode<decltype(rule)>("view", 1, std::move(rule)));
-  connect(*node, 0, base);
-  become_output(view, std::move(node));
+  const Layout& relative = relative_or_throw(*view.view, "view");
+  become_output(view,
+                rule_node("view", std::span(&base, 1), [shape = base.shape(), relative](const Tensor& g, Gradients& d) {
+                  d[0] = embed(g, shape, relative);
+                }));
   view.view->version = base.version();
 }
 
@@ -155,17 +151,16 @@ void rewrite_history(const Tensor& self, const Ptr<Node>& node) {
   if (!t.view) return become_output(t, node);
   // The base is now its old self outside the view and the node's result inside it.
   node->first = meta_of(t);
-  const Tensor base = t.view->base;
+  const Tensor inputs[] = {t.view->base, {}};
   auto rule = [relative = relative_or_throw(*t.view, node->name)](const Tensor& g, Gradients& d) {
     if (d.needs(1)) d[1] = extract(g, relative);
     if (!d.needs(0)) return;
     const Tensor inside = embed(ones(relative.shape, {boolean, g.device()}), g.shape(), relative);
     d[0] = where(inside, 0, g);
   };
-  auto merged = Ptr<Node>::adopt(new RuleNode<decltype(rule)>("write_view", 2, std::move(rule)));
-  connect(*merged, 0, base);
+  Ptr<Node> merged = rule_node("write_view", inputs, std::move(rule));
   merged->edges[1] = {node, 0};
-  become_output(base.impl(), std::move(merged));
+  become_output(inputs[0].impl(), std::move(merged));
   renew_view_node(t);
 }
 

@@ -21,6 +21,10 @@ struct Modes {
 };
 extern thread_local constinit Modes modes;
 inline bool grad_enabled() noexcept { return modes.record; }
+template <class F> auto unrecorded(F f) {
+  const NoGrad off;
+  return f();
+}
 
 struct Edge {
   Ptr<Node> node;  // null: this input needs no gradient
@@ -39,6 +43,10 @@ struct Hooks {
     uint32_t output;
     std::function<std::optional<Tensor>(const Tensor&)> hook;
   };
+  std::vector<Entry> copy() {
+    const std::lock_guard lock(mutex);
+    return entries;
+  }
   std::mutex mutex;
   int next = 0;
   std::vector<Entry> entries;
@@ -64,7 +72,7 @@ class Edges {
 // One recorded call.
 struct Node : Pooled {
   Node(const char* op, size_t inputs) : name(op), edges(inputs) {}
-  virtual ~Node() = default;
+  virtual ~Node() { delete hooks.load(std::memory_order_relaxed); }
 
   // Gradients of the outputs (undefined where none arrived) to gradients of the inputs (only those edges that exist).
   virtual void backward(std::span<const Tensor> outputs, std::span<Tensor> inputs) = 0;
@@ -81,7 +89,7 @@ struct Node : Pooled {
   Edges edges;
   OutputMeta first;
   std::vector<OutputMeta> more_outputs;
-  std::unique_ptr<Hooks> hooks;
+  std::atomic<Hooks*> hooks{nullptr};  // made with the first
   Node* next_dead = nullptr;
 };
 
@@ -120,7 +128,7 @@ class Saved {
   bool is_output_ = false;
 };
 inline Saved save(const Tensor& x, bool when = true) { return when && x.defined() ? Saved(x) : Saved(); }
-inline Saved save_output(const Tensor& y) { return Saved(y, true); }
+inline Saved save_output(const Tensor& y) { return grad_enabled() ? Saved(y, true) : Saved(); }
 
 // What a rule is given: which inputs want a gradient, and where to put it.
 class Gradients {
@@ -149,6 +157,11 @@ template <class Rule> struct RuleNode final : Node {
 
 void connect(Node& node, size_t input, const Tensor& x);
 void attach(const Ptr<Node>& node, std::span<Tensor> outputs);
+template <class Rule> Ptr<Node> rule_node(const char* op, std::span<const Tensor> inputs, Rule rule) {
+  auto node = Ptr<Node>::adopt(new RuleNode<Rule>(op, inputs.size(), std::move(rule)));
+  for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
+  return node;
+}
 
 // y = op(inputs) with rule(g, d): d[i] is the gradient of input i, asked for when d.needs(i).
 template <class Rule> Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Rule rule) {
@@ -162,9 +175,7 @@ template <class Rule> Tensor record(const char* op, Tensor y, std::span<const Te
 template <class Rule>
 void record_all(const char* op, std::span<Tensor> outputs, std::span<const Tensor> inputs, Rule rule) {
   if (!grad_enabled() || std::none_of(inputs.begin(), inputs.end(), needs_grad)) return;
-  auto node = Ptr<Node>::adopt(new RuleNode<Rule>(op, inputs.size(), std::move(rule)));
-  for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
-  attach(node, outputs);
+  attach(rule_node(op, inputs, std::move(rule)), outputs);
 }
 
 // For ops that have no derivative: throws when one would be needed.
@@ -173,9 +184,10 @@ void refuse_grad(const char* op, std::initializer_list<Tensor> inputs);
 // `self` was overwritten by the result of `node` (its output 0). Views pass that on to their base.
 void rewrite_history(const Tensor& self, const Ptr<Node>& node);
 
-// The part of contiguous `x` that `relative` describes, and its transpose: `piece` placed (added) into zeros of `shape`.
+// The part of contiguous x that `relative` describes, and its transpose: `piece` placed (added) into a tensor of one
+// number.
 Tensor extract(const Tensor& x, const Layout& relative);
-Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative);
+Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative, Scalar around = 0);
 
 // y was made from x by a layout function: f applied to the layout of a contiguous tensor of x's shape.
 void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative);

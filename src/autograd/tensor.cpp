@@ -6,6 +6,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/check.h"
 
 namespace volta {
 
@@ -13,12 +14,11 @@ bool Tensor::requires_grad() const { return needs_grad(checked("requires_grad"))
 
 Tensor& Tensor::requires_grad_(bool on) {
   TensorImpl& t = checked("requires_grad_").impl();
-  if (on && !is_floating(t.dtype))
-    throw Error(Error::Kind::dtype, "requires_grad_",
-                "only floating tensors can require grad, this one is " + std::string(name(t.dtype)));
+  require(!on || is_floating(t.dtype), Wrong::dtype, "requires_grad_",
+          "only floating tensors can require grad, this one is ", t.dtype);
   if (on == needs_grad(*this)) return *this;
-  if (!on && !t.node->is_leaf())
-    throw Error(Error::Kind::autograd, "requires_grad_", "only a leaf can stop requiring grad; use detach()");
+  require(on || t.node->is_leaf(), Wrong::autograd, "requires_grad_",
+          "only a leaf can stop requiring grad; use detach()");
   t.view.reset();
   t.output = 0;
   t.node = on ? Ptr<Node>::adopt(new LeafNode) : nullptr;
@@ -59,12 +59,12 @@ std::optional<Tensor> Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& gradient) const {
   LeafNode* leaf = leaf_of(checked("set_grad"));
-  if (!leaf) throw Error(Error::Kind::autograd, "set_grad", "only a leaf that requires grad has a gradient");
-  if (gradient.defined() &&
-      (gradient.shape() != shape() || gradient.dtype() != dtype() || gradient.device() != device()))
-    throw Error(Error::Kind::shape, "set_grad",
-                "a gradient of shape " + gradient.shape().str() + " does not fit a tensor of shape " + shape().str() +
-                    ", or dtype or device differ");
+  require(leaf, Wrong::autograd, "set_grad", "only a leaf that requires grad has a gradient");
+  const bool alike = !gradient.defined() ||
+                     (gradient.shape() == shape() && gradient.dtype() == dtype() && gradient.device() == device());
+  if (!alike)
+    refuse(Wrong::shape, "set_grad", "a gradient of shape ", gradient, " does not fit a tensor of shape ", *this,
+           ", or dtype or device differ");
   const std::lock_guard lock(leaf->mutex);
   leaf->grad = gradient;
 }
@@ -74,69 +74,67 @@ void Tensor::zero_grad() const {
 }
 
 int Tensor::register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const {
-  if (!needs_grad(checked("register_hook")))
-    throw Error(Error::Kind::autograd, "register_hook", "the tensor does not have requires_grad");
-  Node& n = *impl_->node;
-  if (!n.hooks) n.hooks = std::make_unique<Hooks>();
-  const std::lock_guard lock(n.hooks->mutex);
-  n.hooks->entries.push_back({n.hooks->next, impl_->output, std::move(hook)});
-  return n.hooks->next++;
+  require(needs_grad(checked("register_hook")), Wrong::autograd, "register_hook",
+          "the tensor does not have requires_grad");
+  Hooks* hooks = impl_->node->hooks.load();
+  if (!hooks) {
+    // Of several threads that come first, one brings the list.
+    auto fresh = std::make_unique<Hooks>();
+    if (impl_->node->hooks.compare_exchange_strong(hooks, fresh.get())) hooks = fresh.release();
+  }
+  const std::lock_guard lock(hooks->mutex);
+  hooks->entries.push_back({hooks->next, impl_->output, std::move(hook)});
+  return hooks->next++;
 }
 
 void Tensor::remove_hook(int hook) const {
-  if (!needs_grad(checked("remove_hook")) || !impl_->node->hooks) return;
-  Hooks& h = *impl_->node->hooks;
-  const std::lock_guard lock(h.mutex);
-  std::erase_if(h.entries, [&](const Hooks::Entry& e) { return e.id == hook; });
+  Hooks* hooks = needs_grad(checked("remove_hook")) ? impl_->node->hooks.load() : nullptr;
+  if (!hooks) return;
+  const std::lock_guard lock(hooks->mutex);
+  std::erase_if(hooks->entries, [&](const Hooks::Entry& e) { return e.id == hook; });
 }
 
 namespace {
 
-// Every node below y with its number and the numbers of its inputs: text += line(node, number, inputs).
-template <class Line> std::string list_graph(const Tensor& y, const char* op, Line line) {
-  if (!needs_grad(y.checked(op)))
-    throw Error(Error::Kind::autograd, op, "the tensor has no graph: it does not have requires_grad");
-  std::vector<Node*> nodes, pending{y.impl().node.get()};
-  std::map<Node*, size_t> number;
-  while (!pending.empty()) {
-    Node* n = pending.back();
-    pending.pop_back();
-    if (!number.emplace(n, nodes.size()).second) continue;
-    nodes.push_back(n);
-    for (const Edge& e : n->edges)
-      if (e.node) pending.push_back(e.node.get());
-  }
-  std::string text;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    std::vector<std::string> inputs;
-    for (const Edge& e : nodes[i]->edges)
-      if (e.node) inputs.push_back(std::to_string(number.at(e.node.get())));
-    const OutputMeta& meta = nodes[i]->first;
-    const std::string label =
-        std::string(nodes[i]->name) + " " + meta.shape.str() + " " + std::string(name(meta.dtype));
-    text += line(std::to_string(i), label, nodes[i]->is_leaf(), inputs);
-  }
-  return text;
-}
-
 using Strings = std::vector<std::string>;
+
+// Calls f(number, label, whether a leaf, numbers of the inputs) for every node below y.
+template <class F> void for_each_node(const Tensor& y, const char* op, F f) {
+  require(needs_grad(y.checked(op)), Wrong::autograd, op, "the tensor has no graph: it does not have requires_grad");
+  std::vector<Node*> nodes{y.impl().node.get()};
+  std::map<Node*, size_t> number{{nodes[0], 0}};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    Node& n = *nodes[i];
+    Strings inputs;
+    for (const Edge& e : n.edges) {
+      if (!e.node) continue;
+      const auto [at, fresh] = number.emplace(e.node.get(), nodes.size());
+      if (fresh) nodes.push_back(e.node.get());
+      inputs.push_back(std::to_string(at->second));
+    }
+    f(std::to_string(i), n.name + (" " + n.first.shape.str() + " ") + text_of(n.first.dtype), n.is_leaf(), inputs);
+  }
+}
 
 }  // namespace
 
 std::string graph_text(const Tensor& y) {
-  return list_graph(y, "graph_text", [](const std::string& id, std::string text, bool, const Strings& inputs) {
+  std::string text;
+  for_each_node(y, "graph_text", [&](const std::string& id, const std::string& label, bool, const Strings& inputs) {
+    text += id + ": " + label;
     for (size_t i = 0; i < inputs.size(); ++i) text += (i == 0 ? " <- " : ", ") + inputs[i];
-    return id + ": " + text + "\n";
+    text += "\n";
   });
+  return text;
 }
 
 std::string graph_dot(const Tensor& y) {
-  const auto line = [](const std::string& id, const std::string& label, bool leaf, const Strings& inputs) {
-    std::string text = "  n" + id + " [label=\"" + label + "\"" + (leaf ? ", shape=box" : "") + "];\n";
+  std::string text = "digraph {\n";
+  for_each_node(y, "graph_dot", [&](const std::string& id, const std::string& label, bool leaf, const Strings& inputs) {
+    text += "  n" + id + " [label=\"" + label + "\"" + (leaf ? ", shape=box" : "") + "];\n";
     for (const std::string& input : inputs) text.append("  n").append(id).append(" -> n").append(input).append(";\n");
-    return text;
-  };
-  return "digraph {\n" + list_graph(y, "graph_dot", line) + "}\n";
+  });
+  return text + "}\n";
 }
 
 }  // namespace volta

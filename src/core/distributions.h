@@ -1,4 +1,4 @@
-// Random distributions as formulas for one block of four elements, shared by every device. A block is a pure function of
+// Random distributions as formulas for one block of four elements, for every device. A block is a pure function of
 // (seed, counter); element i of a call is element i % 4 of the block with counter offset + i / 4.
 #pragma once
 #include <bit>
@@ -23,8 +23,8 @@ template <class W> struct Product { W high, low; };
   return {uint32_t(product >> 32), uint32_t(product)};
 }
 
-// Rounds from `step` on; before each the key is raised by the Weyl increments. W is uint32_t, or a vector of them with ^
-// and `multiply`.
+// Rounds from `step` on; before each the key is raised by the Weyl increments. W is uint32_t, or a vector of them with
+// ^ and `multiply`.
 template <uint32_t step = 0, class W>
 [[gnu::always_inline]] VOLTA_HD inline constexpr WordsOf<W> philox(const WordsOf<W>& c, uint32_t k0, uint32_t k1) {
   if constexpr (step == 10) {
@@ -70,8 +70,8 @@ template <class T, class... C> [[gnu::always_inline]] VOLTA_HD inline T horner(T
   return e * 6.93147180369123816490e-01 - ((half - (s * (half + r * z) + e * 1.90821492927058770002e-10)) - f);
 }
 
-// log(u) for random bits w and u = (w + 1/2) / 2^32, always below 0. Near 1 the distance to 1 is taken from the bits, for
-// u itself would have lost them.
+// log(u) for random bits w and u = (w + 1/2) / 2^32, always below 0. Near 1 the distance to 1 is taken from the bits,
+// for u itself would have lost them.
 [[gnu::always_inline]] VOLTA_HD inline float log_uniform(uint32_t w) {
   const float u = float(int32_t(w >> 8)) * 0x1p-24f + (float(int32_t(w & 255u)) + 0.5f) * 0x1p-32f;
   const float distance = (float(int32_t(~w)) + 0.5f) * 0x1p-32f;
@@ -162,25 +162,23 @@ template <class F> [[gnu::always_inline]] VOLTA_HD inline auto each(const F& f, 
 template <class T> struct Uniform {
   static constexpr int sections = sizeof(T) / 4;
   T a, width, least, greatest;
-  template <class... Word> [[gnu::always_inline]] VOLTA_HD inline T from(Word... w) const {
+  template <class... Word> [[gnu::always_inline]] VOLTA_HD T from(Word... w) const {
     const T x = a + width * unit(w...), raised = x < least ? least : x;
     return raised > greatest ? greatest : raised;
   }
-  [[gnu::always_inline]] VOLTA_HD inline Block<T> operator()(const Words (&w)[sections]) const {
-    return each(*this, w);
-  }
+  [[gnu::always_inline]] VOLTA_HD Block<T> operator()(const Words (&w)[sections]) const { return each(*this, w); }
 };
 
 // Box-Muller: a radius and an angle give two independent normals.
 template <class T> struct Normal {
   static constexpr int sections = sizeof(T) / 4;
   T mean, deviation;
-  [[gnu::always_inline]] VOLTA_HD inline Block<T> from(T log0, detail::SinCos<T> turn0, T log1,
-                                                       detail::SinCos<T> turn1) const {
+  [[gnu::always_inline]] VOLTA_HD Block<T> from(T log0, detail::SinCos<T> turn0, T log1,
+                                                detail::SinCos<T> turn1) const {
     const T r0 = detail::root(T(-2) * log0) * deviation, r1 = detail::root(T(-2) * log1) * deviation;
     return {{mean + r0 * turn0.cosine, mean + r0 * turn0.sine, mean + r1 * turn1.cosine, mean + r1 * turn1.sine}};
   }
-  [[gnu::always_inline]] VOLTA_HD inline Block<T> operator()(const Words (&w)[sections]) const {
+  [[gnu::always_inline]] VOLTA_HD Block<T> operator()(const Words (&w)[sections]) const {
     using namespace detail;
     if constexpr (sections == 1) {
       return from(log_uniform(w[0].x), sincos_turn(w[0].y), log_uniform(w[0].z), sincos_turn(w[0].w));
@@ -195,12 +193,10 @@ template <class T> struct Normal {
 template <class T> struct Exponential {
   static constexpr int sections = sizeof(T) / 4;
   T scale;
-  template <class... Word> [[gnu::always_inline]] VOLTA_HD inline T from(Word... w) const {
+  template <class... Word> [[gnu::always_inline]] VOLTA_HD T from(Word... w) const {
     return -scale * detail::log_uniform(w...);
   }
-  [[gnu::always_inline]] VOLTA_HD inline Block<T> operator()(const Words (&w)[sections]) const {
-    return each(*this, w);
-  }
+  [[gnu::always_inline]] VOLTA_HD Block<T> operator()(const Words (&w)[sections]) const { return each(*this, w); }
 };
 
 // True with probability (threshold + 1) / 2^32, or never.
@@ -208,8 +204,8 @@ struct Bernoulli {
   static constexpr int sections = 1;
   uint32_t threshold;
   bool possible;
-  [[gnu::always_inline]] VOLTA_HD inline bool from(uint32_t w) const { return (w <= threshold) & possible; }
-  [[gnu::always_inline]] VOLTA_HD inline Block<bool> operator()(const Words (&w)[1]) const { return each(*this, w); }
+  [[gnu::always_inline]] VOLTA_HD bool from(uint32_t w) const { return (w <= threshold) & possible; }
+  [[gnu::always_inline]] VOLTA_HD Block<bool> operator()(const Words (&w)[1]) const { return each(*this, w); }
 };
 
 // low + floor(range * u), with 64 random bits in u; range below 2^32.
@@ -218,25 +214,23 @@ struct NarrowInteger {
   uint64_t low;
   uint32_t range;
   // A value's share is off by less than range / 2^64 of itself.
-  [[gnu::always_inline]] VOLTA_HD inline uint64_t from(uint32_t high_word, uint32_t low_word) const {
+  [[gnu::always_inline]] VOLTA_HD uint64_t from(uint32_t high_word, uint32_t low_word) const {
     return low + ((uint64_t(high_word) * range + (uint64_t(low_word) * range >> 32)) >> 32);
   }
-  [[gnu::always_inline]] VOLTA_HD inline Block<uint64_t> operator()(const Words (&w)[2]) const {
-    return each(*this, w);
-  }
+  [[gnu::always_inline]] VOLTA_HD Block<uint64_t> operator()(const Words (&w)[2]) const { return each(*this, w); }
 };
 
 // The same with 128 random bits in u, for any range; 0 stands for 2^64.
 struct WideInteger {
   static constexpr int sections = 4;
   uint64_t low, range;
-  [[gnu::always_inline]] VOLTA_HD inline uint64_t from(Words w) const {
+  [[gnu::always_inline]] VOLTA_HD uint64_t from(Words w) const {
     using detail::multiply_high;
     const uint64_t first = uint64_t(w.x) << 32 | w.y, second = uint64_t(w.z) << 32 | w.w;
     const uint64_t product = first * range, carry = product + multiply_high(second, range) < product;
     return low + (range == 0 ? first : multiply_high(first, range) + carry);
   }
-  [[gnu::always_inline]] VOLTA_HD inline Block<uint64_t> operator()(const Words (&w)[4]) const {
+  [[gnu::always_inline]] VOLTA_HD Block<uint64_t> operator()(const Words (&w)[4]) const {
     return {{from(w[0]), from(w[1]), from(w[2]), from(w[3])}};
   }
 };

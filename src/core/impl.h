@@ -14,7 +14,7 @@ struct Node;
 void retain(Node*) noexcept;
 void release(Node*) noexcept;  // iterative: a chain of millions of nodes is freed without recursion
 
-// A view made while gradients are recorded remembers what it views, so that writing through it reaches the base's graph.
+// A view made while gradients are recorded remembers what it views: writing through it reaches the base's graph.
 struct ViewOf {
   Tensor base;
   std::optional<Layout> relative;  // of the view, as if the base were contiguous; nothing when that cannot be said
@@ -47,6 +47,8 @@ inline bool same_memory(const Tensor& a, const Tensor& b) { return a.impl().stor
 // A new uninitialised tensor on the device; row-major, or laid out like `layout` (whose offset is ignored).
 Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op);
 Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op);
+// Of x's shape, and as dense as x: of a transposed one, transposed.
+Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op);
 // The same storage seen through another layout; no graph.
 Tensor alias(const Tensor& x, const Layout& layout);
 

@@ -1,8 +1,8 @@
 // The view algebra: shapes, strides, broadcasting.
-#include "core/layout.h"
-
 #include <algorithm>
 #include <ostream>
+
+#include "core/check.h"
 
 namespace volta {
 
@@ -18,8 +18,7 @@ Shape Shape::filled(int rank, int64_t value) {
 }
 
 void Shape::resize(int rank) {
-  if (rank > max_rank)
-    throw Error(Error::Kind::shape, "shape", "more than " + std::to_string(max_rank) + " axes are not supported");
+  require(rank <= max_rank, Wrong::shape, "shape", "more than ", max_rank, " axes are not supported");
   for (int i = rank_; i < rank; ++i) sizes_[i] = 0;
   rank_ = rank;
 }
@@ -83,6 +82,16 @@ int axes_by_step(const Layout& l, int* order) {
   return n;
 }
 
+void drop_axis(Layout& x, int axis) {
+  x.shape.erase(axis);
+  x.strides.erase(axis);
+}
+
+void append_axis(Layout& x, int64_t size, int64_t stride) {
+  x.shape.push_back(size);
+  x.strides.push_back(stride);
+}
+
 }  // namespace
 
 bool Layout::is_dense() const {
@@ -123,20 +132,18 @@ int64_t checked_numel(const Shape& shape, const char* op) {
   int64_t n = 1;
   bool empty = false, huge = false;
   for (int64_t s : shape) {
-    if (s < 0) throw Error(Error::Kind::shape, op, shape.str() + ": sizes must not be negative");
+    require(s >= 0, Wrong::shape, op, shape, ": sizes must not be negative");
     empty |= s == 0;
     huge |= __builtin_mul_overflow(n, std::max<int64_t>(s, 1), &n) || n > (int64_t(1) << 59);
   }
-  if (huge) throw Error(Error::Kind::shape, op, shape.str() + ": too many elements");
+  require(!huge, Wrong::shape, op, shape, ": too many elements");
   return empty ? 0 : n;
 }
 
 int normalize_axis(int64_t axis, int rank, const Shape& shape, const char* op) {
   const int64_t limit = std::max(rank, 1);
-  if (axis < -limit || axis >= limit)
-    throw Error(Error::Kind::index, op,
-                "axis " + std::to_string(axis) + " is out of range for shape " + shape.str() + " (" +
-                    std::to_string(rank) + " axes)");
+  require(axis >= -limit && axis < limit, Wrong::index, op, "axis ", axis, " is out of range for shape ", shape, " (",
+          rank, " axes)");
   return int(axis < 0 ? axis + limit : axis);
 }
 
@@ -146,9 +153,8 @@ Shape normalize_axes(const Axes& axes, const Shape& shape, const char* op) {
     for (int i = 0; i < shape.size(); ++i) list.push_back(i);
   for (int64_t a : axes.list()) list.push_back(normalize_axis(a, shape.size(), shape, op));
   std::sort(list.begin(), list.end());
-  if (std::adjacent_find(list.begin(), list.end()) != list.end())
-    throw Error(Error::Kind::argument, op,
-                "axes " + axes.list().str() + " name one axis twice, for shape " + shape.str());
+  require(std::adjacent_find(list.begin(), list.end()) == list.end(), Wrong::argument, op, "axes ", axes.list(),
+          " name one axis twice, for shape ", shape);
   return shape.empty() ? Shape() : list;
 }
 
@@ -158,10 +164,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
   Shape out = Shape::filled(n, 1);
   for (int i = 0; i < n; ++i) {
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1)
-      throw Error(Error::Kind::shape, op,
-                  a.str() + " and " + b.str() + " do not broadcast: sizes " + std::to_string(x) + " and " +
-                      std::to_string(y) + " differ and neither is 1");
+    require(x == y || x == 1 || y == 1, Wrong::shape, op, a, " and ", b, " do not broadcast: sizes ", x, " and ", y,
+            " differ and neither is 1");
     out[n - 1 - i] = x == 1 ? y : x;
   }
   return out;
@@ -177,27 +181,20 @@ Shape infer_shape(const Shape& wanted, const Shape& from, const char* op) {
     else fits = fits && n >= 0 && !__builtin_mul_overflow(known, n, &known);
   }
   fits = fits && (hole ? known != 0 && total % known == 0 : known == total);
-  if (!fits)
-    throw Error(Error::Kind::shape, op,
-                "a tensor of shape " + from.str() + " with " + std::to_string(total) + " elements cannot become " +
-                    wanted.str());
+  require(fits, Wrong::shape, op, "a tensor of shape ", from, " with ", total, " elements cannot become ", wanted);
   if (hole) *hole = total / known;
   return out;
 }
 
-namespace {
-
-void drop_axis(Layout& x, int axis) {
-  x.shape.erase(axis);
-  x.strides.erase(axis);
+Shape spliced(const Shape& shape, int axis, int count, const Shape& others) {
+  Shape s = shape;
+  s.resize(axis);
+  for (int64_t n : others) s.push_back(n);
+  for (int i = axis + count; i < shape.size(); ++i) s.push_back(shape[i]);
+  return s;
 }
 
-void append_axis(Layout& x, int64_t size, int64_t stride) {
-  x.shape.push_back(size);
-  x.strides.push_back(stride);
-}
-
-}  // namespace
+Shape joined(const Shape& a, const Shape& b) { return spliced(a, a.size(), 0, b); }
 
 namespace views {
 
@@ -247,8 +244,7 @@ Layout expand(const Layout& x, const Shape& shape, const char* op) {
     fits = out.shape[i] == have || (have == 1 && out.shape[i] >= 0);
     if (i >= extra && out.shape[i] == have) out.strides[i] = x.strides[i - extra];
   }
-  if (!fits)
-    throw Error(Error::Kind::shape, op, "a tensor of shape " + x.shape.str() + " cannot expand to " + shape.str());
+  require(fits, Wrong::shape, op, "a tensor of shape ", x.shape, " cannot expand to ", shape);
   checked_numel(out.shape, op);
   return out;
 }
@@ -267,7 +263,7 @@ Layout unsqueeze(Layout x, int axis) {
 
 Layout slice(Layout x, int axis, const Slice& s, const char* op) {
   const int64_t n = x.shape[axis], step = s.step;
-  if (step == 0) throw Error(Error::Kind::argument, op, "a slice's step must not be 0");
+  require(step != 0, Wrong::argument, op, "a slice's step must not be 0");
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
   const auto place = [&](int64_t i) { return std::clamp(i < 0 ? i + n : i, low, high); };
   const int64_t begin = s.begin ? place(*s.begin) : step > 0 ? low : high;
@@ -282,10 +278,8 @@ Layout slice(Layout x, int axis, const Slice& s, const char* op) {
 
 Layout select(Layout x, int axis, int64_t index, const char* op) {
   const int64_t n = x.shape[axis];
-  if (index < -n || index >= n)
-    throw Error(Error::Kind::index, op,
-                "index " + std::to_string(index) + " is out of range for axis " + std::to_string(axis) + " of shape " +
-                    x.shape.str());
+  require(index >= -n && index < n, Wrong::index, op, "index ", index, " is out of range for axis ", axis, " of shape ",
+          x.shape);
   x.offset += (index < 0 ? index + n : index) * x.strides[axis];
   drop_axis(x, axis);
   return x;

@@ -34,6 +34,10 @@ Shape normalize_axes(const Axes& axes, const Shape& shape, const char* op);  // 
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
 Shape infer_shape(const Shape& wanted, const Shape& from, const char* op);  // fills in one -1
 
+// `shape` with the `count` axes from `axis` on replaced by others; and two shapes as one.
+Shape spliced(const Shape& shape, int axis, int count, const Shape& others);
+Shape joined(const Shape& a, const Shape& b);
+
 namespace views {
 // Each throws an Error named after `op` when the arguments do not fit.
 std::optional<Layout> reshape(const Layout& x, const Shape& shape);  // nothing when it needs a copy

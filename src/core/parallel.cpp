@@ -7,12 +7,10 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "volta/error.h"
+#include "core/check.h"
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -39,9 +37,9 @@ void relax() {
 thread_local bool in_region = false;  // this thread is running a part, or is a worker
 
 // One region at a time, owned by the thread that holds busy_. A worker joins by a compare-and-swap that succeeds only
-// while the region is open, and reads the region's fields only after it has joined; the owner changes them only after it
-// closed the region and every joined worker left. So no worker ever sees a region other than the current one, and one
-// that comes too late does not join and holds nobody up. The epoch only tells idle workers that there is something new.
+// while the region is open, and reads the region's fields only after it has joined; the owner changes them only after
+// it closed the region and every joined worker left. So no worker ever sees a region other than the current one, and
+// one that comes too late does not join and holds nobody up. The epoch only tells idle workers that something is new.
 class Pool {
  public:
   bool acquire() { return !busy_.load(memory_order_relaxed) && !busy_.exchange(true, memory_order_acquire); }
@@ -190,9 +188,8 @@ void detail::run_parts(int64_t parts, PartFunction function, void* context) {
 }
 
 void set_num_threads(int n) {
-  if (n < 1 || n > max_threads)
-    throw Error(Error::Kind::argument, "set_num_threads",
-                std::to_string(n) + " threads: the count must be from 1 to " + std::to_string(max_threads));
+  require(n >= 1 && n <= max_threads, Wrong::argument, "set_num_threads", n, " threads: the count must be from 1 to ",
+          max_threads);
   thread_count().store(n, memory_order_relaxed);
   if (in_region || !pool().acquire()) return;  // the next region resizes the pool
   pool().resize(n);

@@ -10,6 +10,8 @@
 #include <volta/autograd.h>
 #include <volta/ops.h>
 
+#include "core/check.h"
+
 namespace volta {
 namespace {
 
@@ -119,11 +121,11 @@ PrintOptions print_options() {
 }
 
 void set_print_options(const PrintOptions& options) {
-  if (options.precision < 0 || options.precision > 100 || options.threshold < 0 || options.edge_items < 1 ||
-      options.line_width < 1)
-    throw Error(
-        Error::Kind::argument, "set_print_options",
-        "needs a precision from 0 to 100, a threshold of 0 or more, and at least 1 for edge_items and line_width");
+  const char* op = "set_print_options";
+  require(options.precision >= 0 && options.precision <= 100, Wrong::argument, op, "needs a precision from 0 to 100");
+  require(options.threshold >= 0, Wrong::argument, op, "needs a threshold of 0 or more");
+  require(options.edge_items > 0 && options.line_width > 0, Wrong::argument, op,
+          "needs at least 1 for edge_items and line_width");
   const std::lock_guard lock(options_mutex);
   current_options = options;
 }
@@ -144,6 +146,11 @@ std::string Tensor::str() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << x.str(); }
+
+std::string text_of(const Scalar& x) {
+  if (x.kind() == Kind::unsigned_int) return std::to_string(x.as<uint64_t>());
+  return x.is_floating() ? number("%.*g", 6, x.as<double>()) : std::to_string(x.as<int64_t>());
+}
 
 std::string_view name(Error::Kind kind) {
   constexpr std::string_view names[] = {"shape",  "dtype", "index",    "device",  "argument",

@@ -1,18 +1,14 @@
 // Size classes of 64 bytes up to 1 KiB, then four per doubling. Small blocks are reused within a thread without a lock.
-#include "core/storage.h"
-
 #include <unistd.h>
 
 #include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>
-#include <string>
-#include <utility>
 
 #include <sys/mman.h>
 
-#include <volta/error.h>
+#include "core/check.h"
 
 namespace volta {
 namespace {
@@ -124,10 +120,9 @@ ThreadCache* thread_cache() noexcept {
   return slot.cache = &holder.cache;
 }
 
-[[noreturn]] void refuse(size_t bytes, const char* op) {
-  throw Error(Error::Kind::memory, op,
-              "cannot allocate " + std::to_string(bytes) + " bytes of host memory: " +
-                  std::to_string(memory::stats().in_use) + " in use, limit " + std::to_string(current_limit()));
+[[noreturn]] void refuse_memory(size_t bytes, const char* op) {
+  refuse(Wrong::memory, op, "cannot allocate ", bytes, " bytes of host memory: ", memory::stats().in_use,
+         " in use, limit ", current_limit());
 }
 
 void* from_system(size_t bytes) noexcept {
@@ -144,7 +139,7 @@ void* allocate_fresh(size_t size, size_t bytes, const char* op) {
     memory::empty_cache();
     block = over() ? nullptr : from_system(size);
   }
-  if (!block) refuse(bytes, op);
+  if (!block) refuse_memory(bytes, op);
   shared.held += int64_t(size);
   ++shared.fresh;
   return block;
@@ -160,7 +155,7 @@ void count_large(int64_t size) noexcept {
 }  // namespace
 
 void* host_allocate(size_t bytes, const char* op) {
-  if (bytes > size_t(shared.limit.load(std::memory_order_relaxed))) refuse(bytes, op);  // as are negative sizes
+  if (bytes > size_t(shared.limit.load(std::memory_order_relaxed))) refuse_memory(bytes, op);  // as are negative sizes
   const int c = class_of(bytes);
   const size_t size = class_bytes(c);
   ThreadCache* t = thread_cache();
@@ -193,7 +188,7 @@ void host_release(void* block, size_t bytes) noexcept {
 
 namespace memory {
 
-// Small blocks are counted by the thread that took or gave them; the peak is of large blocks, plus the small ones of now.
+// Small blocks are counted by the thread that took or gave them; the peak is of large ones, plus the small ones of now.
 Stats stats() {
   const std::lock_guard lock(shared.mutex);
   int64_t small = 0, requests = shared.requests;
@@ -206,7 +201,7 @@ Stats stats() {
 }
 
 void set_limit(int64_t bytes) {
-  if (bytes < 0) throw Error(Error::Kind::argument, "memory::set_limit", "the limit must not be negative");
+  require(bytes >= 0, Wrong::argument, "memory::set_limit", "the limit must not be negative");
   shared.limit = std::min(bytes, no_limit);
 }
 

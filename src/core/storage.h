@@ -18,7 +18,7 @@ struct Pooled {
   static void operator delete(void* block, size_t bytes) noexcept { host_release(block, bytes); }
 };
 
-// Gives up one reference; true for the last one. A sole owner needs no locked instruction: nobody else can take another.
+// Gives up one reference; true for the last. A sole owner needs no locked instruction: nobody else can take another.
 inline bool drop_reference(std::atomic<uint32_t>& refs) noexcept {
   return refs.load(std::memory_order_acquire) == 1 || refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }

@@ -3,6 +3,7 @@
 
 #include "autograd/record.h"
 #include "backend/backend.h"
+#include "core/check.h"
 
 namespace volta {
 
@@ -27,10 +28,16 @@ Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char
   return from_storage(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
 }
 
+Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op) {
+  const Layout& l = layout(x);
+  if (l.is_contiguous() || !l.is_dense()) return allocate(l.shape, dtype, device, op);
+  return allocate_like(l, dtype, device, op);
+}
+
 Tensor alias(const Tensor& x, const Layout& layout) { return from_storage(x.impl().storage, layout, x.dtype()); }
 
 const Tensor& Tensor::checked(const char* op) const {
-  if (!impl_) throw Error(Error::Kind::argument, op, "the tensor is undefined (default-constructed or moved from)");
+  require(bool(impl_), Wrong::argument, op, "the tensor is undefined (default-constructed or moved from)");
   return *this;
 }
 
@@ -38,8 +45,8 @@ DType Tensor::dtype() const { return checked("dtype").impl_->dtype; }
 Device Tensor::device() const { return checked("device").impl_->storage->device; }
 const Shape& Tensor::shape() const { return checked("shape").impl_->layout.shape; }
 const Shape& Tensor::strides() const { return checked("strides").impl_->layout.strides; }
-int64_t Tensor::size(int64_t axis) const { return shape()[normalize_axis(axis, int(dim()), shape(), "size")]; }
-int64_t Tensor::stride(int64_t axis) const { return strides()[normalize_axis(axis, int(dim()), shape(), "stride")]; }
+int64_t Tensor::size(int64_t axis) const { return shape()[axis_of(*this, axis, "size")]; }
+int64_t Tensor::stride(int64_t axis) const { return strides()[axis_of(*this, axis, "stride")]; }
 int64_t Tensor::storage_offset() const { return checked("storage_offset").impl_->layout.offset; }
 int64_t Tensor::dim() const { return shape().size(); }
 int64_t Tensor::numel() const { return shape().numel(); }
@@ -52,15 +59,13 @@ uint32_t Tensor::version() const { return checked("version").impl_->storage->ver
 void* Tensor::raw_data() const { return address(checked("raw_data")); }
 
 void* Tensor::data(DType as) const {
-  if (checked("data").dtype() != as)
-    throw Error(Error::Kind::dtype, "data",
-                "asked for " + std::string(name(as)) + " of a tensor of " + std::string(name(dtype())));
+  require(checked("data").dtype() == as, Wrong::dtype, "data", "asked for ", as, " of a tensor of ", dtype());
   return address(*this);
 }
 
 Scalar Tensor::item() const {
-  if (checked("item").numel() != 1)
-    throw Error(Error::Kind::shape, "item", "needs exactly one element, the tensor has shape " + shape().str());
+  require(checked("item").numel() == 1, Wrong::shape, "item", "needs exactly one element, the tensor has shape ",
+          *this);
   alignas(8) char bytes[8];
   if (device().is_cpu()) std::memcpy(bytes, address(*this), size_t(size_of(dtype())));
   else backend(device()).download(bytes, address(*this), size_of(dtype()));
@@ -81,10 +86,8 @@ void Tensor::copy_to(void* out, DType as) const {
 Tensor Tensor::detach() const { return alias(checked("detach"), impl_->layout); }
 
 Device common_device(const Tensor& a, const Tensor& b, const char* op) {
-  const Device x = a.device(), y = b.device();
-  if (x != y)
-    throw Error(Error::Kind::device, op,
-                "the tensors are on " + x.str() + " and " + y.str() + "; move one with .to(…)");
+  const Device x = a.checked(op).device(), y = b.checked(op).device();
+  require(x == y, Wrong::device, op, "the tensors are on ", x.str(), " and ", y.str(), "; move one with .to(…)");
   return x;
 }
 
@@ -92,13 +95,11 @@ void require_writable(const Tensor& x, const char* op) {
   x.checked(op);
   if (grad_enabled() && needs_grad(x)) {
     const TensorImpl& base = x.impl().view ? x.impl().view->base.impl() : x.impl();
-    if (base.node && base.node->is_leaf())
-      throw Error(Error::Kind::autograd, op,
-                  "in-place change of a leaf that requires grad, or of a view of one; use NoGrad or detach()");
+    require(!base.node || !base.node->is_leaf(), Wrong::autograd, op,
+            "in-place change of a leaf that requires grad, or of a view of one; use NoGrad or detach()");
   }
-  if (x.impl().layout.overlaps_itself())
-    throw Error(Error::Kind::argument, op,
-                "writing into a tensor of shape " + x.shape().str() + " whose elements share memory; clone() it first");
+  require(!layout(x).overlaps_itself(), Wrong::argument, op, "writing into a tensor of shape ", x,
+          " whose elements share memory; clone() it first");
 }
 
 }  // namespace volta

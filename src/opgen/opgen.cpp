@@ -38,6 +38,16 @@ std::vector<std::string> split_top_level(const std::string& text) {
   return parts;
 }
 
+std::string spelled_out(const std::string& parameter) {
+  if (parameter == "keepdim") return "bool keepdim = false";
+  if (parameter.ends_with("Options")) return "const " + parameter + "& options = {}";
+  const size_t space = parameter.find(' ');
+  if (space == std::string::npos) return "const Tensor& " + parameter;
+  for (const volta::Word& w : volta::words)
+    if (parameter.compare(0, space, w.word) == 0) return w.type + parameter.substr(space);
+  return parameter;
+}
+
 std::string same(const std::string& parameter) { return parameter; }
 std::string without_default(const std::string& parameter) { return parameter.substr(0, parameter.find(" =")); }
 std::string name_of(const std::string& parameter) {
@@ -61,9 +71,12 @@ Ops all_ops() {
     list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, op.dtypes, op.masks == 0,
                     op.masks == 0 && !op.truth, op.differentiable && !op.truth, index++});
   });
-  for (const volta::Function& f : volta::functions)
-    list.push_back({f.group, f.result, f.name, split_top_level(f.parameters), f.doc, "all that make sense",
-                    f.as == volta::As::both, false, f.grad == volta::Grad::yes});
+  for (const volta::Function& f : volta::functions) {
+    auto parameters = split_top_level(f.parameters);
+    for (std::string& p : parameters) p = spelled_out(p);
+    list.push_back({f.group, f.also.result, f.name, parameters, f.doc, "all that make sense",
+                    f.also.as == volta::As::both, false, f.also.grad == volta::Grad::yes});
+  }
   return list;
 }
 

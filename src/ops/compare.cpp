@@ -4,8 +4,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
-#include "ops/create.h"
-#include "ops/index.h"
+#include "ops/check.h"
 #include "ops/point.h"
 #include "ops/pointwise.h"
 
@@ -20,10 +19,7 @@ Tensor equal_elements(const Tensor& a, const Tensor& b) {
 }
 
 Tensor scaled(const Tensor& x, double value, const char* op) {
-  if (value == 1) return x;
-  if (is_floating(x.dtype())) return x * value;
-  require_storable(value, x.dtype(), op);
-  return x * int64_t(value);
+  return value == 1 ? x : x * factor_for(value, x.dtype(), op);
 }
 
 void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
@@ -33,8 +29,8 @@ void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* 
 }  // namespace
 
 Tensor polygamma(int64_t n, const Tensor& x) {
-  if (n < 0 || n > 170)  // beyond, factorials overflow
-    throw Error(Error::Kind::argument, "polygamma", "the order " + std::to_string(n) + " is not between 0 and 170");
+  // Beyond 170, factorials overflow.
+  require(n >= 0 && n <= 170, Wrong::argument, "polygamma", "the order ", n, " is not between 0 and 170");
   if (n <= 2) return n == 0 ? digamma(x) : n == 1 ? trigamma(x) : polygamma2(x);
   const Operand operands[] = {x, n};
   return map(point_op(index_of<point::Polygamma>(PointOps{})), operands);
@@ -59,9 +55,8 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
 
 Tensor isclose(const Tensor& x, const Tensor& other, const CloseOptions& options) {
   const char* op = "isclose";
-  if (!(options.rtol >= 0) || !(options.atol >= 0))
-    throw Error(Error::Kind::argument, op, "rtol and atol must not be negative");
-  common_device(x.checked(op), other.checked(op), op);
+  require(options.rtol >= 0 && options.atol >= 0, Wrong::argument, op, "rtol and atol must not be negative");
+  common_device(x, other, op);
   broadcast_shapes(x.shape(), other.shape(), op);
   const NoGrad off;
   const DType common = promote(x.dtype(), other.dtype());
@@ -73,14 +68,13 @@ Tensor isclose(const Tensor& x, const Tensor& other, const CloseOptions& options
 }
 
 bool allclose(const Tensor& x, const Tensor& other, const CloseOptions& options) {
-  if (x.checked("allclose").shape() != other.checked("allclose").shape())
-    throw Error(Error::Kind::shape, "allclose",
-                "shapes " + x.shape().str() + " and " + other.shape().str() + " differ");
+  common_device(x, other, "allclose");
+  require(x.shape() == other.shape(), Wrong::shape, "allclose", "shapes ", x, " and ", other, " differ");
   return isclose(x, other, options).all().item<bool>();
 }
 
 bool equal(const Tensor& x, const Tensor& other) {
-  common_device(x.checked("equal"), other.checked("equal"), "equal");
+  common_device(x, other, "equal");
   if (x.shape() != other.shape()) return false;
   const NoGrad off;
   return equal_elements(x, other).all().item<bool>();

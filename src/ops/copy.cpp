@@ -10,9 +10,9 @@ namespace volta {
 namespace {
 
 Tensor copied(const char* op, const Tensor& x, DType dtype, bool keep_layout) {
-  const bool dense = keep_layout && layout(x).is_dense();
-  Tensor y = dense ? allocate_like(layout(x), dtype, x.device(), op) : allocate(x.shape(), dtype, x.device(), op);
-  backend(x.device()).copy(arg(y), arg(x));
+  const Device device = x.device();
+  Tensor y = keep_layout ? allocate_as(x, dtype, device, op) : allocate(x.shape(), dtype, device, op);
+  backend(device).copy(arg(y), arg(x));
   if (!is_floating(dtype)) return y;
   return record(op, std::move(y), {x}, [](const Tensor& g, Gradients& d) { d[0] = g; });
 }
@@ -32,10 +32,7 @@ Tensor moved(const Tensor& x, Device device) {
 void written(const Tensor& self, const Tensor& source, const char* op) {
   bump_version(self);
   if (!is_floating(self.dtype()) || !any_needs_grad(source, self)) return;
-  auto rule = [](const Tensor& g, Gradients& d) { d[0] = g; };
-  const auto node = Ptr<Node>::adopt(new RuleNode<decltype(rule)>(op, 1, std::move(rule)));
-  if (source.defined() && is_floating(source.dtype())) connect(*node, 0, source);
-  rewrite_history(self, node);
+  rewrite_history(self, rule_node(op, std::span(&source, 1), [](const Tensor& g, Gradients& d) { d[0] = g; }));
 }
 
 }  // namespace

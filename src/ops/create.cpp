@@ -1,27 +1,17 @@
-// Making tensors: filled, ranges, and from C++ data.
-#include "ops/create.h"
-
+// Tensors from numbers: filled, ranges, identity, grids, nested lists, memory of others.
 #include <atomic>
 #include <cmath>
 #include <limits>
 
 #include <volta/ops.h>
 
-#include "backend/backend.h"
+#include "ops/check.h"
 #include "ops/pointwise.h"
 
 namespace volta {
 namespace {
 
 std::atomic<DType> default_float{f32};
-
-std::string text(const Scalar& value) {
-  if (value.kind() == Kind::unsigned_int) return std::to_string(value.as<uint64_t>());
-  if (!value.is_floating()) return std::to_string(value.as<int64_t>());
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%g", value.as<double>());
-  return buffer;
-}
 
 template <class T> bool holds(const Scalar& x) {
   if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
@@ -41,86 +31,74 @@ DType dtype_of_kind(Kind kind) {
   return kind == Kind::floating ? default_dtype() : kind == Kind::boolean ? boolean : i64;
 }
 
-Tensor filled(Tensor x, Scalar value, const Options& options) {
-  fill(x, value);
+// Writes one number into every element; knows nothing of graphs and versions.
+void fill(const Tensor& x, Scalar value) {
+  if (x.numel() > 0) backend(x.device()).copy(arg(x), Arg{nullptr, nullptr, x.dtype(), value});
+}
+
+// Of one number, or uninitialised without one; of a shape, or of the shape and density of a tensor.
+Tensor made(const Shape* shape, const Tensor* like, std::optional<Scalar> value, const Options& options,
+            const char* op) {
+  const DType dtype = *options.dtype;
+  if (value && !value->is_floating()) require_held(*value, dtype, op);
+  Tensor x = like ? allocate_as(*like, dtype, *options.device, op) : allocate(*shape, dtype, *options.device, op);
+  if (value) fill(x, *value);
   return finished(std::move(x), options);
 }
-
-Tensor filled(const Shape& shape, Scalar value, const Options& given, DType fallback, const char* op) {
-  const Options options = resolved(given, fallback, op);
-  if (!value.is_floating()) require_held(value, *options.dtype, op);
-  return filled(allocate(shape, *options.dtype, *options.device, op), value, options);
+Tensor made(const Shape& shape, std::optional<Scalar> value, const Options& options, DType fallback, const char* op) {
+  return made(&shape, nullptr, value, resolved(options, fallback, op), op);
 }
-
-// As dense as x: a transposed tensor gives a transposed one.
-Tensor make_like(const Tensor& x, const Options& options, const char* op) {
-  if (x.is_contiguous() || !layout(x).is_dense()) return allocate(x.shape(), *options.dtype, *options.device, op);
-  return allocate_like(layout(x), *options.dtype, *options.device, op);
+Tensor made_like(const Tensor& x, std::optional<Scalar> value, const Options& options, const char* op) {
+  return made(nullptr, &x, value, resolved_like(x, options, op), op);
 }
-
-Tensor filled_like(const Tensor& x, Scalar value, const Options& given, const char* op) {
-  const Options options = resolved_like(x, given, op);
-  if (!value.is_floating()) require_held(value, *options.dtype, op);
-  return filled(make_like(x, options, op), value, options);
-}
-
-[[noreturn]] void refuse_range(const std::string& why) { throw Error(Error::Kind::argument, "arange", why); }
 
 // How many elements arange has; T is int64_t or double, as its arguments are.
 template <class T> int64_t count_steps(Scalar from, Scalar to, Scalar by) {
   constexpr bool whole = std::is_integral_v<T>;
+  const char* op = "arange";
   for (const Scalar& x : {from, to, by}) {
-    if (whole) require_held(x, i64, "arange");
-    else if (!std::isfinite(x.as<double>()))
-      refuse_range("from " + text(from) + " to " + text(to) + " by " + text(by) + ": all three must be finite");
+    if (whole) require_held(x, i64, op);
+    require(std::isfinite(x.as<double>()), Wrong::argument, op, "from ", from, " to ", to, " by ", by,
+            ": all three must be finite");
   }
   const T start = from.as<T>(), end = to.as<T>(), step = by.as<T>();
-  if (step == 0) refuse_range("the step must not be 0");
+  require(step != 0, Wrong::argument, op, "the step must not be 0");
   if (start == end) return 0;
-  if ((end > start) != (step > 0))
-    refuse_range("a step of " + text(by) + " does not lead from " + text(from) + " to " + text(to));
+  require((end > start) == (step > 0), Wrong::argument, op, "a step of ", by, " does not lead from ", from, " to ", to);
+  int64_t count = -1;
   if constexpr (whole) {
     const uint64_t distance = end > start ? uint64_t(end) - uint64_t(start) : uint64_t(start) - uint64_t(end);
-    const uint64_t stride = step > 0 ? uint64_t(step) : -uint64_t(step), count = (distance - 1) / stride + 1;
-    if (count <= uint64_t(std::numeric_limits<int64_t>::max())) return int64_t(count);
+    count = int64_t((distance - 1) / (step > 0 ? uint64_t(step) : -uint64_t(step)) + 1);
   } else {
-    const double count = std::ceil((end - start) / step);
-    if (count < 0x1p62) return int64_t(count);
+    const double steps = std::ceil((end - start) / step);
+    if (steps < 0x1p62) count = int64_t(steps);
   }
-  refuse_range("too many elements");
+  require(count >= 0, Wrong::argument, op, "too many elements");
+  return count;
 }
 
 // Steps between integers must be whole, and the first and the last element must fit.
 void check_integers(Scalar start, Scalar step, int64_t count, DType dtype) {
   for (const Scalar& x : {start, step})
-    if (x.is_floating() && x.as<double>() != std::trunc(x.as<double>()))
-      refuse_range("a start of " + text(start) + " and a step of " + text(step) + " are not whole, as " +
-                   std::string(name(dtype)) + " needs");
+    require(x.as<double>() == std::trunc(x.as<double>()), Wrong::argument, "arange", "a start of ", start,
+            " and a step of ", step, " are not whole, as ", dtype, " needs");
   require_held(start, dtype, "arange");
   const uint64_t way = count > 0 ? uint64_t(count - 1) * step.as<uint64_t>() : 0;
   require_held(int64_t(uint64_t(start.as<int64_t>()) + way), dtype, "arange");
 }
 
-bool is_whole(Scalar x) { return !x.is_floating() && x.kind() != Kind::boolean; }
-
 // start, start + step, … up to the middle, and end, end - step, … down to it: both ends are exact.
-void fill_linspace(const Tensor& x, double start, double end) {
-  const int64_t n = x.numel(), half = n / 2 + n % 2;
-  const double gaps = double(std::max<int64_t>(n - 1, 1)), range = end - start;
-  const double step = std::isfinite(range) ? range / gaps : end / gaps - start / gaps;
-  const Layout upper = views::narrow(views::flip(layout(x), {0}), 0, 0, n - half);
-  Backend& device = backend(x.device());
-  if (n > 0) device.iota(arg(alias(x, views::narrow(layout(x), 0, 0, half))), start, step);
-  if (n > half) device.iota(arg(alias(x, upper)), end, -step);
-}
-
 Tensor spaced(double start, double end, int64_t steps, DType dtype, Device device, const char* op) {
-  if (steps < 0)
-    throw Error(Error::Kind::argument, op, "the number of steps must not be negative, got " + std::to_string(steps));
-  if (!std::isfinite(start) || !std::isfinite(end))
-    throw Error(Error::Kind::argument, op, "the ends " + text(start) + " and " + text(end) + " must be finite");
+  require(steps >= 0, Wrong::argument, op, "the number of steps must not be negative, got ", steps);
+  require(std::isfinite(start) && std::isfinite(end), Wrong::argument, op, "the ends ", start, " and ", end,
+          " must be finite");
   const Tensor x = allocate({steps}, is_floating(dtype) ? dtype : f64, device, op);
-  fill_linspace(x, start, end);
+  const int64_t half = steps / 2 + steps % 2;
+  const double gaps = double(std::max<int64_t>(steps - 1, 1)), range = end - start;
+  const double step = std::isfinite(range) ? range / gaps : end / gaps - start / gaps;
+  const Layout upper = views::narrow(views::flip(layout(x), {0}), 0, 0, steps - half);
+  if (steps > 0) backend(device).iota(arg(alias(x, views::narrow(layout(x), 0, 0, half))), start, step);
+  if (steps > half) backend(device).iota(arg(alias(x, upper)), end, -step);
   return x;
 }
 
@@ -135,18 +113,14 @@ Shape shape_of(const Data& data) {
 }
 
 void check_lists(const Data& data, const Shape& shape, int depth) {
-  const auto refuse = [&](const std::string& what) {
-    throw Error(Error::Kind::shape, "tensor",
-                "ragged lists: at depth " + std::to_string(depth) + " " + what + " where shape " + shape.str() +
-                    " is expected");
+  const auto check = [&](bool fine, const auto&... what) {
+    require(fine, Wrong::shape, "tensor", "ragged lists: at depth ", depth, " ", what..., " where shape ", shape,
+            " is expected");
   };
-  if (depth == shape.size()) {
-    if (data.is_list()) refuse("a list stands among numbers");
-    return;
-  }
-  if (!data.is_list()) refuse("a number stands among lists");
-  if (int64_t(data.list().size()) != shape[depth])
-    refuse("a list has " + std::to_string(data.list().size()) + " elements");
+  check(!data.is_list() || depth < shape.size(), "a list stands among numbers");
+  check(data.is_list() || depth == shape.size(), "a number stands among lists");
+  if (!data.is_list()) return;
+  check(int64_t(data.list().size()) == shape[depth], "a list has ", data.list().size(), " elements");
   for (const Data& d : data.list()) check_lists(d, shape, depth + 1);
 }
 
@@ -166,14 +140,34 @@ DType dtype_of_numbers(const Data& data) {
 DType default_dtype() { return default_float.load(std::memory_order_relaxed); }
 
 void set_default_dtype(DType dtype) {
-  if (!is_floating(dtype))
-    throw Error(Error::Kind::dtype, "set_default_dtype", "needs a floating dtype, got " + std::string(name(dtype)));
+  require(is_floating(dtype), Wrong::dtype, "set_default_dtype", "needs a floating dtype, got ", dtype);
   default_float.store(dtype, std::memory_order_relaxed);
 }
 
+void require_floating(const Tensor& x, const char* op) {
+  require(is_floating(x.checked(op).dtype()), Wrong::dtype, op, "needs floats, got ", x.dtype(),
+          "; convert with x.to(f32)");
+}
+
+void require_storable(const Scalar& value, DType dtype, const char* op) {
+  if (!value.is_floating() || is_floating(dtype)) return;
+  const double v = value.as<double>();
+  require(std::isfinite(v) && v == std::trunc(v), Wrong::dtype, op, v, " is not whole, to be stored in ", dtype);
+}
+
 void require_held(const Scalar& value, DType dtype, const char* op) {
-  if (!visit(dtype, [&]<class T>(TypeTag<T>) { return holds<T>(value); }))
-    throw Error(Error::Kind::argument, op, text(value) + " does not fit " + std::string(name(dtype)));
+  const bool fits = visit(dtype, [&]<class T>(TypeTag<T>) { return holds<T>(value); });
+  require(fits, Wrong::argument, op, value, " does not fit ", dtype);
+}
+
+void require_fitting(DType values, DType place, const char* op) {
+  const bool fits = traits(values).kind <= traits(place).kind || (is_integral(values) && is_integral(place));
+  require(fits, Wrong::dtype, op, "a value of ", values, " cannot be stored in ", place);
+}
+
+Scalar factor_for(double value, DType dtype, const char* op) {
+  require_storable(value, dtype, op);
+  return is_floating(dtype) ? Scalar(value) : Scalar(int64_t(value));
 }
 
 double largest_finite(DType dtype) {
@@ -188,16 +182,14 @@ double largest_finite(DType dtype) {
 Options resolved(Options options, DType dtype, const char* op, Device device) {
   options.dtype = options.dtype.value_or(dtype);
   options.device = options.device.value_or(device);
-  if (options.requires_grad && !is_floating(*options.dtype))
-    throw Error(Error::Kind::dtype, op,
-                "only floating tensors can require grad, not " + std::string(name(*options.dtype)));
+  require(!options.requires_grad || is_floating(*options.dtype), Wrong::dtype, op,
+          "only floating tensors can require grad, not ", *options.dtype);
   backend(*options.device);
   return options;
 }
 
 Options resolved_like(const Tensor& x, const Options& options, const char* op) {
-  const Tensor& like = x.checked(op);
-  return resolved(options, like.dtype(), op, like.device());
+  return resolved(options, x.checked(op).dtype(), op, x.device());
 }
 
 Tensor finished(Tensor x, const Options& options) {
@@ -205,35 +197,26 @@ Tensor finished(Tensor x, const Options& options) {
   return x;
 }
 
-void fill(const Tensor& x, Scalar value) {
-  if (x.numel() > 0) backend(x.device()).copy(arg(x), Arg{nullptr, nullptr, x.dtype(), value});
-}
-
-Tensor empty(const Shape& shape, const Options& given) {
-  const Options options = resolved(given, default_dtype(), "empty");
-  return finished(allocate(shape, *options.dtype, *options.device, "empty"), options);
-}
-Tensor zeros(const Shape& shape, const Options& options) { return filled(shape, 0, options, default_dtype(), "zeros"); }
-Tensor ones(const Shape& shape, const Options& options) { return filled(shape, 1, options, default_dtype(), "ones"); }
+Tensor empty(const Shape& shape, const Options& options) { return made(shape, {}, options, default_dtype(), "empty"); }
+Tensor zeros(const Shape& shape, const Options& options) { return made(shape, 0, options, default_dtype(), "zeros"); }
+Tensor ones(const Shape& shape, const Options& options) { return made(shape, 1, options, default_dtype(), "ones"); }
 Tensor full(const Shape& shape, Scalar value, const Options& options) {
-  return filled(shape, value, options, dtype_of_kind(value.kind()), "full");
+  return made(shape, value, options, dtype_of_kind(value.kind()), "full");
 }
 
-Tensor empty_like(const Tensor& x, Options options) {
-  options = resolved_like(x, options, "empty_like");
-  return finished(make_like(x, options, "empty_like"), options);
-}
-Tensor zeros_like(const Tensor& x, Options options) { return filled_like(x, 0, options, "zeros_like"); }
-Tensor ones_like(const Tensor& x, Options options) { return filled_like(x, 1, options, "ones_like"); }
-Tensor full_like(const Tensor& x, Scalar value, Options options) { return filled_like(x, value, options, "full_like"); }
+Tensor empty_like(const Tensor& x, Options options) { return made_like(x, {}, options, "empty_like"); }
+Tensor zeros_like(const Tensor& x, Options options) { return made_like(x, 0, options, "zeros_like"); }
+Tensor ones_like(const Tensor& x, Options options) { return made_like(x, 1, options, "ones_like"); }
+Tensor full_like(const Tensor& x, Scalar value, Options options) { return made_like(x, value, options, "full_like"); }
 
 Tensor arange(Scalar end) { return arange(0, end); }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
-  const bool whole = is_whole(start) && is_whole(end) && is_whole(step);
+  bool whole = true;
+  for (const Scalar& x : {start, end, step}) whole = whole && !x.is_floating() && x.kind() != Kind::boolean;
   const int64_t count = whole ? count_steps<int64_t>(start, end, step) : count_steps<double>(start, end, step);
   const Options options = resolved(given, whole ? i64 : default_dtype(), "arange");
-  if (options.dtype == boolean) throw Error(Error::Kind::dtype, "arange", "is not defined for booleans");
+  require(options.dtype != boolean, Wrong::dtype, "arange", "is not defined for booleans");
   if (!is_floating(*options.dtype)) {
     check_integers(start, step, count, *options.dtype);
     start = start.as<int64_t>();
@@ -243,6 +226,8 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
   if (count > 0) backend(x.device()).iota(arg(x), start, step);
   return finished(std::move(x), options);
 }
+
+Tensor counting(int64_t n, const Tensor& like) { return arange(0, n, 1, {i64, like.device()}); }
 
 Tensor linspace(double start, double end, int64_t steps, const Options& given) {
   const Options options = resolved(given, default_dtype(), "linspace");
@@ -255,38 +240,31 @@ Tensor logspace(double start, double end, int64_t steps, double base, const Opti
 }
 
 Tensor eye(int64_t n, std::optional<int64_t> m, const Options& options) {
-  const Tensor x = filled({n, m.value_or(n)}, 0, options, default_dtype(), "eye");
+  const Tensor x = made({n, m.value_or(n)}, 0, options, default_dtype(), "eye");
   if (x.numel() > 0) fill(alias(x, views::diagonal(layout(x), 0, 0, 1)), 1);
   return x;
 }
 
 Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& given) {
-  const Shape shape{n, m.value_or(n)};
-  checked_numel(shape, "tri");
-  const Options options = resolved(given, default_dtype(), "tri"), indices{i64, options.device};
-  const int64_t shift = std::clamp(k, -n - 1, shape[1] + 1);
-  const Tensor below = ge(arange(shift, n + shift, 1, indices).unsqueeze(1), arange(0, shape[1], 1, indices));
-  return finished(below.to(*options.dtype), options);
+  const Options options = resolved(given, default_dtype(), "tri"), plain{options.dtype, options.device};
+  return finished(tril(made({n, m.value_or(n)}, 1, plain, f32, "tri"), k), options);
 }
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {
-  if (indexing != "ij" && indexing != "xy")
-    throw Error(Error::Kind::argument, "meshgrid", "indexing '" + indexing + "' is not one of ij, xy");
+  const char* op = "meshgrid";
+  require(indexing == "ij" || indexing == "xy", Wrong::argument, op, "indexing '", indexing, "' is not one of ij, xy");
   const int rank = int(axes.size());
   Shape sizes;
   for (const Tensor& x : axes) {
-    if (x.checked("meshgrid").dim() > 1)
-      throw Error(Error::Kind::shape, "meshgrid", "needs vectors, got shape " + x.shape().str());
-    if (x.dtype() != axes[0].dtype())
-      throw Error(Error::Kind::dtype, "meshgrid",
-                  "all must have one dtype, got " + std::string(name(axes[0].dtype())) + " and " +
-                      std::string(name(x.dtype())));
-    common_device(axes[0], x, "meshgrid");
+    common_device(axes[0], x, op);
+    require(x.dim() <= 1, Wrong::shape, op, "needs vectors, got shape ", x);
+    require(x.dtype() == axes[0].dtype(), Wrong::dtype, op, "all must have one dtype, got ", axes[0].dtype(), " and ",
+            x.dtype());
     sizes.push_back(x.numel());
   }
   const bool swap = indexing == "xy" && rank >= 2;
   if (swap) std::swap(sizes[0], sizes[1]);
-  checked_numel(sizes, "meshgrid");
+  checked_numel(sizes, op);
   std::vector<Tensor> grids;
   for (int i = 0; i < rank; ++i) {
     const int axis = swap && i < 2 ? 1 - i : i;
@@ -302,15 +280,11 @@ Tensor tensor(const Data& data, const Options& given) {
   check_lists(data, shape, 0);
   const Options options = resolved(given, dtype_of_numbers(data), "tensor");
   for_each_number(data, [&](const Scalar& x) { require_held(x, *options.dtype, "tensor"); });
-  Tensor x = allocate(shape, *options.dtype, *options.device, "tensor");
-  visit(*options.dtype, [&]<class T>(TypeTag<T>) {
-    const auto write = [&](T* out) { for_each_number(data, [&](const Scalar& v) { *out++ = v.as<T>(); }); };
-    if (x.device().is_cpu()) return write(static_cast<T*>(address(x)));
-    const auto host = std::make_unique<T[]>(size_t(x.numel()));
-    write(host.get());
-    if (x.numel() > 0) backend(x.device()).upload(address(x), host.get(), x.nbytes());
+  return visit(*options.dtype, [&]<class T>(TypeTag<T>) {
+    const auto values = std::make_unique<T[]>(size_t(shape.numel()));
+    for_each_number(data, [out = values.get()](const Scalar& v) mutable { *out++ = v.as<T>(); });
+    return tensor_from(values.get(), *options.dtype, shape, options);
   });
-  return finished(std::move(x), options);
 }
 
 Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Options& given) {
@@ -323,7 +297,7 @@ Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Opti
 Tensor from_blob(void* data, const Shape& shape, const Options& given, std::function<void()> release) {
   const int64_t n = checked_numel(shape, "from_blob");
   const Options options = resolved(given, default_dtype(), "from_blob");
-  if (!data && n > 0) throw Error(Error::Kind::argument, "from_blob", "a null pointer for shape " + shape.str());
+  require(data || n == 0, Wrong::argument, "from_blob", "a null pointer for shape ", shape);
   auto storage = foreign_storage(data, n * size_of(*options.dtype), *options.device, std::move(release));
   return finished(from_storage(std::move(storage), Layout::contiguous(shape), *options.dtype), options);
 }

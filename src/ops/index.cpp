@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include <volta/create.h>
 #include <volta/ops.h>
 
 #include "autograd/record.h"
@@ -28,17 +27,10 @@ void check_indices(const Tensor& index, int64_t size, int axis, const char* op) 
           " is out of range for axis ", axis, " of size ", size);
 }
 
-void require_storable(const Scalar& value, DType dtype, const char* op) {
-  if (!value.is_floating() || is_floating(dtype)) return;
-  const double v = value.as<double>();
-  require(std::isfinite(v) && v == std::trunc(v), Wrong::dtype, op, v, " cannot be stored in ", dtype);
-}
-
-Tensor number(Scalar value, const Tensor& like) {
-  return full({}, value, {.dtype = like.dtype(), .device = like.device()});
-}
+Tensor number(Scalar value, const Tensor& like) { return full({}, value, {like.dtype(), like.device()}); }
 
 Tensor with_axis(const Tensor& x) { return x.dim() == 0 ? x.reshape({1}) : x; }
+Tensor in_shape(const Tensor& x, const Shape& shape) { return x.shape() == shape ? x : x.reshape(shape); }
 
 Tensor spread_index(const Tensor& index, const Shape& shape, int axis) {
   Layout spread{shape, Shape::filled(shape.size(), 0), layout(index).offset};
@@ -71,7 +63,7 @@ Tensor scattered(Combine combine, const Tensor& out, int axis, const Tensor& ind
 
 Tensor place_add(const char* op, const Shape& shape, int axis, const Tensor& index, const Tensor& src) {
   // Halves add up in f32.
-  const Tensor start = zeros(shape, {.dtype = traits(src.dtype()).compute, .device = src.device()});
+  const Tensor start = zeros(shape, {traits(src.dtype()).compute, src.device()});
   const Tensor sum = scattered(Combine::add, start, axis, index, src).to(src.dtype());
   if (!any_needs_grad(src)) return sum;
   return record(op, sum, {src}, [op, axis, kept = save(index)](const Tensor& g, Gradients& d) {
@@ -92,15 +84,18 @@ struct Place {
   Tensor combine(Combine how, const Tensor& x, const Tensor& src) const;  // in a copy of x
 };
 
-// Which of the values that meet in one place are the last, and so stay.
-Tensor kept_values(const Place& at, const Shape& shape) {
-  const Options options{.dtype = i64, .device = at.index.device()};
-  const Tensor position = spread_index(arange(0, at.index.size(at.axis), 1, options), at.index.shape(), at.axis);
-  return at.there(scattered(Combine::set, zeros(shape, options), at.axis, at.index, position)) == position;
+// Of values that meet in one place the last stays: which those are.
+void set_back(const Place& at, const Tensor& g, Gradients& d) {
+  if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
+  if (!d.needs(1)) return;
+  const Tensor position = spread_index(counting(at.index.size(at.axis), g), at.index.shape(), at.axis);
+  const Tensor start = zeros(g.shape(), {i64, g.device()});
+  const Tensor last = at.there(scattered(Combine::set, start, at.axis, at.index, position));
+  d[1] = where(last == position, at.there(g), 0);
 }
 
-// The product of all factors of a place but `value`: y is the whole product, `others` that of the factors that are not 0,
-// `zeros` counts the rest and `sum` adds them up (so that second derivatives see them).
+// The product of all factors of a place but `value`: y is the whole product, `others` that of the factors that are
+// not 0, `zeros` counts the rest and `sum` adds them up (so that second derivatives see them).
 Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& others, const Tensor& zeros,
                        const Tensor& sum) {
   const Tensor zero = value == 0;
@@ -128,54 +123,42 @@ void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Ten
 }
 
 Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
+  const bool linear = how == Combine::add || how == Combine::set;
   const bool rounds = how == Combine::add || how == Combine::multiply;  // halves then do so in f32
   const DType dtype = rounds ? traits(x.dtype()).compute : x.dtype();
   const Tensor start = x.detach(), out = dtype == x.dtype() ? start.clone() : start.to(dtype);
   const Tensor y = scattered(how, out, axis, index, src).to(x.dtype());
   if (!any_needs_grad(x, src)) return y;
-  const auto rule = [o = op, along = axis, kept = save(index)](auto back) {
-    return [=](const Tensor& g, Gradients& d) { back(Place{o, along, d.take(kept)}, g, d); };
-  };
-  if (how == Combine::add)
-    return record(op, y, {x, src}, rule([](const Place& at, const Tensor& g, Gradients& d) {
-                    if (d.needs(0)) d[0] = g;
-                    if (d.needs(1)) d[1] = at.there(g);
-                  }));
-  if (how == Combine::set)
-    return record(op, y, {x, src}, rule([](const Place& at, const Tensor& g, Gradients& d) {
-                    if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
-                    if (d.needs(1)) d[1] = where(kept_values(at, g.shape()), at.there(g), 0);
-                  }));
-  const auto back = how == Combine::multiply ? multiply_back : extreme_back;
-  return record(
-      op, y, {x, src},
-      rule([=, a = save(x), b = save(src), c = save_output(y)](const Place& at, const Tensor& g, Gradients& d) {
-        back(at, d.take(a), d.take(b), d.take(c), g, d);
-      }));
+  return record(op, y, {x, src},
+                [how, linear, o = op, along = axis, kept = save(index), a = save(x, !linear), b = save(src, !linear),
+                 c = linear ? Saved() : save_output(y)](const Tensor& g, Gradients& d) {
+                  const Place at{o, along, d.take(kept)};
+                  if (how == Combine::set) return set_back(at, g, d);
+                  if (how == Combine::multiply) return multiply_back(at, d.take(a), d.take(b), d.take(c), g, d);
+                  if (!linear) return extreme_back(at, d.take(a), d.take(b), d.take(c), g, d);
+                  if (d.needs(0)) d[0] = g;
+                  if (d.needs(1)) d[1] = at.there(g);
+                });
 }
 
-const Shape& one_axis(const Shape& shape) {
-  static const Shape one{1};
-  return shape.empty() ? one : shape;
+// An index of shape a fits b when it is nowhere larger, but for one axis.
+void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
+  const Shape &a = index.shape(), &b = other.shape();
+  bool fits = a.size() == b.size();
+  for (int i = 0; fits && i < a.size(); ++i) fits = i == except || a[i] <= b[i];
+  require(fits || a.numel() == 0, Wrong::shape, op, "an index of shape ", a, " does not fit ", what, " of shape ", b);
 }
 
 // The index as i64, for an axis of x.
 Tensor index_for(const Tensor& x, int axis, const Tensor& index, const char* op) {
   const Tensor i = as_index(index, op);
   common_device(x, i, op);
-  check_indices(i, one_axis(x.shape())[axis], axis, op);
+  check_indices(i, x.shape()[axis], axis, op);
   return i;
 }
 
-void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
-  const Shape &a = one_axis(index.checked(op).shape()), &b = one_axis(other.shape());
-  bool fits = a.size() == b.size();
-  for (int i = 0; fits && i < a.size(); ++i) fits = i == except || a[i] <= b[i];
-  require(fits || a.numel() == 0, Wrong::shape, op, "an index of shape ", a, " does not fit ", what, " of shape ", b);
-}
-
 void require_source(const Tensor& x, const Tensor& src, const char* op) {
-  common_device(x, src.checked(op), op);
+  common_device(x, src, op);
   require(x.dtype() == src.dtype(), Wrong::dtype, op, "the tensor is ", x.dtype(), " but the source ", src.dtype());
 }
 
@@ -183,45 +166,32 @@ void require_source(const Tensor& x, const Tensor& src, const char* op) {
 struct Along {
   Place at;
   Tensor x, src;
+  Tensor combine(Combine how) const { return at.combine(how, x, src); }
 };
 
 Along along(const Tensor& x, int64_t dim, const Tensor& index, const Tensor* src, const char* op) {
   const int axis = axis_of(x, dim, op);
-  require_fits(index, x, axis, "a tensor", op);
+  Along a{{op, axis, with_axis(index.checked(op))}, with_axis(x), src ? with_axis(src->checked(op)) : Tensor()};
+  Tensor& i = a.at.index;
+  require_fits(i, a.x, axis, "a tensor", op);
   if (src) {
-    require_source(x, *src, op);
-    require_fits(index, *src, -1, "a source", op);
+    require_source(x, a.src, op);
+    require_fits(i, a.src, -1, "a source", op);
   }
-  const Tensor i = with_axis(index_for(x, axis, index, op));
-  Along a{{op, axis, i}, with_axis(x), src ? with_axis(*src) : Tensor()};
+  i = index_for(a.x, axis, i, op);
   for (int k = 0; src && k < i.dim() && i.numel() > 0; ++k)
     if (a.src.size(k) != i.size(k)) a.src = a.src.narrow(k, 0, i.size(k));
   return a;
 }
 
-// What does not change a maximum (or minimum) of this dtype.
-Scalar neutral(DType dtype, bool largest) {
-  if (is_floating(dtype)) return largest ? -INFINITY : INFINITY;
+// What does not change a sum, a product, a maximum or minimum of this dtype.
+Scalar neutral(Combine how, DType dtype) {
+  if (how == Combine::add || how == Combine::multiply) return how == Combine::add ? 0 : 1;
+  const bool lowest = how == Combine::max;
   return visit(dtype, [&]<class T>(TypeTag<T>) -> Scalar {
-    if constexpr (std::is_integral_v<T>)
-      return largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-    else return 0;
+    if constexpr (!std::is_integral_v<T>) return lowest ? -INFINITY : INFINITY;
+    else return lowest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
   });
-}
-
-Tensor reduce_at(const Along& a, const std::string& reduce, bool include_self) {
-  const DType dtype = a.x.dtype();
-  const auto start = [&](const Tensor& x, Scalar value) {
-    return include_self ? x : a.at.combine(Combine::set, x, a.at.repeated(value, x));
-  };
-  if (reduce == "prod") return a.at.combine(Combine::multiply, start(a.x, 1), a.src);
-  if (reduce == "amax") return a.at.combine(Combine::max, start(a.x, neutral(dtype, true)), a.src);
-  if (reduce == "amin") return a.at.combine(Combine::min, start(a.x, neutral(dtype, false)), a.src);
-  const Tensor sum = a.at.combine(Combine::add, start(a.x, 0), a.src);
-  if (reduce == "sum") return sum;
-  const Tensor once = start(number(1, a.at.index).expand(a.x.shape()), 0);
-  const Tensor count = a.at.combine(Combine::add, once, a.at.repeated(1, once)).clamp_min(1).to(dtype);
-  return is_floating(dtype) ? sum / count : floor_divide(sum, count);
 }
 
 // A 1-D index (or one number) of slices along an axis of x.
@@ -231,7 +201,7 @@ Tensor slices_index(const Tensor& x, int axis, const Tensor& index, const char* 
 }
 
 void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
-  common_device(x.checked(op), mask.checked(op), op);
+  common_device(x, mask, op);
   require(mask.dtype() == boolean, Wrong::dtype, op, "the mask must be boolean, got ", mask.dtype());
 }
 
@@ -239,50 +209,64 @@ void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   const Along a = along(x, dim, index, nullptr, "gather");
-  return a.at.there(a.x).reshape(index.shape());
+  return in_shape(a.at.there(a.x), index.shape());
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
-  const Along a = along(x, dim, index, src.tensor, "scatter");
+  Along a = along(x, dim, index, src.tensor, "scatter");
   if (!src.tensor) require_storable(src.scalar, x.dtype(), "scatter");
   if (index.numel() == 0) return x.clone();
-  return a.at.combine(Combine::set, a.x, src.tensor ? a.src : a.at.repeated(src.scalar, x)).reshape(x.shape());
+  if (!src.tensor) a.src = a.at.repeated(src.scalar, x);
+  return in_shape(a.combine(Combine::set), x.shape());
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   const Along a = along(x, dim, index, &src, "scatter_add");
-  return index.numel() == 0 ? x.clone() : a.at.combine(Combine::add, a.x, a.src).reshape(x.shape());
+  return index.numel() == 0 ? x.clone() : in_shape(a.combine(Combine::add), x.shape());
 }
 
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
                       bool include_self) {
   const char* op = "scatter_reduce";
-  const bool known = reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin";
-  require(known, Wrong::argument, op, "reduce is one of sum, prod, mean, amax, amin; got ", reduce);
-  const Along a = along(x, dim, index, &src, op);
+  using enum Combine;
+  constexpr std::pair<std::string_view, Combine> ways[] = {
+      {"sum", add}, {"mean", add}, {"prod", multiply}, {"amax", Combine::max}, {"amin", Combine::min}};
+  const auto* way = std::find_if(ways, std::end(ways), [&](const auto& w) { return w.first == reduce; });
+  require(way != std::end(ways), Wrong::argument, op, "reduce is one of sum, prod, mean, amax, amin; got ", reduce);
+  Along a = along(x, dim, index, &src, op);
   require(x.dtype() != boolean || reduce != "mean", Wrong::dtype, op, "mean is not defined for booleans");
   if (index.numel() == 0) return x.clone();
-  return reduce_at(a, reduce, include_self).reshape(x.shape());
+  const auto start = [&](const Tensor& from, Scalar value) {
+    return include_self ? from : a.at.combine(Combine::set, from, a.at.repeated(value, from));
+  };
+  a.x = start(a.x, neutral(way->second, x.dtype()));
+  const Tensor y = in_shape(a.combine(way->second), x.shape());
+  if (reduce != "mean") return y;
+  const Tensor once = start(number(1, a.at.index).expand(a.x.shape()), 0);
+  const Tensor many = a.at.combine(Combine::add, once, a.at.repeated(1, once)).clamp_min(1);
+  const Tensor count = in_shape(many.to(x.dtype()), x.shape());
+  return is_floating(x.dtype()) ? y / count : floor_divide(y, count);
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const int axis = axis_of(x, dim, "index_select");
-  return pick_slices("index_select", with_axis(x), axis, slices_index(x, axis, index, "index_select"));
+  const Tensor rows = with_axis(x);
+  return pick_slices("index_select", rows, axis, slices_index(rows, axis, index, "index_select"));
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
   const char* op = "index_add";
   const int axis = axis_of(x, dim, op);
-  const Tensor i = slices_index(x, axis, index, op);
+  const Tensor rows = with_axis(x), i = slices_index(rows, axis, index, op);
   require_source(x, source, op);
-  const Shape wanted = spliced(x.shape(), axis, 1, {i.numel()});
-  require(one_axis(source.shape()) == wanted, Wrong::shape, op, "a source of shape ", source, " does not fit ",
+  const Shape wanted = spliced(rows.shape(), axis, 1, {i.numel()});
+  require(with_axis(source).shape() == wanted, Wrong::shape, op, "a source of shape ", source, " does not fit ",
           i.numel(), " slices along axis ", axis, " of shape ", x);
   require(x.dtype() != boolean, Wrong::dtype, op, "is not defined for booleans");
-  require_storable(alpha, x.dtype(), op);
-  Tensor values = with_axis(source);
-  if (alpha != 1) values = is_floating(x.dtype()) ? values * alpha : values * int64_t(alpha);
-  return Place{op, axis, spread_index(i, wanted, axis)}.combine(Combine::add, with_axis(x), values).reshape(x.shape());
+  const Scalar factor = factor_for(alpha, x.dtype(), op);
+  const Tensor values = alpha == 1 ? with_axis(source) : with_axis(source) * factor;
+  const Place at{op, axis, spread_index(i, wanted, axis)};
+  return in_shape(at.combine(Combine::add, rows, values), x.shape());
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {
@@ -299,8 +283,8 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
           " need as many axes");
   if (x.dim() == 0) return gather(x, 0, indices);
   const Shape wide = broadcast_shapes(spliced(x.shape(), axis, 1, {1}), spliced(indices.shape(), axis, 1, {1}), op);
-  return gather(x.expand(spliced(wide, axis, 1, {x.size(axis)})), axis,
-                indices.expand(spliced(wide, axis, 1, {indices.size(axis)})));
+  const auto widened = [&](const Tensor& t) { return t.expand(spliced(wide, axis, 1, {t.size(axis)})); };
+  return gather(widened(x), axis, widened(indices));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices) {
@@ -312,7 +296,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices) {
 Tensor true_positions(const Tensor& mask) {
   const NoGrad off;
   const int64_t n = mask.numel();
-  const Options options{.dtype = i64, .device = mask.device()};
+  const Options options{i64, mask.device()};
   if (n == 0) return empty({0}, options);
   const Tensor flat = mask.reshape({n}).contiguous();
   if (mask.device().is_cpu()) {
@@ -324,7 +308,7 @@ Tensor true_positions(const Tensor& mask) {
   // Each true element's place among the true ones is a running count; the others go to one place past the end.
   const Tensor count = flat.to(i64).cumsum(0);
   const int64_t found = count.select(0, n - 1).item<int64_t>();
-  const Tensor place = where(flat, count - 1, found), order = arange(0, n, 1, options);
+  const Tensor place = where(flat, count - 1, found), order = counting(n, mask);
   return scattered(Combine::set, empty({found + 1}, options), 0, place, order).narrow(0, 0, found);
 }
 
@@ -398,7 +382,7 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
     const int64_t low = amin(classes).item<int64_t>();
     require(low >= 0, Wrong::index, op, "class ", low, " is negative");
   }
-  return (classes.unsqueeze(-1) == arange(0, n, 1, {.dtype = i64, .device = x.device()})).to(i64);
+  return (classes.unsqueeze(-1) == counting(n, x)).to(i64);
 }
 
 }  // namespace volta

@@ -32,8 +32,9 @@ Tensor true_positions(const Tensor& mask);
 // A 0-d tensor of the number, with the dtype and device of another.
 Tensor number(Scalar value, const Tensor& like);
 
-// x as it is, or as one axis of one element.
+// x as it is, or as one axis of one element; and in a shape that it may have already.
 Tensor with_axis(const Tensor& x);
+Tensor in_shape(const Tensor& x, const Shape& shape);
 
 // Writes the number where the mask holds, in memory alone when no graph asks for more; the arguments are checked.
 void fill_where(Tensor& x, const Tensor& mask, Scalar value);

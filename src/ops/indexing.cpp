@@ -29,9 +29,16 @@ struct Advanced {
   int64_t total = 1;  // elements of those axes
 };
 
-struct Parsed {
-  Tensor view;  // after integers, slices and new axes
-  std::vector<Advanced> advanced;
+// x[…] as one index along one axis of a view (after integers, slices and new axes) that has its axes in another order
+// and the indexed ones joined.
+struct Plan {
+  Tensor view;
+  Shape order;    // of the view's axes
+  Shape ordered;  // their sizes
+  Shape flat;     // with the indexed axes as one
+  int axis;       // that one
+  Tensor index;   // of any shape; undefined when the view is all
+  Shape result;
 };
 
 // The mask or the integers as an index of axes `from` on of the tensor, which are `axis` on of the view.
@@ -50,54 +57,6 @@ Advanced advanced(Tensor& view, int axis, const Index& i, const Shape& shape, in
   return {axis, std::max(1, int(t.dim())), true_positions(t), t.numel()};
 }
 
-Parsed parse(const Tensor& x, std::span<const Index> indices) {
-  const Shape& shape = x.checked(op).shape();
-  int named = 0, ellipses = 0;
-  for (const Index& i : indices) {
-    named += consumed(i);
-    ellipses += i.kind == Index::Kind::rest;
-  }
-  require(named <= x.dim(), Wrong::index, op, "too many indices: ", named, " for the axes of shape ", x);
-  require(ellipses <= 1, Wrong::index, op, "more than one ellipsis");
-  Parsed p{x, {}};
-  Tensor& view = p.view;
-  int axis = 0, from = 0;  // where we are in the view and in the tensor
-  for (const Index& i : indices) {
-    switch (i.kind) {
-      case Index::Kind::rest:
-        axis += int(x.dim()) - named;
-        from += int(x.dim()) - named;
-        break;
-      case Index::Kind::fresh: view = view.unsqueeze(axis++); break;
-      case Index::Kind::integer:
-        require(i.integer >= -shape[from] && i.integer < shape[from], Wrong::index, op, "index ", i.integer,
-                " is out of range for axis ", from, " of size ", shape[from], ", shape ", x);
-        view = view.select(axis, i.integer);
-        break;
-      case Index::Kind::range:
-        require(i.range.step != 0, Wrong::argument, op, "a slice's step must not be 0");
-        view = view.slice(axis++, i.range.begin, i.range.end, i.range.step);
-        break;
-      case Index::Kind::tensor:
-        p.advanced.push_back(advanced(view, axis, i, shape, from));
-        axis += p.advanced.back().axes;
-        break;
-    }
-    from += consumed(i);
-  }
-  return p;
-}
-
-// Advanced indexing as one index along one axis: the view's axes in another order, the indexed ones joined.
-struct Plan {
-  Shape order;    // of the view's axes
-  Shape ordered;  // their sizes
-  Shape flat;     // with the indexed axes as one
-  int axis;       // that one
-  Tensor index;   // of any shape
-  Shape result;
-};
-
 // Several indices as one into the joined axes. Outside the CPU a bad one becomes a place past the end, which the loop
 // reports.
 Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
@@ -114,8 +73,10 @@ Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
   return bad.defined() ? where(bad, total, place) : place;
 }
 
-Plan make_plan(const Shape& shape, const std::vector<Advanced>& list) {
-  Plan p{{}, {}, {}, list[0].axis, {}, {}};
+Plan make_plan(const Tensor& view, const std::vector<Advanced>& list) {
+  Plan p{view, {}, {}, {}, list.empty() ? 0 : list[0].axis, {}, view.shape()};
+  if (list.empty()) return p;
+  const Shape& shape = view.shape();
   Shape common, indexed;
   int64_t total = 1;
   for (const Advanced& a : list) {
@@ -135,8 +96,46 @@ Plan make_plan(const Shape& shape, const std::vector<Advanced>& list) {
   return p;
 }
 
-Tensor flattened(const Tensor& view, const Plan& p) {
-  const Tensor ordered = std::is_sorted(p.order.begin(), p.order.end()) ? view : view.permute(p.order);
+Plan parse(const Tensor& x, std::span<const Index> indices) {
+  const Shape& shape = x.checked(op).shape();
+  int named = 0, ellipses = 0;
+  for (const Index& i : indices) {
+    named += consumed(i);
+    ellipses += i.kind == Index::Kind::rest;
+  }
+  require(named <= x.dim(), Wrong::index, op, "too many indices: ", named, " for the axes of shape ", x);
+  require(ellipses <= 1, Wrong::index, op, "more than one ellipsis");
+  Tensor view = x;
+  std::vector<Advanced> list;
+  int axis = 0, from = 0;  // where we are in the view and in the tensor
+  for (const Index& i : indices) {
+    switch (i.kind) {
+      case Index::Kind::rest:
+        axis += int(x.dim()) - named;
+        from += int(x.dim()) - named;
+        break;
+      case Index::Kind::fresh: view = view.unsqueeze(axis++); break;
+      case Index::Kind::integer:
+        require(i.integer >= -shape[from] && i.integer < shape[from], Wrong::index, op, "index ", i.integer,
+                " is out of range for axis ", from, " of size ", shape[from], ", shape ", x);
+        view = view.select(axis, i.integer);
+        break;
+      case Index::Kind::range:
+        require(i.range.step != 0, Wrong::argument, op, "a slice's step must not be 0");
+        view = view.slice(axis++, i.range.begin, i.range.end, i.range.step);
+        break;
+      case Index::Kind::tensor:
+        list.push_back(advanced(view, axis, i, shape, from));
+        axis += list.back().axes;
+        break;
+    }
+    from += consumed(i);
+  }
+  return make_plan(view, list);
+}
+
+Tensor flattened(const Plan& p) {
+  const Tensor ordered = std::is_sorted(p.order.begin(), p.order.end()) ? p.view : p.view.permute(p.order);
   return p.flat == p.ordered ? ordered : ordered.reshape(p.flat);
 }
 
@@ -155,7 +154,8 @@ Tensor fitted(const Operand& value, const Tensor& like, const Shape& shape) {
 }
 
 // Into the memory itself where no graph is wanted and the joined axes are a view of it, else by way of a copy.
-void write(Tensor& view, const Plan& p, Tensor v) {
+void write(Plan& p, Tensor v) {
+  Tensor& view = p.view;
   const Tensor index = p.index.reshape({p.index.numel()});
   v = v.reshape(spliced(p.flat, p.axis, 1, {index.numel()}));
   Tensor spread = spread_index(index, v.shape(), p.axis);
@@ -163,7 +163,7 @@ void write(Tensor& view, const Plan& p, Tensor v) {
   if (!flat || any_needs_grad(view, v)) {
     Shape back = p.order;
     for (int i = 0; i < back.size(); ++i) back[int(p.order[i])] = i;
-    view.copy_(flattened(view, p).scatter(p.axis, spread, v).reshape(p.ordered).permute(back));
+    view.copy_(flattened(p).scatter(p.axis, spread, v).reshape(p.ordered).permute(back));
     return;
   }
   if (same_memory(view, v)) v = v.clone();
@@ -182,11 +182,10 @@ void assign(const Tensor& base, std::span<const Index> indices, const Operand& v
     fill_where(x, indices[0].tensor.reshape(joined(mask, Shape::filled(int(x.dim()) - mask.size(), 1))), value.scalar);
     return;
   }
-  Parsed parsed = parse(base, indices);
-  require_writable(parsed.view, op);
-  const Plan p = make_plan(parsed.view.shape(), parsed.advanced);
-  const Tensor v = fitted(value, parsed.view, p.result);
-  if (v.numel() > 0) write(parsed.view, p, v);
+  Plan p = parse(base, indices);
+  require_writable(p.view, op);
+  const Tensor v = fitted(value, p.view, p.result);
+  if (v.numel() > 0) write(p, v);
 }
 
 // x[i] += v and its kin: what was read, combined with v, must fit where it came from.
@@ -209,11 +208,9 @@ void combine(Tensor& value, const Tensor& base, std::span<const Index> indices, 
 }
 
 Indexed indexed(const Tensor& x, std::span<const Index> indices) {
-  Parsed parsed = parse(x, indices);
-  if (parsed.advanced.empty()) return Indexed(std::move(parsed.view), x, {});
-  const Plan p = make_plan(parsed.view.shape(), parsed.advanced);
-  Tensor value = pick_slices(op, flattened(parsed.view, p), p.axis, p.index);
-  return Indexed(std::move(value), x, std::vector<Index>(indices.begin(), indices.end()));
+  const Plan p = parse(x, indices);
+  if (!p.index.defined()) return Indexed(p.view, x, {});
+  return Indexed(pick_slices(op, flattened(p), p.axis, p.index), x, {indices.begin(), indices.end()});
 }
 Indexed indexed(const Tensor& x, const Index& index) { return indexed(x, std::span(&index, 1)); }
 

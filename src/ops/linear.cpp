@@ -88,12 +88,7 @@ Tensor multiply(Product p, const Tensor& a, const Tensor& b, const Tensor& bias,
 }
 
 // x as a matrix of all its rows.
-Tensor as_rows(const Tensor& x) {
-  const int last = x.shape().size() - 1;
-  int64_t rows = 1;
-  for (int i = 0; i < last; ++i) rows *= x.shape()[i];
-  return x.reshape({rows, x.shape()[last]});
-}
+Tensor as_rows(const Tensor& x) { return x.dim() == 1 ? x.unsqueeze(0) : x.flatten(0, -2); }
 
 // Gradients of a @ b are g @ b^T and a^T @ g, all in matrix form.
 Tensor product(const char* op, const Tensor& a, const Tensor& b) {
@@ -161,7 +156,7 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const auto check = [&](bool fine, const auto&... why) {
     require(fine, Wrong::shape, op, x, " with weight ", weight, ": ", why...);
   };
-  common_device(x.checked(op), weight.checked(op), op);
+  common_device(x, weight, op);
   check(weight.dim() == 1 || weight.dim() == 2, "the weight must be [out, in] or [in]");
   check(x.dim() > 0, "the input needs at least one axis");
   const int64_t n = x.shape().back(), m = weight.shape().back();
@@ -188,17 +183,9 @@ Tensor fused_linear(const Tensor& x, const Tensor& w, const Tensor& bias, Fused 
                 });
 }
 
-Scalar number_for(double x, DType dtype) {
-  if (is_floating(dtype)) return x;
-  require(x == double(int64_t(x)), Wrong::dtype, "addmm", "integers need whole beta and alpha, got ", x);
-  return int64_t(x);
-}
-
 }  // namespace
 
-Tensor matmul(const Tensor& x, const Tensor& other) {
-  return product("matmul", x.checked("matmul"), other.checked("matmul"));
-}
+Tensor matmul(const Tensor& x, const Tensor& other) { return product("matmul", x, other); }
 Tensor mm(const Tensor& x, const Tensor& other) { return product("mm", x, 2, other, 2); }
 Tensor mv(const Tensor& x, const Tensor& vector) { return product("mv", x, 2, vector, 1); }
 Tensor dot(const Tensor& x, const Tensor& other) { return product("dot", x, 1, other, 1); }
@@ -213,13 +200,13 @@ Tensor bmm(const Tensor& x, const Tensor& other) {
 Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
   const char* op = "addmm";
   require(a.checked(op).dim() == 2 && b.checked(op).dim() == 2, Wrong::shape, op, a, " x ", b, ": needs two matrices");
-  common_device(x.checked(op), a, op);
+  common_device(x, a, op);
   const Shape shape = plan(a, b, op).shape;
   require(broadcast_shapes(x.shape(), shape, op) == shape, Wrong::shape, op, x,
           " does not broadcast to the product's shape ", shape);
   const Operand operands[] = {x, a, b};
   const DType dtype = product_dtype(operands, op);
-  const Scalar scale_x = number_for(beta, dtype), scale_y = number_for(alpha, dtype);
+  const Scalar scale_x = factor_for(beta, dtype, op), scale_y = factor_for(alpha, dtype, op);
   if (beta == 1 && alpha == 1 && x.shape() == Shape{shape[1]})
     return fused_linear(a.to(dtype), b.to(dtype).mT(), x.to(dtype), Fused::none);
   Tensor y = product(op, a.to(dtype), b.to(dtype));

@@ -33,37 +33,32 @@ struct Pow : Op<Numeric, "pow", "a to the power b", "x, exponent"> {
     return select((a == T(0)) & (b >= T(0)), T(0), g * y * log(a));
   }
 };
+// A tie gives half the gradient to each.
+template <class T> [[gnu::always_inline]] constexpr T shared(T a, T b, T g, T otherwise) {
+  return select(a == b, g / T(2), otherwise);
+}
+
 struct Maximum : Op<AnyType, "maximum", "the larger; NaN if either is; a tie gives half the gradient to each"> {
   template <class T> static constexpr T f(T a, T b) { return max(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) {
-    return select(a < b, T(0), select(a == b, g / T(2), g));
-  }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return shared(a, b, g, select(a < b, T(0), g)); }
   template <class T> static constexpr T back1(T g, T a, T b, T y) { return back0(g, b, a, y); }
 };
 struct Minimum : Op<AnyType, "minimum", "the smaller; NaN if either is; a tie gives half the gradient to each"> {
   template <class T> static constexpr T f(T a, T b) { return min(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) {
-    return select(a > b, T(0), select(a == b, g / T(2), g));
-  }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return shared(a, b, g, select(a > b, T(0), g)); }
   template <class T> static constexpr T back1(T g, T a, T b, T y) { return back0(g, b, a, y); }
 };
 struct Fmax : Op<Numeric, "fmax", "the larger; a NaN is ignored when the other is a number"> {
+  template <class T> static constexpr Truth<T> wins(T a, T b) { return (a > b) | isnan(b); }
   template <class T> static constexpr T f(T a, T b) { return fmax(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) {
-    return select(a == b, g / T(2), select((a > b) | isnan(b), g, T(0)));
-  }
-  template <class T> static constexpr T back1(T g, T a, T b, T) {
-    return select(a == b, g / T(2), select((a > b) | isnan(b), T(0), g));
-  }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return shared(a, b, g, select(wins(a, b), g, T(0))); }
+  template <class T> static constexpr T back1(T g, T a, T b, T) { return shared(a, b, g, select(wins(a, b), T(0), g)); }
 };
 struct Fmin : Op<Numeric, "fmin", "the smaller; a NaN is ignored when the other is a number"> {
+  template <class T> static constexpr Truth<T> wins(T a, T b) { return (a < b) | isnan(b); }
   template <class T> static constexpr T f(T a, T b) { return fmin(a, b); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) {
-    return select(a == b, g / T(2), select((a < b) | isnan(b), g, T(0)));
-  }
-  template <class T> static constexpr T back1(T g, T a, T b, T) {
-    return select(a == b, g / T(2), select((a < b) | isnan(b), T(0), g));
-  }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return shared(a, b, g, select(wins(a, b), g, T(0))); }
+  template <class T> static constexpr T back1(T g, T a, T b, T) { return shared(a, b, g, select(wins(a, b), T(0), g)); }
 };
 struct Fmod : Op<Numeric, "fmod", "remainder with the sign of a (C's rule); integer division by 0 gives 0"> {
   template <class T> static constexpr T f(T a, T b) { return fmod(a, b); }
@@ -131,13 +126,15 @@ struct Lt : Op<AnyType, "lt", "a < b"> { static constexpr auto f(auto a, auto b)
 struct Le : Op<AnyType, "le", "a <= b"> { static constexpr auto f(auto a, auto b) { return a <= b; } };
 struct Gt : Op<AnyType, "gt", "a > b"> { static constexpr auto f(auto a, auto b) { return a > b; } };
 struct Ge : Op<AnyType, "ge", "a >= b"> { static constexpr auto f(auto a, auto b) { return a >= b; } };
-struct LogicalXor : Op<AnyType, "logical_xor", "true where one is non-zero"> { static constexpr auto f(auto a, auto b) { return (a != 0) != (b != 0); } };
 // clang-format on
 struct LogicalAnd : Op<AnyType, "logical_and", "true where both are non-zero"> {
   template <class T> static constexpr Truth<T> f(T a, T b) { return (a != T(0)) & (b != T(0)); }
 };
 struct LogicalOr : Op<AnyType, "logical_or", "true where either is non-zero"> {
   template <class T> static constexpr Truth<T> f(T a, T b) { return (a != T(0)) | (b != T(0)); }
+};
+struct LogicalXor : Op<AnyType, "logical_xor", "true where one is non-zero"> {
+  template <class T> static constexpr Truth<T> f(T a, T b) { return (a != T(0)) != (b != T(0)); }
 };
 struct BitwiseAnd : Op<Integral, "bitwise_and", "a & b"> {
   template <class T> static constexpr T f(T a, T b) { return T(a & b); }

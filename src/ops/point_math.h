@@ -34,31 +34,49 @@ struct Neg : Op<Numeric, "neg", "-x"> { static constexpr auto f(auto x) { return
 struct Abs : Op<Numeric, "abs", "|x|; the gradient at 0 is 0"> { static constexpr auto f(auto x) { return abs(x); } };
 struct Sign : Op<Numeric, "sign", "-1, 0 or 1; NaN stays NaN"> { static constexpr auto f(auto x) { return sign(x); } };
 struct Positive : Op<Numeric, "positive", "+x"> { static constexpr auto f(auto x) { return x; } };
-struct Log : Op<Floating, "log", "natural logarithm; -inf at 0, NaN below"> { static constexpr auto f(auto x) { return log(x); } };
+struct Square : Op<Numeric, "square", "x * x"> { static constexpr auto f(auto x) { return multiply(x, x); } };
 struct Log2 : Op<Floating, "log2", "logarithm to base 2"> { static constexpr auto f(auto x) { return log2(x); } };
 struct Log10 : Op<Floating, "log10", "logarithm to base 10"> { static constexpr auto f(auto x) { return log10(x); } };
-struct Log1p : Op<Floating, "log1p", "log(1 + x), exact near 0"> { static constexpr auto f(auto x) { return log1p(x); } };
 struct Asin : Op<Floating, "asin", "inverse sine"> { static constexpr auto f(auto x) { return asin(x); } };
 struct Acos : Op<Floating, "acos", "inverse cosine"> { static constexpr auto f(auto x) { return acos(x); } };
 struct Atan : Op<Floating, "atan", "inverse tangent"> { static constexpr auto f(auto x) { return atan(x); } };
 struct Sinh : Op<Floating, "sinh", "hyperbolic sine"> { static constexpr auto f(auto x) { return sinh(x); } };
 struct Cosh : Op<Floating, "cosh", "hyperbolic cosine"> { static constexpr auto f(auto x) { return cosh(x); } };
+struct Asinh : Op<Long, "asinh", "inverse hyperbolic sine"> { static constexpr auto f(auto x) { return asinh(x); } };
+struct Acosh : Op<Long, "acosh", "inverse hyperbolic cosine"> { static constexpr auto f(auto x) { return acosh(x); } };
+struct Atanh : Op<Long, "atanh", "inverse hyperbolic tangent"> { static constexpr auto f(auto x) { return atanh(x); } };
 struct Erf : Op<Floating, "erf", "error function"> { static constexpr auto f(auto x) { return erf(x); } };
+struct Erfc : Op<Long, "erfc", "1 - erf(x), exact for large x"> { static constexpr auto f(auto x) { return erfc(x); } };
+struct Lgamma : Op<Long, "lgamma", "log of |gamma(x)|"> { static constexpr auto f(auto x) { return lgamma(x); } };
+struct Digamma : Op<Long, "digamma", "derivative of lgamma"> { static constexpr auto f(auto x) { return digamma(x); } };
 struct Floor : Op<Numeric, "floor", "round down; gradient 0"> { static constexpr auto f(auto x) { return floor(x); } };
 struct Ceil : Op<Numeric, "ceil", "round up; gradient 0"> { static constexpr auto f(auto x) { return ceil(x); } };
-struct Trunc : Op<Numeric, "trunc", "round toward 0; gradient 0"> { static constexpr auto f(auto x) { return trunc(x); } };
-struct Round : Op<Numeric, "round", "round to nearest, ties to even; gradient 0"> { static constexpr auto f(auto x) { return round(x); } };
+struct Frac : Op<Floating, "frac", "x - trunc(x)"> { static constexpr auto f(auto x) { return x - trunc(x); } };
 struct IsNan : Op<AnyType, "isnan", "true where NaN"> { static constexpr auto f(auto x) { return isnan(x); } };
 struct IsInf : Op<AnyType, "isinf", "true where +inf or -inf"> { static constexpr auto f(auto x) { return isinf(x); } };
-struct IsFinite : Op<AnyType, "isfinite", "true where neither NaN nor infinite"> { static constexpr auto f(auto x) { return isfinite(x); } };
-struct Signbit : Op<Numeric, "signbit", "true where the sign bit is set (-0.0 too)"> { static constexpr auto f(auto x) { return signbit(x); } };
-struct LogicalNot : Op<AnyType, "logical_not", "true where x is 0"> { static constexpr auto f(auto x) { return x == 0; } };
 // clang-format on
-
-struct Square : Op<Numeric, "square", "x * x"> {
-  template <class T> static constexpr T f(T x) { return multiply(x, x); }
-  template <class T> static constexpr T back(T g, T x, T) { return g * (x + x); }
+struct LogicalNot : Op<AnyType, "logical_not", "true where x is 0"> {
+  static constexpr auto f(auto x) { return x == 0; }
 };
+struct Log : Op<Floating, "log", "natural logarithm; -inf at 0, NaN below"> {
+  static constexpr auto f(auto x) { return log(x); }
+};
+struct Log1p : Op<Floating, "log1p", "log(1 + x), exact near 0"> {
+  static constexpr auto f(auto x) { return log1p(x); }
+};
+struct Trunc : Op<Numeric, "trunc", "round toward 0; gradient 0"> {
+  static constexpr auto f(auto x) { return trunc(x); }
+};
+struct Round : Op<Numeric, "round", "round to nearest, ties to even; gradient 0"> {
+  static constexpr auto f(auto x) { return round(x); }
+};
+struct IsFinite : Op<AnyType, "isfinite", "true where neither NaN nor infinite"> {
+  static constexpr auto f(auto x) { return isfinite(x); }
+};
+struct Signbit : Op<Numeric, "signbit", "true where the sign bit is set (-0.0 too)"> {
+  static constexpr auto f(auto x) { return signbit(x); }
+};
+
 struct Sqrt : Op<Floating, "sqrt", "square root; NaN below 0"> {
   template <class T> static constexpr T f(T x) { return sqrt(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g / (y + y); }
@@ -109,30 +127,6 @@ struct Erfinv : Op<Long, "erfinv", "inverse error function on (-1, 1)"> {
   template <class T> static constexpr T f(T x) { return erfinv(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * T(0.886226925452758013649) * exp(y * y); }
 };
-struct Asinh : Op<Long, "asinh", "inverse hyperbolic sine"> {
-  template <class T> static constexpr T f(T x) { return asinh(x); }
-  template <class T> static constexpr T back(T g, T x, T) { return g / sqrt(x * x + T(1)); }
-};
-struct Acosh : Op<Long, "acosh", "inverse hyperbolic cosine"> {
-  template <class T> static constexpr T f(T x) { return acosh(x); }
-  template <class T> static constexpr T back(T g, T x, T) { return g / sqrt(x * x - T(1)); }
-};
-struct Atanh : Op<Long, "atanh", "inverse hyperbolic tangent"> {
-  template <class T> static constexpr T f(T x) { return atanh(x); }
-  template <class T> static constexpr T back(T g, T x, T) { return g / (T(1) - x * x); }
-};
-struct Erfc : Op<Long, "erfc", "1 - erf(x), exact for large x"> {
-  template <class T> static constexpr T f(T x) { return erfc(x); }
-  template <class T> static constexpr T back(T g, T x, T) { return g * T(-1.12837916709551257390) * exp(neg(x * x)); }
-};
-struct Lgamma : Op<Long, "lgamma", "log of |gamma(x)|"> {
-  template <class T> static constexpr T f(T x) { return lgamma(x); }
-  template <class T> static constexpr T back(T g, T x, T) { return g * digamma(x); }
-};
-struct Digamma : Op<Long, "digamma", "derivative of lgamma"> {
-  template <class T> static constexpr T f(T x) { return digamma(x); }
-  template <class T> static constexpr T back(T g, T x, T) { return g * trigamma(x); }
-};
 struct Trigamma : Op<Long, "trigamma", "derivative of digamma"> {
   template <class T> static constexpr T f(T x) { return trigamma(x); }
   template <class T> static constexpr T back(T g, T x, T) { return g * polygamma2(x); }
@@ -152,10 +146,6 @@ struct Sinc : Op<Floating, "sinc", "sin(pi x) / (pi x), 1 at 0"> {
     const T series = p * a * (a * a * (T(1.0 / 30) - a * a * T(1.0 / 840)) - T(1.0 / 3));
     return g * select(abs(a) < T(0.05), series, p * (cos(safe) - sin(safe) / safe) / safe);
   }
-};
-struct Frac : Op<Floating, "frac", "x - trunc(x)"> {
-  template <class T> static constexpr T f(T x) { return x - trunc(x); }
-  template <class T> static constexpr T back(T g, T, T) { return g; }
 };
 struct Rad2deg : Op<Floating, "rad2deg", "an angle of x radians in degrees"> {
   template <class T> static constexpr T f(T x) { return x * T(57.29577951308232); }

@@ -4,7 +4,7 @@
 #include <volta/create.h>
 
 #include "autograd/record.h"
-#include "ops/create.h"
+#include "ops/check.h"
 #include "ops/point.h"
 
 namespace volta {
@@ -23,12 +23,10 @@ struct Inferred {
 };
 
 DType domain_dtype(const PointOp& op, DType common) {
-  const auto refuse = [&](const char* rule) {
-    throw Error(Error::Kind::dtype, op.name, std::string(rule) + ", got " + std::string(name(common)));
-  };
   if (op.domain == Domain::floating && !is_floating(common)) return default_dtype();
-  if (op.domain == Domain::numeric && common == boolean) refuse("is not defined for booleans");
-  if (op.domain == Domain::integral && is_floating(common)) refuse("needs integers or booleans");
+  require(op.domain != Domain::numeric || common != boolean, Wrong::dtype, op.name, "is not defined for booleans");
+  require(op.domain != Domain::integral || !is_floating(common), Wrong::dtype, op.name,
+          "needs integers or booleans, got ", common);
   return common;
 }
 
@@ -56,6 +54,8 @@ Inferred infer(const PointOp& op, std::span<const Operand> x) {
   return r;
 }
 
+Term term_of(const Scalar& s) { return s.is_floating() ? Term(s.as<double>()) : Term(s.as<int64_t>()); }
+
 // The node of every pointwise op: the op's description says what to save and how to go back.
 struct PointNode final : Node {
   PointNode(const PointOp& description, size_t count) : Node(description.name, count), op(&description) {}
@@ -69,48 +69,36 @@ struct PointNode final : Node {
     output = {};
   }
 
-  Tensor by_operand(const Tensor& g, int i) {
-    const uint32_t uses = op->uses[i]();
-    if (uses & passes_through) return g;
-    if (uses == 0) return full(first.shape, op->lift_back[i](probes().data()).value(), {first.dtype, first.device});
-    return grad_enabled() || uses_tensor_rule() ? as_expression(g, i, uses) : as_kernel(g, i, uses);
-  }
   // Users' ops have kernels for the CPU only; elsewhere their rules run as expressions of tensors.
-  bool uses_tensor_rule() const { return op->index < 0 && !first.device.is_cpu(); }
-  static std::array<Term, 5> probes() {
-    return {Term::probe(1), Term::probe(2), Term::probe(4), Term::probe(8), Term::probe(16)};
+  Tensor by_operand(const Tensor& g, int i) {
+    const uint32_t used = op->uses[i]();
+    if (used & passes_through) return g;
+    const bool lifted = used == 0 || grad_enabled() || (op->index < 0 && !first.device.is_cpu());
+    return lifted ? as_expression(g, i, used) : as_kernel(g, i, used);
   }
 
-  Tensor as_expression(const Tensor& g, int i, uint32_t uses) {
-    std::vector<Term> x{Term(g)};
-    for (int k = 0; k < op->arity; ++k) {
-      if (!(uses & (2u << k))) x.emplace_back(0);
-      else if (inputs[size_t(k)]) x.emplace_back(inputs[size_t(k)].get(*this));
-      else x.push_back(constant(k));
-    }
-    x.push_back(uses & (2u << op->arity) ? Term(output.get(*this)) : Term(0));
+  Tensor as_expression(const Tensor& g, int i, uint32_t used) {
+    std::vector<Term> x(size_t(op->arity) + 2, Term(0));
+    if (used & uses_g) x[0] = Term(g);
+    for (size_t k = 0; k < size_t(op->arity); ++k)
+      if (used & (2u << k)) x[k + 1] = inputs[k] ? Term(inputs[k].get(*this)) : term_of(scalars[k]);
+    if (used & (2u << op->arity)) x.back() = Term(output.get(*this));
     const Term d = op->lift_back[i](x.data());
     return d.constant() ? full(first.shape, d.value(), {first.dtype, first.device}) : d.tensor();
   }
-  Term constant(int k) const {
-    const Scalar s = scalars[size_t(k)];
-    return s.is_floating() ? Term(s.as<double>()) : Term(s.as<int64_t>());
-  }
 
-  Tensor as_kernel(const Tensor& g, int i, uint32_t uses) {
+  Tensor as_kernel(const Tensor& g, int i, uint32_t used) {
     MapCall call{op, 1 + i, traits(compute).compute, {}, {}, op->arity + 2};
     for (Arg& a : call.in) a.unused = true;
     Tensor kept[PointOp::max_arity + 1];
-    if (uses & uses_g) call.in[0] = arg(g);
+    if (used & uses_g) call.in[0] = arg(g);
     for (int k = 0; k < op->arity; ++k) {
-      if (!(uses & (2u << k))) continue;
+      if (!(used & (2u << k))) continue;
       if (inputs[size_t(k)]) call.in[k + 1] = arg(kept[k] = inputs[size_t(k)].get(*this));
       else call.in[k + 1] = Arg{nullptr, nullptr, compute, scalars[size_t(k)]};
     }
-    if (uses & (2u << op->arity)) call.in[op->arity + 1] = arg(kept[op->arity] = output.get(*this));
-    const Tensor y = g.is_contiguous() || !layout(g).is_dense()
-                         ? allocate(first.shape, first.dtype, first.device, name)
-                         : allocate_like(layout(g), first.dtype, first.device, name);
+    if (used & (2u << op->arity)) call.in[op->arity + 1] = arg(kept[op->arity] = output.get(*this));
+    const Tensor y = allocate_as(g, first.dtype, first.device, name);
     call.out = arg(y);
     backend(first.device).map(call);
     return y;
@@ -118,6 +106,7 @@ struct PointNode final : Node {
 
   const PointOp* op;
   DType compute = f32;
+  uint32_t uses = 0;  // what the derivatives that are wanted depend on
   std::array<Saved, PointOp::max_arity> inputs;
   std::array<Scalar, PointOp::max_arity> scalars;
   Saved output;
@@ -134,20 +123,18 @@ bool needs_node(const PointOp& op, std::span<const Operand> x, const Inferred& r
 // that is about to be overwritten, a copy.
 Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r,
                     const Tensor* overwritten = nullptr) {
-  if (!op.differentiable)
-    throw Error(Error::Kind::autograd, op.name, "has no derivative; detach() its inputs or use NoGrad");
+  require(op.differentiable, Wrong::autograd, op.name, "has no derivative; detach() its inputs or use NoGrad");
   auto* node = new PointNode(op, x.size());
   auto owner = Ptr<Node>::adopt(node);
   node->compute = r.common;
-  uint32_t uses = 0;
   for (size_t i = size_t(op.masks); i < x.size(); ++i)
     if (x[i].tensor && needs_grad(*x[i].tensor)) {
       connect(*node, i, *x[i].tensor);
-      uses |= op.uses[i]();
+      node->uses |= op.uses[i]();
     }
   for (size_t i = 0; i < x.size(); ++i) {
     if (!x[i].tensor) node->scalars[i] = x[i].scalar;
-    else if (uses & (2u << i))
+    else if (node->uses & (2u << i))
       node->inputs[i] =
           save(overwritten && same_memory(*overwritten, *x[i].tensor) ? x[i].tensor->clone() : *x[i].tensor);
   }
@@ -156,10 +143,7 @@ Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferre
 
 void finish_node(const Ptr<Node>& node, const Tensor& y) {
   auto& n = static_cast<PointNode&>(*node);
-  uint32_t uses = 0;
-  for (size_t i = 0; i < n.edges.size(); ++i)
-    if (n.needs(i)) uses |= n.op->uses[i]();
-  if (uses & (2u << n.op->arity)) n.output = save_output(y);
+  if (n.uses & (2u << n.op->arity)) n.output = save_output(y);
 }
 
 // A dense layout all tensor operands share, so that the result keeps it and rows stay contiguous.
@@ -207,10 +191,7 @@ void run(const PointOp& op, std::span<const Operand> x, DType common, const Tens
 // A user's op on a device that has no kernel of it: its formula as an expression of tensors.
 Tensor map_lifted(const PointOp& op, std::span<const Operand> x, const Inferred& r) {
   std::vector<Term> terms;
-  for (const Operand& o : x) {
-    if (o.tensor) terms.emplace_back(*o.tensor);
-    else terms.push_back(o.scalar.is_floating() ? Term(o.scalar.as<double>()) : Term(o.scalar.as<int64_t>()));
-  }
+  for (const Operand& o : x) terms.push_back(o.tensor ? Term(*o.tensor) : term_of(o.scalar));
   const Term y = op.lift(terms.data());
   return y.constant() ? full(r.shape, y.value(), {r.result, r.device}) : y.tensor();
 }
@@ -269,13 +250,9 @@ Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Oper
   for (const Operand& o : rest) x[n++] = o;
   const std::span operands(x, n);
   const Inferred r = infer(op, operands);
-  if (r.shape != self.shape())
-    throw Error(Error::Kind::shape, op.name,
-                "in place: the result has shape " + r.shape.str() + ", the tensor " + self.shape().str());
-  if (traits(r.result).kind > traits(self.dtype()).kind && !(is_integral(r.result) && is_integral(self.dtype())))
-    throw Error(Error::Kind::dtype, op.name,
-                "in place: a result of " + std::string(name(r.result)) + " cannot be stored in " +
-                    std::string(name(self.dtype())));
+  require(r.shape == self.shape(), Wrong::shape, op.name, "in place: the result has shape ", r.shape, ", the tensor ",
+          self);
+  require_fitting(r.result, self.dtype(), op.name);
   require_writable(self, op.name);
   for (size_t i = 1; i < n; ++i)
     if (x[i].tensor && overlaps(self, *x[i].tensor)) x[i] = copies[i] = x[i].tensor->clone();

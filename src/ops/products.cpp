@@ -1,4 +1,4 @@
-// Einstein summation, and products that are cases of it or of multiplication: tensordot, outer, Kronecker, cross, trace.
+// Einstein summation, and products that are cases of it or of multiplication: tensordot, outer, kron, cross, trace.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -48,8 +48,8 @@ Factor reduced(Factor t, const std::string& other, const std::string& keep) {
   return t;
 }
 
-// The product of two terms, summed over the labels they share that nobody keeps: by broadcasting, or as a matrix product
-// whose batch axes stay apart (it walks them by stride) while the others become rows, columns and the inner axis.
+// The product of two terms, summed over the labels they share that nobody keeps: by broadcasting, or as a matrix
+// product whose batch axes stay apart (it walks them by stride) while the others become rows, columns and inner axis.
 Factor contract(Factor a, Factor b, const std::string& keep) {
   a = reduced(a, b.labels, keep);
   b = reduced(b, a.labels, keep);
@@ -182,7 +182,7 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   const auto count = size_t(std::count(left.begin(), left.end(), ',')) + 1;
   equation.require(!operands.empty(), Wrong::argument, "no operands");
   equation.require(count == operands.size(), Wrong::argument, "describes ", count, " operands, got ", operands.size());
-  for (const Tensor& x : operands) common_device(operands[0].checked(op), x.checked(op), op);
+  for (const Tensor& x : operands) common_device(operands[0], x, op);
   const DType dtype = result_type(std::vector<Operand>(operands.begin(), operands.end()), op);
   equation.require(dtype != boolean, Wrong::dtype, "is not defined for booleans");
 
@@ -203,7 +203,7 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
 Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t>& dims_x,
                  const std::vector<int64_t>& dims_other) {
   const char* op = "tensordot";
-  common_device(x.checked(op), other.checked(op), op);
+  common_device(x, other, op);
   const size_t count = dims_x.size();
   require(count == dims_other.size(), Wrong::argument, op, count, " axes are paired with ", dims_other.size());
   // Axes are labelled by numbers, paired ones alike.
@@ -243,7 +243,7 @@ Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
 
 Tensor outer(const Tensor& x, const Tensor& other) {
   const char* op = "outer";
-  common_device(x.checked(op), other.checked(op), op);
+  common_device(x, other, op);
   require(x.dim() == 1 && other.dim() == 1, Wrong::shape, op, x, " x ", other, ": needs two vectors");
   checked_numel({x.numel(), other.numel()}, op);
   return mul(x.unsqueeze(1), other);
@@ -251,7 +251,7 @@ Tensor outer(const Tensor& x, const Tensor& other) {
 
 Tensor kron(const Tensor& x, const Tensor& other) {
   const char* op = "kron";
-  common_device(x.checked(op), other.checked(op), op);
+  common_device(x, other, op);
   const int rank = int(std::max(x.dim(), other.dim()));
   require(2 * rank <= Shape::max_rank, Wrong::shape, op, x, " x ", other, ": more than 6 axes are not supported");
   const auto size = [&](const Tensor& t, int axis) {
@@ -275,7 +275,7 @@ Tensor trace(const Tensor& x) {
 
 Tensor cross(const Tensor& x, const Tensor& other, int64_t dim) {
   const char* op = "cross";
-  common_device(x.checked(op), other.checked(op), op);
+  common_device(x, other, op);
   require(x.dim() == other.dim() && x.dim() > 0, Wrong::shape, op, x, " x ", other,
           ": needs as many axes in both, at least one");
   const int axis = axis_of(x, dim, op);

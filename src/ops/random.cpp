@@ -6,7 +6,7 @@
 
 #include "autograd/record.h"
 #include "backend/backend.h"
-#include "ops/create.h"
+#include "ops/check.h"
 
 namespace volta {
 namespace {
@@ -49,8 +49,10 @@ Tensor draw_real(Distribution kind, double a, double b, const Shape& shape, cons
   const Options options = resolved(given, default_dtype(), op);
   return finished(draw({kind, f32, a, b}, shape, options, op), options);
 }
-Tensor draw_like(Distribution kind, const Tensor& x, const Options& given, const char* op) {
-  return draw_real(kind, 0, 1, x.checked(op).shape(), resolved_like(x, given, op), op);
+// Of the shape, dtype and device of x, unless the options say otherwise.
+Tensor draw_like(Distribution kind, double a, double b, const Tensor& x, const Options& given, const char* op) {
+  const Options options = resolved_like(x, given, op);
+  return draw_real(kind, a, b, x.shape(), options, op);
 }
 
 RandomCall integers(int64_t low, uint64_t range) { return {Distribution::randint, i64, 0, 1, low, range}; }
@@ -58,51 +60,41 @@ RandomCall integers(int64_t low, uint64_t range) { return {Distribution::randint
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
-  const auto refuse = [&](Error::Kind kind, const std::string& why) {
-    throw Error(kind, "multinomial", "weights of shape " + weights.shape().str() + ": " + why);
+  const auto check = [&](bool fine, Wrong kind, const auto&... why) {
+    require(fine, kind, "multinomial", "weights of shape ", weights, ": ", why...);
   };
-  if (weights.dim() < 1 || weights.dim() > 2) refuse(Error::Kind::shape, "must be [n] or [rows, n]");
-  if (!is_floating(weights.dtype()))
-    refuse(Error::Kind::dtype, "must be floating, got " + std::string(name(weights.dtype())));
-  if (samples < 0) refuse(Error::Kind::argument, std::to_string(samples) + " samples");
-  if (weights.size(-1) == 0 && samples > 0) refuse(Error::Kind::argument, "there is nothing to draw from");
+  check(weights.dim() == 1 || weights.dim() == 2, Wrong::shape, "must be [n] or [rows, n]");
+  check(is_floating(weights.dtype()), Wrong::dtype, "must be floating, got ", weights.dtype());
+  check(samples >= 0, Wrong::argument, samples, " samples");
+  check(weights.size(-1) > 0 || samples == 0, Wrong::argument, "there is nothing to draw from");
   if (weights.numel() == 0) return;
-  if (!logical_and(ge(weights, 0), isfinite(weights)).all().item<bool>())
-    refuse(Error::Kind::argument, "must be finite and not negative");
+  const bool proper = logical_and(ge(weights, 0), isfinite(weights)).all().item<bool>();
+  check(proper, Wrong::argument, "must be finite and not negative");
   const int64_t fewest = count_nonzero(weights, -1).min().item<int64_t>();
-  if (fewest == 0) refuse(Error::Kind::argument, "some row is all zero");
-  if (!replacement && samples > fewest)
-    refuse(Error::Kind::argument,
-           std::to_string(samples) + " samples without replacement of " + std::to_string(fewest) + " non-zero weights");
+  check(fewest > 0, Wrong::argument, "some row is all zero");
+  check(replacement || samples <= fewest, Wrong::argument, samples, " samples without replacement of ", fewest,
+        " non-zero weights");
 }
 
 }  // namespace
 
 void check(const RandomCall& call, const char* op) {
-  const auto refuse = [&](const std::string& why, Error::Kind kind = Error::Kind::argument) {
-    throw Error(kind, op ? std::string_view(op) : name(call.kind), why);
+  const auto check = [&](bool fine, const auto&... why) {
+    require(fine, Wrong::argument, op ? op : name(call.kind).data(), why...);
   };
-  const auto number = [](double x) { return std::to_string(x); };
-  const std::string dtype(name(call.dtype));
   const double a = call.a, b = call.b, most = largest_finite(call.dtype);
-  switch (call.kind) {
-    case Distribution::bernoulli:
-      if (!(a >= 0 && a <= 1)) refuse("the probability " + number(a) + " is not between 0 and 1");
-      return;
-    case Distribution::randint:
-      if (!holds_integers(call)) refuse(dtype + " does not hold every integer of the range");
-      return;
-    default: break;
-  }
-  if (!is_floating(call.dtype)) refuse("needs a floating dtype, got " + dtype, Error::Kind::dtype);
-  if (!std::isfinite(a) || !std::isfinite(b))
-    refuse("parameters " + number(a) + " and " + number(b) + " must be finite");
-  if (call.kind == Distribution::normal && b < 0) refuse("the standard deviation " + number(b) + " is negative");
-  if (call.kind == Distribution::exponential && a <= 0) refuse("the rate " + number(a) + " is not positive");
+  if (call.kind == Distribution::bernoulli)
+    return check(a >= 0 && a <= 1, "the probability ", a, " is not between 0 and 1");
+  if (call.kind == Distribution::randint)
+    return check(holds_integers(call), call.dtype, " does not hold every integer of the range");
+  require(is_floating(call.dtype), Wrong::dtype, op ? op : name(call.kind).data(), "needs a floating dtype, got ",
+          call.dtype);
+  check(std::isfinite(a) && std::isfinite(b), "parameters ", a, " and ", b, " must be finite");
+  check(call.kind != Distribution::normal || b >= 0, "the standard deviation ", b, " is negative");
+  check(call.kind != Distribution::exponential || a > 0, "the rate ", a, " is not positive");
   if (call.kind != Distribution::uniform) return;
-  if (a > b) refuse("the lower bound " + number(a) + " is not below the upper bound " + number(b));
-  if (a < -most || b > most || b - a > most)
-    refuse("bounds " + number(a) + " and " + number(b) + " are beyond " + dtype);
+  check(a <= b, "the lower bound ", a, " is not below the upper bound ", b);
+  check(a >= -most && b <= most && b - a <= most, "bounds ", a, " and ", b, " are beyond ", call.dtype);
 }
 
 Generator::State Generator::state() const {
@@ -144,22 +136,20 @@ Tensor normal(const Shape& shape, double mean, double std, const Options& option
   return draw_real(Distribution::normal, mean, std, shape, options, "normal");
 }
 Tensor& Tensor::uniform_(double low, double high, Generator* generator) {
-  const Options options = {.dtype = checked("uniform_").dtype(), .device = device(), .generator = generator};
-  return copy_(draw_real(Distribution::uniform, low, high, shape(), options, "uniform_"));
+  return copy_(draw_like(Distribution::uniform, low, high, *this, {.generator = generator}, "uniform_"));
 }
 Tensor& Tensor::normal_(double mean, double deviation, Generator* generator) {
-  const Options options = {.dtype = checked("normal_").dtype(), .device = device(), .generator = generator};
-  return copy_(draw_real(Distribution::normal, mean, deviation, shape(), options, "normal_"));
+  return copy_(draw_like(Distribution::normal, mean, deviation, *this, {.generator = generator}, "normal_"));
 }
-Tensor rand_like(const Tensor& x, Options options) { return draw_like(Distribution::uniform, x, options, "rand_like"); }
+Tensor rand_like(const Tensor& x, Options options) {
+  return draw_like(Distribution::uniform, 0, 1, x, options, "rand_like");
+}
 Tensor randn_like(const Tensor& x, Options options) {
-  return draw_like(Distribution::normal, x, options, "randn_like");
+  return draw_like(Distribution::normal, 0, 1, x, options, "randn_like");
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& shape, const Options& given) {
-  if (low >= high)
-    throw Error(Error::Kind::argument, "randint",
-                "nothing lies between " + std::to_string(low) + " and " + std::to_string(high) + " (exclusive)");
+  require(low < high, Wrong::argument, "randint", "nothing lies between ", low, " and ", high, " (exclusive)");
   const Options options = resolved(given, i64, "randint");
   return finished(draw(integers(low, uint64_t(high) - uint64_t(low)), shape, options, "randint"), options);
 }
@@ -167,15 +157,12 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, const Options& giv
 // The inverse of the normal distribution function, of a uniform number between its values at the ends.
 Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high, const Options& given) {
   const char* op = "truncated_normal";
-  const auto refuse = [&](const std::string& why) { throw Error(Error::Kind::argument, op, why); };
   const Options options = resolved(given, default_dtype(), op);
   const DType dtype = *options.dtype;
-  if (!is_floating(dtype))
-    throw Error(Error::Kind::dtype, op, "needs a floating dtype, got " + std::string(name(dtype)));
-  if (!(std > 0) || !std::isfinite(std)) refuse("the standard deviation " + std::to_string(std) + " is not positive");
-  if (!std::isfinite(mean)) refuse("the mean " + std::to_string(mean) + " is not finite");
-  if (!(low < high))
-    refuse("the lower bound " + std::to_string(low) + " is not below the upper bound " + std::to_string(high));
+  require(is_floating(dtype), Wrong::dtype, op, "needs a floating dtype, got ", dtype);
+  require(std > 0 && std::isfinite(std), Wrong::argument, op, "the standard deviation ", std, " is not positive");
+  require(std::isfinite(mean), Wrong::argument, op, "the mean ", mean, " is not finite");
+  require(low < high, Wrong::argument, op, "the lower bound ", low, " is not below the upper bound ", high);
   const double below = 2 * normal_cdf((low - mean) / std) - 1, above = 2 * normal_cdf((high - mean) / std) - 1;
   const Options plain{traits(dtype).compute, options.device, false, options.generator};
   const Tensor u = draw({Distribution::uniform, f32, below, above}, shape, plain, op);
@@ -184,21 +171,19 @@ Tensor truncated_normal(const Shape& shape, double mean, double std, double low,
 }
 
 Tensor bernoulli(const Tensor& probability, Generator* generator) {
-  const Tensor& p = probability.checked("bernoulli");
-  if (!is_floating(p.dtype()))
-    throw Error(Error::Kind::dtype, "bernoulli", "needs floating probabilities, got " + std::string(name(p.dtype())));
+  const Tensor& p = probability;
+  require_floating(p, "bernoulli");
   refuse_grad("bernoulli", {p});
-  if (p.numel() > 0 && !logical_and(ge(p, 0), le(p, 1)).all().item<bool>())
-    throw Error(Error::Kind::argument, "bernoulli", "probabilities must be between 0 and 1");
+  require(p.numel() == 0 || logical_and(ge(p, 0), le(p, 1)).all().item<bool>(), Wrong::argument, "bernoulli",
+          "probabilities must be between 0 and 1");
   return lt(rand(p.shape(), {traits(p.dtype()).compute, p.device(), false, generator}), p).to(p.dtype());
 }
 
 // Sorts random keys of 64 bits; equal keys are too rare to matter.
 Tensor randperm(int64_t n, const Options& given) {
   const Options options = resolved(given, i64, "randperm");
-  if (n < 0)
-    throw Error(Error::Kind::argument, "randperm", "the length must not be negative, got " + std::to_string(n));
-  if (options.dtype == boolean) throw Error(Error::Kind::dtype, "randperm", "is not defined for booleans");
+  require(n >= 0, Wrong::argument, "randperm", "the length must not be negative, got ", n);
+  require(options.dtype != boolean, Wrong::dtype, "randperm", "is not defined for booleans");
   require_held(n - (n > 0), *options.dtype, "randperm");
   const Options keys{i64, options.device, false, options.generator};
   return finished(argsort(draw(integers(INT64_MIN, 0), {n}, keys, "randperm")).to(*options.dtype), options);

@@ -29,9 +29,9 @@ Tensor run_fold(Fold fold, const Tensor& x, const Reduction& r, DType result, do
 }
 
 // There is no largest of nothing; of no results there is nothing to say.
-void require_elements(const Tensor& x, const Reduction& r, const std::string& when = "") {
-  if (r.count == 0 && r.kept.numel() > 0)
-    throw Error(Error::Kind::shape, r.op, "no result over zero elements" + when + ", for shape " + x.shape().str());
+void require_elements(const Tensor& x, const Reduction& r, const char* when = "") {
+  require(r.count > 0 || r.kept.numel() == 0, Wrong::shape, r.op, "no result over zero elements", when, ", for shape ",
+          x);
 }
 
 // Halves in f32, where a formula takes several steps and is to be rounded once.
@@ -45,12 +45,8 @@ Tensor safe_quotient(const Tensor& a, const Tensor& b) {
 
 // The gradient g shared evenly by the elements of x that equal their result y (or are NaN as it is).
 Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Reduction& r) {
-  Tensor mask, many;
-  {
-    const NoGrad off;
-    mask = logical_or(eq(x, r.restore(y)), isnan(x));
-    many = run_fold(Fold::sum, mask, r, i64).to(traits(x.dtype()).compute);
-  }
+  const Tensor mask = unrecorded([&] { return logical_or(eq(x, r.restore(y)), isnan(x)); });
+  const Tensor many = run_fold(Fold::sum, mask, r, i64).to(traits(x.dtype()).compute);
   return where(mask, r.restore(widened(g) / many), 0);
 }
 
@@ -84,15 +80,14 @@ Tensor extreme(const char* op, Fold fold, const Tensor& x, const Axes& dim, bool
 }
 
 ValuesIndices extreme_along(const char* op, Fold fold, const Tensor& x, int64_t dim, bool keepdim) {
-  const int axis = normalize_axis(dim, int(x.checked(op).dim()), x.shape(), op);
+  const int axis = axis_of(x, dim, op);
   const Reduction r(x, axis, keepdim, op);
   require_elements(x, r);
   ValuesIndices y;
   y.values = run_fold(fold, x, r, x.dtype(), 0, &y.indices);
   y.values = record(op, std::move(y.values), {x}, [r, axis, indices = save(y.indices)](const Tensor& g, Gradients& d) {
-    const Tensor where = d.take(indices);
-    if (r.from.empty()) d[0] = g;
-    else d[0] = scatter(zeros(r.from, {g.dtype(), g.device()}), axis, reshape(where, r.kept), reshape(g, r.kept));
+    const Tensor start = zeros(r.from, {g.dtype(), g.device()});
+    d[0] = scatter(start, axis, reshape(d.take(indices), r.kept), reshape(g, r.kept));
   });
   return y;
 }
@@ -166,19 +161,7 @@ Shape Reduction::axes() const {
 
 Tensor Reduction::restore(const Tensor& y) const {
   if (grad_enabled()) return expand(reshape(y, kept), from);
-  Layout l{from, from, layout(y).offset};
-  for (int i = 0, k = 0; i < from.size(); ++i) {
-    const bool gone = mask >> i & 1;
-    l.strides[i] = gone ? 0 : layout(y).strides[k];
-    k += !gone || to.size() == from.size();
-  }
-  return alias(y, l);
-}
-
-void require_floating(const Tensor& x, const char* op) {
-  if (!is_floating(x.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op,
-                "needs floats, got " + std::string(name(x.dtype())) + "; convert with x.to(f32)");
+  return alias(y, views::expand(*views::reshape(layout(y), kept), from, op));
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape, const char* op) {
@@ -190,7 +173,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape, const char* op) {
     fits = wanted == x.shape()[i] || wanted == 1;
     if (i < extra || wanted != x.shape()[i]) axes.push_back(i);
   }
-  if (!fits) throw Error(Error::Kind::shape, op, x.shape().str() + " does not sum to " + shape.str());
+  require(fits, Wrong::shape, op, x, " does not sum to ", shape);
   if (axes.empty()) return x;
   Reduction r(x, axes, true, op);
   if (grad_enabled()) return reshape(sum_over(x, r), shape);
@@ -264,13 +247,9 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
 Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
   require_floating(x, "norm");
   const Reduction r(x, dim, keepdim, "norm");
-  if (std::isnan(p)) throw Error(Error::Kind::argument, "norm", "the power is NaN");
+  require(!std::isnan(p), Wrong::argument, "norm", "the power is NaN");
   if (p < 0 || std::isinf(p)) require_elements(x, r, " for this power");
-  Tensor y;
-  {
-    const NoGrad off;
-    y = norm_value(x, p, r).to(x.dtype());
-  }
+  const Tensor y = unrecorded([&] { return norm_value(x, p, r).to(x.dtype()); });
   return record("norm", y, {x}, [r, p, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
     d[0] = norm_back(g, d.take(x), d.take(y), p, r);
   });
@@ -279,17 +258,11 @@ Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
 Tensor median(const Tensor& x) {
   const Reduction r(x, {}, false, "median");
   require_elements(x, r);
-  Tensor y;
-  {
-    const NoGrad off;
-    const Tensor row = reshape(x, {-1});
-    y = reshape(gather(row, 0, median_index(row, 0)), {});
-  }
-  return shared_by_equals(std::move(y), x, r);
+  return shared_by_equals(unrecorded([&] { return median(reshape(x, {-1}), 0).values; }), x, r);
 }
 
 ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
-  const int axis = normalize_axis(dim, int(x.checked("median").dim()), x.shape(), "median");
+  const int axis = axis_of(x, dim, "median");
   const Reduction r(x, axis, keepdim, "median");
   require_elements(x, r);
   if (x.dim() == 0) return {x.clone(), zeros({}, {i64, x.device()})};

@@ -3,6 +3,7 @@
 #include <volta/tensor.h>
 
 #include "backend/backend.h"
+#include "ops/check.h"
 
 namespace volta {
 
@@ -26,11 +27,5 @@ Tensor sum_to(const Tensor& x, const Shape& shape, const char* op);
 
 // The product of the elements before each along an axis.
 Tensor products_before(const Tensor& x, int axis);
-
-// Integers and truth values add up as i64; u64 keeps its own.
-constexpr DType sum_type(DType t) { return is_floating(t) || t == u64 ? t : i64; }
-
-// Throws unless x is of floats.
-void require_floating(const Tensor& x, const char* op);
 
 }  // namespace volta

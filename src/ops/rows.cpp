@@ -9,20 +9,17 @@
 namespace volta {
 namespace {
 
-int axis_of(const Tensor& x, int64_t dim, const char* op) {
-  return normalize_axis(dim, int(x.checked(op).dim()), x.shape(), op);
+// A 0-d tensor is a row of one.
+Arg row_arg(const Tensor& x) {
+  static const Layout single = Layout::contiguous({1});
+  return x.dim() == 0 ? Arg{address(x), &single, x.dtype(), {}} : arg(x);
 }
 
 // A result as dense as the last operand, in its order of axes.
 Tensor run_rows(RowOp kind, const Tensor& a, const Tensor& b, int axis, const char* op) {
   const Tensor& like = b.defined() ? b : a;
-  const Layout& l = layout(like);
-  const Tensor y = l.is_dense() ? allocate_like(l, like.dtype(), like.device(), op)
-                                : allocate(like.shape(), like.dtype(), like.device(), op);
-  RowCall call{kind, arg(y), {arg(a), b.defined() ? arg(b) : Arg{}}, axis};
-  const Layout single = Layout::contiguous({1});  // a 0-d tensor is a row of one
-  if (a.dim() == 0) call.out.layout = call.in[0].layout = call.in[1].layout = &single;
-  backend(y.device()).rows(call);
+  const Tensor y = allocate_as(like, like.dtype(), like.device(), op);
+  backend(y.device()).rows({kind, row_arg(y), {row_arg(a), row_arg(like)}, axis});
   return y;
 }
 
@@ -30,11 +27,21 @@ Tensor run_scan(Scan scan, const Tensor& x, int axis, bool reverse, DType result
                 Tensor* indices = nullptr) {
   Tensor y = allocate(x.shape(), result, x.device(), op);
   if (indices) *indices = allocate(x.shape(), i64, x.device(), op);
-  ScanCall call{scan, arg(y), indices ? arg(*indices) : Arg{}, arg(x), axis, reverse};
-  const Layout single = Layout::contiguous({1});
-  if (x.dim() == 0) call.out.layout = call.in.layout = call.indices.layout = &single;
-  backend(x.device()).scan(call);
+  backend(x.device()).scan({scan, row_arg(y), indices ? row_arg(*indices) : Arg{}, row_arg(x), axis, reverse});
   return y;
+}
+
+// softmax or its logarithm y, with the gradient in one pass or, where it is to be differentiated itself, as `rule`.
+template <class Rule>
+Tensor soft_rows(const char* op, RowOp forward, RowOp back, const Tensor& x, int64_t dim, Rule rule) {
+  require_floating(x, op);
+  const int axis = axis_of(x, dim, op);
+  const Tensor y = run_rows(forward, x, {}, axis, op);
+  if (!any_needs_grad(x)) return y;
+  return record(op, y, {x}, [=, saved = save_output(y)](const Tensor& g, Gradients& d) {
+    const Tensor out = d.take(saved);
+    d[0] = grad_enabled() ? rule(g, out, axis) : run_rows(back, g, out, axis, op);
+  });
 }
 
 Tensor running_sum(const Tensor& x, int axis, bool reverse) {
@@ -85,8 +92,7 @@ ValuesIndices running_extreme(const char* op, Scan scan, const Tensor& x, int64_
   ValuesIndices y;
   y.values = run_scan(scan, x, axis, false, x.dtype(), op, &y.indices);
   y.values = record(op, std::move(y.values), {x}, [axis, indices = save(y.indices)](const Tensor& g, Gradients& d) {
-    if (g.dim() == 0) d[0] = g;
-    else d[0] = scatter_add(zeros(g.shape(), {g.dtype(), g.device()}), axis, d.take(indices), g);
+    d[0] = scatter_add(zeros(g.shape(), {g.dtype(), g.device()}), axis, d.take(indices), g);
   });
   return y;
 }
@@ -98,25 +104,13 @@ Tensor products_before(const Tensor& x, int axis) {
 }
 
 Tensor softmax(const Tensor& x, int64_t dim) {
-  require_floating(x, "softmax");
-  const int axis = axis_of(x, dim, "softmax");
-  const Tensor y = run_rows(RowOp::softmax, x, {}, axis, "softmax");
-  return record("softmax", y, {x}, [axis, saved = save_output(y)](const Tensor& g, Gradients& d) {
-    const Tensor out = d.take(saved);
-    d[0] = grad_enabled() ? g * out - out * sum(g * out, axis, true)
-                          : run_rows(RowOp::softmax_back, g, out, axis, "softmax");
-  });
+  return soft_rows("softmax", RowOp::softmax, RowOp::softmax_back, x, dim,
+                   [](auto& g, auto& y, int axis) { return g * y - y * sum(g * y, axis, true); });
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {
-  require_floating(x, "log_softmax");
-  const int axis = axis_of(x, dim, "log_softmax");
-  const Tensor y = run_rows(RowOp::log_softmax, x, {}, axis, "log_softmax");
-  return record("log_softmax", y, {x}, [axis, saved = save_output(y)](const Tensor& g, Gradients& d) {
-    const Tensor out = d.take(saved);
-    d[0] = grad_enabled() ? g - exp(out) * sum(g, axis, true)
-                          : run_rows(RowOp::log_softmax_back, g, out, axis, "log_softmax");
-  });
+  return soft_rows("log_softmax", RowOp::log_softmax, RowOp::log_softmax_back, x, dim,
+                   [](auto& g, auto& y, int axis) { return g - exp(y) * sum(g, axis, true); });
 }
 
 Tensor cumsum(const Tensor& x, int64_t dim) { return running_sum(x, axis_of(x, dim, "cumsum"), false); }
@@ -126,7 +120,7 @@ Tensor cumprod(const Tensor& x, int64_t dim) {
   return record("cumprod", run_scan(Scan::prod, x, axis, false, sum_type(x.dtype()), "cumprod"), {x},
                 [axis, x = save(x)](const Tensor& g, Gradients& d) {
                   const Tensor in = d.take(x);
-                  d[0] = in.dim() == 0 || in.numel() == 0 ? g : cumprod_back(g, in, axis);
+                  d[0] = in.numel() <= 1 ? g : cumprod_back(g, in, axis);
                 });
 }
 
@@ -139,15 +133,13 @@ Tensor logcumsumexp(const Tensor& x, int64_t dim) {
   const Tensor y = run_scan(Scan::logsumexp, x, axis, false, x.dtype(), "logcumsumexp");
   return record("logcumsumexp", y, {x}, [axis, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
     const Tensor in = d.take(x);
-    d[0] = in.dim() == 0 || in.numel() == 0 ? g : logcumsumexp_back(g, in, d.take(y), axis);
+    d[0] = in.numel() <= 1 ? g : logcumsumexp_back(g, in, d.take(y), axis);
   });
 }
 
 Tensor diff(const Tensor& x, int64_t n, int64_t dim) {
-  if (x.checked("diff").dim() == 0)
-    throw Error(Error::Kind::shape, "diff", "needs at least one axis, got a 0-d tensor");
-  const int axis = axis_of(x, dim, "diff");
-  if (n < 0) throw Error(Error::Kind::argument, "diff", "the order " + std::to_string(n) + " is negative");
+  const int axis = axis_of(x, dim, "diff", 1);
+  require(n >= 0, Wrong::argument, "diff", "the order ", n, " is negative");
   Tensor y = x;
   for (int64_t k = 0; k < n && y.size(axis) > 0; ++k) {
     const int64_t rest = y.size(axis) - 1;

@@ -46,42 +46,43 @@ Tensor roll_axis(const Tensor& x, int axis, int64_t shift) {
   return cat({x.narrow(axis, n - s, s), x.narrow(axis, 0, n - s)}, axis);
 }
 
+enum class Border { constant, reflect, replicate, circular };
+constexpr std::array<std::string_view, 4> borders = {"constant", "reflect", "replicate", "circular"};
+
 // Pairs (before, after) from the last axis on; negative ones cut.
-void check_padding(const Tensor& x, const std::vector<int64_t>& pad) {
+void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border border) {
   const int rank = int(x.dim());
   require(pad.size() % 2 == 0 && pad.size() / 2 <= size_t(rank), Wrong::argument, "pad", "pairs of sizes for at most ",
           rank, " axes are needed, got ", pad.size(), " numbers for shape ", x);
   for (size_t k = 0; k < pad.size(); k += 2) {
     const int axis = rank - 1 - int(k / 2);
-    const int64_t before = pad[k], after = pad[k + 1], n = x.shape()[axis];
+    const int64_t before = pad[k], after = pad[k + 1], n = x.shape()[axis], most = std::max(before, after);
     int64_t size;
     const bool fits = !__builtin_add_overflow(n, before, &size) && !__builtin_add_overflow(size, after, &size) &&
                       size >= 0 && n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) >= 0;
     require(fits, Wrong::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
             after);
+    if (border == Border::constant) continue;
+    const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
+    require(most <= 0 || most <= limit, Wrong::argument, "pad", "axis ", axis, " of shape ", x,
+            " is too short to be padded by ", most, " in mode ", borders[size_t(border)]);
   }
 }
 
-Tensor pad_constant(const Tensor& x, std::vector<int64_t> pad, double value) {
+Tensor pad_constant(const Tensor& x, const std::vector<int64_t>& pad, Scalar value) {
   Shape shape = x.shape();
   for (size_t k = 0; k < pad.size(); ++k) shape[shape.size() - 1 - int(k / 2)] += pad[k];
   checked_numel(shape, "pad");
-  Tensor y = full(shape, is_floating(x.dtype()) ? Scalar(value) : Scalar(int64_t(value)),
-                  {.dtype = x.dtype(), .device = x.device()});
-  Layout from = layout(x), to = layout(y);
+  Layout place = Layout::contiguous(shape);
+  Tensor kept = x;
   for (size_t k = 0; k < pad.size(); k += 2) {
     const int axis = shape.size() - 1 - int(k / 2);
-    const int64_t cut = std::max<int64_t>(-pad[k], 0), kept = x.size(axis) - cut - std::max<int64_t>(-pad[k + 1], 0);
-    from = views::narrow(from, axis, cut, kept);
-    to = views::narrow(to, axis, std::max<int64_t>(pad[k], 0), kept);
+    const int64_t cut = std::max<int64_t>(-pad[k], 0), n = x.size(axis) - cut - std::max<int64_t>(-pad[k + 1], 0);
+    if (n != x.size(axis)) kept = kept.narrow(axis, cut, n);
+    place = views::narrow(place, axis, std::max<int64_t>(pad[k], 0), n);
   }
-  backend(x.device()).copy(arg(alias(y, to)), arg(alias(x, from)));
-  for (int64_t& n : pad) n = -n;
-  return record("pad", std::move(y), {x}, [pad](const Tensor& g, Gradients& d) { d[0] = pad_constant(g, pad, 0); });
+  return embed(kept, shape, place, value);
 }
-
-enum class Border { constant, reflect, replicate, circular };
-constexpr std::array<std::string_view, 4> borders = {"constant", "reflect", "replicate", "circular"};
 
 int64_t source_of(int64_t i, int64_t n, Border border) {
   if (border == Border::replicate) return std::clamp<int64_t>(i, 0, n - 1);
@@ -100,8 +101,7 @@ Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border
 Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
   axis_of(x, 0, op, 2);
   const int64_t rows = x.size(-2), cols = x.size(-1), k = std::clamp(diagonal, -rows - 1, cols + 1);
-  const Options options{.dtype = i64, .device = x.device()};
-  const Tensor row = arange(k, rows + k, 1, options).unsqueeze(1), column = arange(0, cols, 1, options);
+  const Tensor row = (counting(rows, x) + k).unsqueeze(1), column = counting(cols, x);
   return where(lower ? column <= row : column >= row, x, false);
 }
 
@@ -117,7 +117,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   DType dtype = first.dtype();
   std::vector<int64_t> starts{0};
   for (const Tensor& t : tensors) {
-    common_device(first, t.checked(op), op);
+    common_device(first, t, op);
     if (t.dim() == first.dim()) shape[axis] = t.shape()[axis];
     require(t.shape() == shape, Wrong::shape, op, first, " and ", t, " must agree on every axis but ", axis);
     starts.push_back(starts.back() + shape[axis]);
@@ -195,27 +195,16 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
   require(n.numel() == 0 || amin(n).item<int64_t>() >= 0, Wrong::argument, op, "a number of repetitions is negative");
   if (size == 0) return source.clone();
   const Tensor ends = n.reshape({n.numel()}).expand({size}).cumsum(0);
-  const Tensor places = arange(0, ends.select(0, size - 1).item<int64_t>(), 1, {.dtype = i64, .device = x.device()});
+  const Tensor places = counting(ends.select(0, size - 1).item<int64_t>(), x);
   return pick_slices(op, source, axis, searchsorted(ends, places, {.right = true}));
 }
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& options) {
-  const char* op = "pad";
-  check_padding(x.checked(op), pad);
   const auto border = Border(std::find(borders.begin(), borders.end(), options.mode) - borders.begin());
-  require(size_t(border) < borders.size(), Wrong::argument, op,
+  require(size_t(border) < borders.size(), Wrong::argument, "pad",
           "mode is one of constant, reflect, replicate, circular; got ", options.mode);
-  if (border == Border::constant) {
-    require_storable(options.value, x.dtype(), op);
-    return pad_constant(x, pad, options.value);
-  }
-  for (size_t k = 0; k < pad.size(); k += 2) {
-    const int axis = int(x.dim()) - 1 - int(k / 2);
-    const int64_t n = x.size(axis), most = std::max(pad[k], pad[k + 1]);
-    const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
-    require(most <= 0 || most <= limit, Wrong::argument, op, "axis ", axis, " of shape ", x,
-            " is too short to be padded by ", most, " in mode ", options.mode);
-  }
+  check_padding(x.checked("pad"), pad, border);
+  if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
   Tensor y = x;
   for (size_t k = 0; k < pad.size(); k += 2) y = pad_axis(y, int(x.dim()) - 1 - int(k / 2), pad[k], pad[k + 1], border);
   return apart(y, x);

@@ -10,21 +10,17 @@
 namespace volta {
 namespace {
 
-const Layout* given(const Layout& l) { return &l; }
-const Layout* given(const std::optional<Layout>& l) { return l ? &*l : nullptr; }
-
 // y = x seen through f(layout); undefined where f gives nothing. Gradients go back by inverse(g). A view whose layout
 // relative to the base cannot be said is not traced to it.
 template <class F, class Inverse> Tensor make_view(const char* op, const Tensor& x, F f, Inverse inverse) {
-  const auto seen = f(layout(x));
-  if (!given(seen)) return {};
-  Tensor y = alias(x, *given(seen));
+  const std::optional<Layout> seen = f(layout(x));
+  if (!seen) return {};
+  Tensor y = alias(x, *seen);
   if (!grad_enabled()) return y;
   const auto& parent = x.impl().view;
-  std::optional<Layout> relative;
-  if (!parent) relative = f(Layout::contiguous(x.shape()));
-  else if (parent->relative) relative = f(*parent->relative);
-  remember_view(y, x, relative);
+  if (parent) remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt);
+  else if (x.is_contiguous() && layout(x).offset == 0) remember_view(y, x, seen);
+  else remember_view(y, x, f(Layout::contiguous(x.shape())));
   return record(op, std::move(y), {x}, [inverse](const Tensor& g, Gradients& d) { d[0] = inverse(g); });
 }
 // A part of x: its gradient is embedded into zeros.
@@ -219,11 +215,10 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);
   require(split_size > 0, Wrong::argument, "split", "needs a positive size, got ", split_size);
-  std::vector<Tensor> pieces;
-  const int64_t n = x.size(axis);
-  for (int64_t at = 0; at < n || pieces.empty(); at += split_size)
-    pieces.push_back(x.narrow(axis, at, std::min(split_size, n - at)));
-  return pieces;
+  std::vector<int64_t> sizes;
+  for (int64_t rest = x.size(axis); rest > 0 || sizes.empty(); rest -= split_size)
+    sizes.push_back(std::min(split_size, rest));
+  return split(x, sizes, axis);
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {

@@ -1,0 +1,34 @@
+// The words in which arguments are checked: a line for each check, and no text is built unless something is wrong.
+#pragma once
+#include <concepts>
+
+#include <volta/error.h>
+
+#include "core/impl.h"
+
+namespace volta {
+
+using Wrong = Error::Kind;
+
+inline std::string text_of(std::string_view x) { return std::string(x); }
+inline std::string text_of(std::same_as<char> auto x) { return std::string(1, x); }
+inline std::string text_of(const Shape& x) { return x.str(); }
+inline std::string text_of(const Tensor& x) { return x.shape().str(); }
+inline std::string text_of(DType x) { return std::string(name(x)); }
+std::string text_of(const Scalar& x);
+
+template <class... Parts> [[noreturn, gnu::cold]] void refuse(Wrong kind, const char* op, const Parts&... parts) {
+  throw Error(kind, op, (text_of(parts) + ...));
+}
+// require(x.dim() == 2, Wrong::shape, op, "needs a matrix, got shape ", x);
+template <class... Parts> void require(bool fine, Wrong kind, const char* op, const Parts&... parts) {
+  if (!fine) refuse(kind, op, parts...);
+}
+
+// An axis of x, which has at least so many.
+inline int axis_of(const Tensor& x, int64_t dim, const char* op, int64_t least = 0) {
+  require(x.checked(op).dim() >= least, Wrong::shape, op, "needs at least ", least, " axes, got shape ", x);
+  return normalize_axis(dim, int(x.dim()), x.shape(), op);
+}
+
+}  // namespace volta
