@@ -5,7 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <set>
-#include <type_traits>
+#include <tuple>
 
 #include "backend/backend.h"
 
@@ -50,23 +50,32 @@ class Memory {
  private:
   struct BySize {
     bool operator()(const Block* a, const Block* b) const {
-      return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data;
+      return std::tie(a->small, a->bytes, a->data) < std::tie(b->small, b->bytes, b->data);
     }
   };
-  using Free = std::set<Block*, BySize>;
-
   Block* grow(int64_t bytes, bool small, const char* op);
-  void split(Block* block, int64_t bytes);
-  Block* join(Block* left, Block* right) noexcept;
+  void absorb_next(Block* block) noexcept;
   void release_slabs();
   [[noreturn]] void refuse(int64_t bytes, const char* op) const;
-  Free& list(const Block* block) noexcept { return free_[block->small]; }
 
   int device_;
   int64_t total_ = 0;  // bytes the device has
   mutable std::mutex mutex_;
-  Free free_[2];  // large and small blocks
+  std::set<Block*, BySize> free_;
   int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
+};
+
+// Device memory for as long as it lives.
+class Scratch {
+ public:
+  Scratch(Memory& memory, int64_t bytes, const char* op) : block_(memory.take(bytes, op)) {}
+  ~Scratch() { block_->owner->give(block_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  template <class T = void> T* as() const { return static_cast<T*>(static_cast<void*>(block_->data)); }
+
+ private:
+  Block* block_;
 };
 
 // Written by kernels that meet an index out of range, in host memory the device can reach.
@@ -100,7 +109,8 @@ class Context final : public Backend {
   void upload(void* to, const void* from, int64_t bytes) override;
   void download(void* to, const void* from, int64_t bytes) override;
   void synchronize(const char* op);  // waits, then throws what kernels reported
-  MemoryStats stats() const;
+
+  std::atomic<int64_t> transfers{0};
 
  private:
   static constexpr int slot_count = 16;
@@ -111,32 +121,11 @@ class Context final : public Backend {
   char* staging_ = nullptr;  // pinned: copies from it need not wait
   cudaEvent_t slot_free_[slot_count] = {};
   int slot_ = 0;
-  std::atomic<int64_t> transfers_{0};
 };
 
-// Device memory for the length of a call.
-class Scratch {
- public:
-  Scratch(Context& context, int64_t bytes, const char* op) : block_(context.memory.take(bytes, op)) {}
-  ~Scratch() { block_->owner->give(block_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  template <class T = void> T* as() const { return static_cast<T*>(static_cast<void*>(block_->data)); }
-
- private:
-  Block* block_;
-};
-
-// Starts a kernel on the device's stream.
-template <class... P> void launch(const Context& context, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
-                                  const std::type_identity_t<P>&... arguments) {
-  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, context.stream), op);
-}
-
-inline constexpr int threads = 256;  // of a block
-
-inline unsigned blocks_for(int64_t n, int64_t each) { return unsigned((n + each - 1) / each); }
+// Pointwise loops are compiled in parts; an op is in the part of its index.
+inline constexpr int map_parts = 8;
+template <int Part> void map_part(const Context& c, const MapCall& call);
 
 // A product of any dtypes and strides, bias and activation included; not fast.
 void plain_product(Context& c, const MatmulCall& call);

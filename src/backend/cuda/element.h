@@ -80,20 +80,26 @@ template <class From> __device__ __noinline__ void store_other(void* p, DType dt
   visit(dtype, [&]<class To>(TypeTag<To>) { *static_cast<To*>(p) = convert<To>(x); });
 }
 
-// v[u] = the element at p(u). The dtype, the same for all threads, is chosen once and outside the loop, so that the loads
-// are in flight together.
-template <class To, int U, class P> __device__ inline void load_all(To (&v)[U], DType dtype, P p) {
-  const auto as = [&]<class From>(TypeTag<From>) {
-#pragma unroll
-    for (int u = 0; u < U; ++u) v[u] = read<To, From>(p(u));
-  };
-  if (dtype == dtype_of<To>()) return as(TypeTag<To>{});
-  if constexpr (std::is_same_v<To, float>) {
-    if (dtype == DType::f16) return as(TypeTag<float16>{});
-    if (dtype == DType::bf16) return as(TypeTag<bfloat16>{});
+// f(TypeTag<X>{}) with the type a T is expected to be stored as: itself, or a half of a float; void for any other. The
+// dtype, the same for all threads, is thus chosen once and outside of loops, whose loads are in flight together.
+template <class T, class F> __device__ inline void with_expected(DType dtype, F f) {
+  if (dtype == dtype_of<T>()) return f(TypeTag<T>{});
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype == DType::f16) return f(TypeTag<float16>{});
+    if (dtype == DType::bf16) return f(TypeTag<bfloat16>{});
   }
+  f(TypeTag<void>{});
+}
+
+// v[u] = the element at p(u).
+template <class To, int U, class P> __device__ inline void load_all(To (&v)[U], DType dtype, P p) {
+  with_expected<To>(dtype, [&]<class From>(TypeTag<From>) {
 #pragma unroll
-  for (int u = 0; u < U; ++u) v[u] = load_other<To>(p(u), dtype);
+    for (int u = 0; u < U; ++u) {
+      if constexpr (std::is_void_v<From>) v[u] = load_other<To>(p(u), dtype);
+      else v[u] = read<To, From>(p(u));
+    }
+  });
 }
 template <class To> __device__ inline To load(const void* p, DType dtype) {
   To v[1];
@@ -104,23 +110,30 @@ template <class To> __device__ inline To load(const void* p, DType dtype) {
 // The first `count` of the elements at p(u) = v[u].
 template <class From, int U, class P>
 __device__ inline void store_all(const From (&v)[U], DType dtype, P p, int count = U) {
-  const auto as = [&]<class To>(TypeTag<To>) {
+  with_expected<From>(dtype, [&]<class To>(TypeTag<To>) {
 #pragma unroll
-    for (int u = 0; u < U; ++u)
-      if (u < count) *reinterpret_cast<To*>(p(u)) = convert<To>(v[u]);
-  };
-  if (dtype == dtype_of<From>()) return as(TypeTag<From>{});
-  if constexpr (std::is_same_v<From, float>) {
-    if (dtype == DType::f16) return as(TypeTag<float16>{});
-    if (dtype == DType::bf16) return as(TypeTag<bfloat16>{});
-  }
-#pragma unroll
-  for (int u = 0; u < U; ++u)
-    if (u < count) store_other(p(u), dtype, v[u]);
+    for (int u = 0; u < U; ++u) {
+      if (u >= count) continue;
+      if constexpr (std::is_void_v<To>) store_other(p(u), dtype, v[u]);
+      else *reinterpret_cast<To*>(p(u)) = convert<To>(v[u]);
+    }
+  });
 }
 template <class From> __device__ inline void store(char* p, DType dtype, From x) {
   const From v[1] = {x};
   store_all(v, dtype, [=](int) { return p; });
+}
+
+// Sixteen bytes of one number over and over.
+struct alignas(16) Pattern {
+  uint64_t bits[2];
+};
+inline Pattern pattern_of(const Scalar& scalar, DType dtype) {
+  return visit(dtype, [&]<class T>(TypeTag<T>) {
+    std::array<T, sizeof(Pattern) / sizeof(T)> values;
+    values.fill(scalar.as<T>());
+    return std::bit_cast<Pattern>(values);
+  });
 }
 
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };

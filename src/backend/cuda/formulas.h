@@ -5,7 +5,7 @@
 
 #include <volta/scalar.h>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/geometry.h"
 
 namespace volta::cuda {
 namespace folds {
@@ -15,16 +15,10 @@ namespace folds {
 template <class E, class S = E, class R = S> struct Formula {
   using Element = E;
   using State = S;
-  using Result = R;
   static constexpr bool indexed = false;
   __device__ static S lift(E x, int64_t, double) { return S(x); }
   __device__ static R finish(S s, double, double) { return R(s); }
 };
-
-template <class F> __device__ inline typename F::State take(const typename F::State& s, typename F::Element x,
-                                                            int64_t i = 0, double parameter = 0) {
-  return F::merge(s, F::lift(x, i, parameter));
-}
 
 template <class T> struct Sum : Formula<T> {
   __device__ static T start() { return T(0); }
@@ -51,12 +45,12 @@ template <class T> struct Prod : Formula<T> {
 };
 
 template <class T> __device__ constexpr T lowest() {
-  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::lowest();
+  using Limits = std::numeric_limits<T>;
+  return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
 }
 template <class T> __device__ constexpr T highest() {
-  if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::max();
+  using Limits = std::numeric_limits<T>;
+  return Limits::has_infinity ? Limits::infinity() : Limits::max();
 }
 
 template <class T> struct Max : Formula<T> {
@@ -69,15 +63,15 @@ template <class T> struct Min : Formula<T> {
 };
 
 // Truth values travel as words, which threads can exchange.
-template <class T> struct Any : Formula<bool, uint32_t, bool> {
+struct Any : Formula<bool, uint32_t, bool> {
   __device__ static uint32_t start() { return 0; }
   __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a | b; }
 };
-template <class T> struct All : Formula<bool, uint32_t, bool> {
+struct All : Formula<bool, uint32_t, bool> {
   __device__ static uint32_t start() { return 1; }
   __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a & b; }
 };
-template <class T> struct Count : Formula<bool, int64_t> {
+struct Count : Formula<bool, int64_t> {
   __device__ static int64_t start() { return 0; }
   __device__ static int64_t merge(int64_t a, int64_t b) { return a + b; }
 };
@@ -152,47 +146,44 @@ struct Team {
   __device__ int rows() const { return across ? int(blockDim.x) : int(blockDim.y); }
 };
 
-template <class T> __device__ inline T shuffle_down(const T& x, int by, int width) {
+// What another thread of the warp has for x: `shuffle` exchanges words.
+template <class T, class Shuffle> __device__ inline T shuffled(const T& x, Shuffle shuffle) {
   static_assert(sizeof(T) % 4 == 0);
   uint32_t words[sizeof(T) / 4];
   memcpy(words, &x, sizeof(T));
 #pragma unroll
-  for (size_t i = 0; i < sizeof(T) / 4; ++i) words[i] = __shfl_down_sync(0xffffffffu, words[i], by, width);
+  for (uint32_t& word : words) word = shuffle(word);
   T result;
   memcpy(&result, words, sizeof(T));
   return result;
 }
 
-// All threads of the block call this; the member of rank 0 of each team gets the merged state. Teams are powers of two.
-template <class F> __device__ typename F::State team_merge(const Team& team, typename F::State s) {
-  using State = typename F::State;
-  alignas(16) __shared__ unsigned char room[threads * sizeof(State)];
-  State* shared = reinterpret_cast<State*>(room);
-  const int size = team.size(), rank = team.rank(), within = team.across ? 1 : ::min(size, 32);  // a warp
-  const int me = int(threadIdx.y * blockDim.x + threadIdx.x), step = team.across ? int(blockDim.x) : 1;
-  if (size > within) {
-    __syncthreads();  // an earlier merge may still be read
-    shared[me] = s;
-    for (int half = size / 2; half >= within; half /= 2) {
-      __syncthreads();
-      if (rank < half) shared[me] = s = F::merge(s, shared[me + half * step]);
-    }
-    __syncthreads();
-  }
-  for (int half = within / 2; half > 0; half /= 2) s = F::merge(s, shuffle_down(s, half, within));
-  return s;
+// The merged state of every `width` neighbouring threads, for all of them.
+template <class F> __device__ typename F::State warp_merge(typename F::State s, int width) {
+  for (int half = width / 2; half > 0; half /= 2)
+    s = F::merge(s, shuffled(s, [=](uint32_t word) { return __shfl_down_sync(~0u, word, half, width); }));
+  return shuffled(s, [=](uint32_t word) { return __shfl_sync(~0u, word, 0, width); });
 }
 
-// The same, with the result for every member.
-template <class F> __device__ typename F::State team_merge_all(const Team& team, typename F::State s) {
-  using State = typename F::State;
-  alignas(16) __shared__ unsigned char result[threads * sizeof(State)];
-  s = team_merge<F>(team, s);
-  State* shared = reinterpret_cast<State*>(result);
+// The merged state of every team, for all its members. All threads of the block call this; teams are powers of two.
+template <class F> __device__ typename F::State team_merge(const Team& team, typename F::State s) {
+  __shared__ typename F::State shared[threads];
+  const int me = int(threadIdx.y * blockDim.x + threadIdx.x), warps = int(blockDim.x) / 32;
+  if (!team.across) s = warp_merge<F>(s, ::min(team.size(), 32));
+  if (!team.across && warps <= 1) return s;
+  __syncthreads();  // an earlier merge may still be read
+  if (team.across) {
+    shared[me] = s;
+    for (int half = team.size() / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (team.rank() < half) shared[me] = s = F::merge(s, shared[me + half * int(blockDim.x)]);
+    }
+    __syncthreads();
+    return shared[team.row()];
+  }
+  if (me % 32 == 0) shared[me / 32] = s;
   __syncthreads();
-  if (team.rank() == 0) shared[team.row()] = s;
-  __syncthreads();
-  return shared[team.row()];
+  return warp_merge<F>(shared[me / 32 / warps * warps + me % warps], warps);
 }
 
 }  // namespace volta::cuda
