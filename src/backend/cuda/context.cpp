@@ -18,12 +18,7 @@ constexpr int most_devices = 256;
 int64_t rounded(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
 struct DeviceStorage : Storage, Pooled {
-  Scratch room;
-  DeviceStorage(Memory& memory, int64_t size, const char* op) : room(memory, size, op) {
-    data = room.as();
-    bytes = size;
-    destroy = [](Storage* dead) noexcept { delete static_cast<DeviceStorage*>(dead); };
-  }
+  Room room;
 };
 
 Context& context(int device) {
@@ -49,17 +44,7 @@ void check(cudaError_t status, const char* op) {
   throw Error(kind, op, std::string("CUDA reports: ") + cudaGetErrorString(status));
 }
 
-OnDevice::OnDevice(int index) {
-  int current = index;
-  check(cudaGetDevice(&current), "device");
-  if (current == index) return;
-  check(cudaSetDevice(index), "device");
-  previous_ = current;
-}
-
-OnDevice::~OnDevice() {
-  if (previous_ >= 0) cudaSetDevice(previous_);
-}
+void GiveBack::operator()(Block* block) const noexcept { block->owner->give(block); }
 
 Memory::Memory(int device) : device_(device) {
   size_t available = 0, total = 0;
@@ -68,7 +53,7 @@ Memory::Memory(int device) : device_(device) {
 }
 
 // The best fit among the free blocks, or a part of a new slab.
-Block* Memory::take(int64_t bytes, const char* op) {
+Room Memory::take(int64_t bytes, const char* op) {
   const std::lock_guard lock(mutex_);
   if (bytes > total_) refuse(bytes, op);
   const int64_t wanted = rounded(std::max<int64_t>(bytes, 1), unit);
@@ -88,7 +73,7 @@ Block* Memory::take(int64_t bytes, const char* op) {
   block->free = false;
   in_use_ += block->bytes;
   peak_ = std::max(peak_, in_use_);
-  return block;
+  return Room(block);
 }
 
 Block* Memory::grow(int64_t bytes, bool small, const char* op) {
@@ -149,9 +134,9 @@ void Memory::refuse(int64_t bytes, const char* op) const {
                   std::to_string(total_));
 }
 
-MemoryStats Memory::stats() const {
+MemoryStats Memory::stats(int64_t transfers) const {
   const std::lock_guard lock(mutex_);
-  return {in_use_, peak_, reserved_ - in_use_, 0};
+  return {in_use_, peak_, reserved_ - in_use_, transfers};
 }
 
 Context::Context(int index) : device(index), memory(index) {
@@ -167,20 +152,23 @@ Context::Context(int index) : device(index), memory(index) {
 
 Ptr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
   const OnDevice current(device);
-  auto storage = Ptr<Storage>::adopt(new DeviceStorage(memory, bytes, op));
+  auto* storage = new DeviceStorage;
+  auto owner = Ptr<Storage>::adopt(storage);
+  storage->destroy = [](Storage* dead) noexcept { delete static_cast<DeviceStorage*>(dead); };
+  storage->room = memory.take(bytes, op);
   storage->device = Device(DeviceType::cuda, device);
-  return storage;
+  storage->data = storage->room->data;
+  storage->bytes = bytes;
+  return owner;
 }
 
 void Context::map(const MapCall& call) {
+  constexpr void (*parts[])(const Context&, const MapCall&) = {map_part<0>, map_part<1>, map_part<2>, map_part<3>,
+                                                               map_part<4>, map_part<5>, map_part<6>, map_part<7>};
   const OnDevice current(device);
   if (call.out.layout->numel() == 0) return;
   if (call.op->index < 0) throw Error(Error::Kind::internal, call.op->name, "a user's op has no GPU kernel");
-  [&]<int... Part>(std::integer_sequence<int, Part...>) {
-    constexpr void (*parts[])(const Context&, const MapCall&) = {map_part<Part>...};
-    parts[call.op->index % map_parts](*this, call);
-  }
-  (std::make_integer_sequence<int, map_parts>());
+  parts[size_t(call.op->index) % std::size(parts)](*this, call);
 }
 
 // Small amounts go through pinned slots, so that uploads need not wait; whatever comes down is waited for.
@@ -202,13 +190,6 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
   if (up) return check(cudaEventRecord(slot_free_[slot_], stream), op);
   synchronize(op);
   std::memcpy(to, slot, size);
-}
-
-void Context::upload(void* to, const void* from, int64_t bytes) {
-  transfer(to, from, bytes, cudaMemcpyHostToDevice, "upload");
-}
-void Context::download(void* to, const void* from, int64_t bytes) {
-  transfer(to, from, bytes, cudaMemcpyDeviceToHost, "download");
 }
 
 void Context::synchronize(const char* op) {
@@ -236,9 +217,7 @@ void synchronize(int device) { context(device).synchronize("synchronize"); }
 
 MemoryStats memory_stats(int device) {
   const Context& c = context(device);
-  MemoryStats stats = c.memory.stats();
-  stats.transfers = c.transfers;
-  return stats;
+  return c.memory.stats(c.transfers);
 }
 
 void empty_cache(int device) {

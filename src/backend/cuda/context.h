@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -15,15 +16,18 @@ namespace volta::cuda {
 void check(cudaError_t status, const char* op);
 
 // Makes a device the current one of this thread for as long as it lives.
-class OnDevice {
- public:
-  explicit OnDevice(int index);
-  ~OnDevice();
+struct OnDevice {
+  explicit OnDevice(int device) : index(device) {
+    check(cudaGetDevice(&previous), "device");
+    if (previous != index) check(cudaSetDevice(index), "device");
+  }
+  ~OnDevice() {
+    if (previous != index) cudaSetDevice(previous);
+  }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
- private:
-  int previous_ = -1;
+  int previous = 0, index;
 };
 
 // A part of a slab of device memory. Neighbours are linked, so that free ones merge.
@@ -35,6 +39,12 @@ struct Block {
   Block *before, *after;
 };
 
+// Gives a block back when it goes. Device memory for the length of a call, or for the life of a tensor.
+struct GiveBack {
+  void operator()(Block* block) const noexcept;
+};
+using Room = std::unique_ptr<Block, GiveBack>;
+
 // The caching allocator: slabs from the driver, split on demand and merged again when their parts come back.
 // All work of a device runs on one stream, so a block may be handed out again while kernels that use its old content
 // are still queued: whatever the new owner launches comes after them. With several streams, `give` would record an
@@ -42,10 +52,10 @@ struct Block {
 class Memory {
  public:
   explicit Memory(int device);
-  Block* take(int64_t bytes, const char* op);  // throws Error::Kind::memory when the device has no more
+  Room take(int64_t bytes, const char* op);  // throws Error::Kind::memory when the device has no more
   void give(Block* block) noexcept;
   void release_cached();
-  MemoryStats stats() const;
+  MemoryStats stats(int64_t transfers) const;
 
  private:
   struct BySize {
@@ -63,19 +73,6 @@ class Memory {
   mutable std::mutex mutex_;
   std::set<Block*, BySize> free_;
   int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
-};
-
-// Device memory for as long as it lives.
-class Scratch {
- public:
-  Scratch(Memory& memory, int64_t bytes, const char* op) : block_(memory.take(bytes, op)) {}
-  ~Scratch() { block_->owner->give(block_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  template <class T = void> T* as() const { return static_cast<T*>(static_cast<void*>(block_->data)); }
-
- private:
-  Block* block_;
 };
 
 // Written by kernels that meet an index out of range, in host memory the device can reach.
@@ -106,8 +103,12 @@ class Context final : public Backend {
   void random(const RandomCall& call) override;
   void iota(const Arg& out, Scalar start, Scalar step) override;
   void matmul(const MatmulCall& call) override;
-  void upload(void* to, const void* from, int64_t bytes) override;
-  void download(void* to, const void* from, int64_t bytes) override;
+  void upload(void* to, const void* from, int64_t n) override {
+    transfer(to, from, n, cudaMemcpyHostToDevice, "upload");
+  }
+  void download(void* to, const void* from, int64_t n) override {
+    transfer(to, from, n, cudaMemcpyDeviceToHost, "download");
+  }
   void synchronize(const char* op);  // waits, then throws what kernels reported
 
   std::atomic<int64_t> transfers{0};
@@ -123,8 +124,7 @@ class Context final : public Backend {
   int slot_ = 0;
 };
 
-// Pointwise loops are compiled in parts; an op is in the part of its index.
-inline constexpr int map_parts = 8;
+// Pointwise loops are compiled in parts, among which the ops are dealt out in turn.
 template <int Part> void map_part(const Context& c, const MapCall& call);
 
 // A product of any dtypes and strides, bias and activation included; not fast.

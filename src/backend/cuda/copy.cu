@@ -45,8 +45,7 @@ template <class To, class From> struct ConvertPack {
   __device__ Source load(char* const* p) const { return *reinterpret_cast<const Source*>(p[1]); }
   __device__ void store(char* const* p, const Source& x) const {
     Pack<To, 8> y;
-#pragma unroll
-    for (int j = 0; j < 8; ++j) y.v[j] = convert<To>(x.v[j]);
+    unroll<8>([&](int j) { y.v[j] = convert<To>(x.v[j]); });
     *reinterpret_cast<Pack<To, 8>*>(p[0]) = y;
   }
 };

@@ -94,11 +94,10 @@ template <class T, class F> __device__ inline void with_expected(DType dtype, F 
 // v[u] = the element at p(u).
 template <class To, int U, class P> __device__ inline void load_all(To (&v)[U], DType dtype, P p) {
   with_expected<To>(dtype, [&]<class From>(TypeTag<From>) {
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
+    unroll<U>([&](int u) {
       if constexpr (std::is_void_v<From>) v[u] = load_other<To>(p(u), dtype);
       else v[u] = read<To, From>(p(u));
-    }
+    });
   });
 }
 template <class To> __device__ inline To load(const void* p, DType dtype) {
@@ -111,12 +110,11 @@ template <class To> __device__ inline To load(const void* p, DType dtype) {
 template <class From, int U, class P>
 __device__ inline void store_all(const From (&v)[U], DType dtype, P p, int count = U) {
   with_expected<From>(dtype, [&]<class To>(TypeTag<To>) {
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-      if (u >= count) continue;
+    unroll<U>([&](int u) {
+      if (u >= count) return;
       if constexpr (std::is_void_v<To>) store_other(p(u), dtype, v[u]);
       else *reinterpret_cast<To*>(p(u)) = convert<To>(v[u]);
-    }
+    });
   });
 }
 template <class From> __device__ inline void store(char* p, DType dtype, From x) {

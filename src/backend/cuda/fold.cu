@@ -32,60 +32,46 @@ __device__ void conclude(const FoldArgs& a, const Team& team, typename F::State 
     if (to.p[0][2]) *reinterpret_cast<int64_t*>(to.p[0][2]) = s.index;
 }
 
-template <class F> __global__ __launch_bounds__(threads) void fold_strided(const __grid_constant__ FoldArgs a) {
-  constexpr int U = F::indexed ? 4 : 8, K = F::indexed ? 2 : 1;
+// Takes U packs of V elements of type S at a time, where rows are contiguous and aligned to 16 bytes; with V = 1, elements
+// of any dtype and strides. Several states per thread: shorter chains of sums round less.
+template <class F, class S, int V>
+__global__ __launch_bounds__(threads) void fold_rows(const __grid_constant__ FoldArgs a) {
+  using P = Pack<S, V>;
+  constexpr int U = V > 1 || F::indexed ? 4 : 8, K = F::indexed ? 2 : 1, ways = V > 1 ? 4 : 1;
   const Team team{a.across};
   const uint32_t result = blockIdx.x * team.rows() + team.row();
-  typename F::State s = F::start();
+  typename F::State s[ways];
+  unroll<ways>([&](int w) { s[w] = F::start(); });
+  const auto take = [&](int way, typename F::Element x, int64_t position) {
+    s[way] = F::merge(s[way], F::lift(x, position, a.parameter));
+  };
   if (result < a.kept.n) {
     const char* row = place(a.kept, result).p[0][0];
-    const uint32_t end = a.end(), step = team.size();
-    for (uint32_t r = a.begin() + team.rank(); r < end; r += U * step) {
-      uint32_t at[U];
-#pragma unroll
-      for (int u = 0; u < U; ++u) at[u] = r + u * step < end ? r + u * step : r;
-      const Places<U, K> places(a.reduced, at);
-      typename F::Element x[U];
-      load_all(x, a.in_dtype, [&](int u) { return row + counted(places.p[u][0]); });
-#pragma unroll
-      for (int u = 0; u < U; ++u)
-        if (r + u * step < end) s = F::merge(s, F::lift(x[u], counted(places.p[u][K - 1]), a.parameter));
-    }
-  }
-  conclude<F>(a, team, s, result, a.partial);
-}
-
-// Rows of contiguous elements aligned to 16 bytes. Several states per thread: shorter chains of sums round less.
-template <class F, class S> __global__ __launch_bounds__(threads) void fold_packs(const __grid_constant__ FoldArgs a) {
-  constexpr int V = 16 / sizeof(S), U = 4, ways = 4;
-  using P = Pack<S, V>;
-  const Team team{false};
-  const uint32_t result = blockIdx.x * team.rows() + team.row();
-  typename F::State s[ways];
-#pragma unroll
-  for (int w = 0; w < ways; ++w) s[w] = F::start();
-  if (result < a.kept.n) {
-    const char* row = place(a.kept, result).p[0][0] + counted(a.reduced.data[0]);
-    const int64_t first = counted(a.reduced.data[1]);
-    const auto take = [&](int way, S x, int64_t i) {
-      s[way] = F::merge(s[way], F::lift(convert<float>(x), first + i, a.parameter));
-    };
-    const auto take_pack = [&](const P& pack, uint32_t p) {
-#pragma unroll
-      for (int j = 0; j < V; ++j) take(j % ways, pack.v[j], int64_t(p) * V + j);
-    };
-    const P* packs = reinterpret_cast<const P*>(row);
     const uint32_t end = a.end(), last = end / V, step = team.size();
-    uint32_t p = a.begin() / V + team.rank();
-    for (; p + (U - 1) * step < last; p += U * step) {
-      P held[U];
-#pragma unroll
-      for (int u = 0; u < U; ++u) held[u] = packs[p + u * step];
-#pragma unroll
-      for (int u = 0; u < U; ++u) take_pack(held[u], p + u * step);
+    const P* packs = reinterpret_cast<const P*>(row + counted(a.reduced.data[0]));
+    const int64_t first = counted(a.reduced.data[1]);
+    for (uint32_t r = a.begin() / V + team.rank(); r < last; r += U * step) {
+      uint32_t at[U];
+      unroll<U>([&](int u) { at[u] = r + u * step < last ? r + u * step : r; });
+      if constexpr (V == 1) {
+        const Places<U, K> places(a.reduced, at);
+        typename F::Element x[U];
+        load_all(x, a.in_dtype, [&](int u) { return row + counted(places.p[u][0]); });
+        unroll<U>([&](int u) {
+          if (r + u * step < last) take(0, x[u], counted(places.p[u][K - 1]));
+        });
+      } else {
+        P held[U];
+        unroll<U>([&](int u) { held[u] = packs[at[u]]; });
+        unroll<U>([&](int u) {
+          if (r + u * step >= last) return;
+          unroll<V>([&](int j) { take(j % ways, convert<float>(held[u].v[j]), first + int64_t(at[u]) * V + j); });
+        });
+      }
     }
-    for (; p < last; p += step) take_pack(packs[p], p);
-    for (uint32_t r = last * V + team.rank(); r < end; r += step) take(0, reinterpret_cast<const S*>(row)[r], r);
+    if constexpr (V > 1)
+      for (uint32_t r = last * V + team.rank(); r < end; r += step)
+        take(0, convert<float>(reinterpret_cast<const S*>(packs)[r]), first + r);
   }
   for (int w = 1; w < ways; ++w) s[0] = F::merge(s[0], s[w]);
   conclude<F>(a, team, s[0], result, a.partial);
@@ -111,9 +97,10 @@ struct FoldKernels {
 };
 
 template <class F> FoldKernels kernels() {
-  FoldKernels k{&fold_strided<F>, &fold_pieces<F>, {}, int64_t(sizeof(typename F::State)), F::indexed};
+  FoldKernels k{
+      &fold_rows<F, typename F::Element, 1>, &fold_pieces<F>, {}, int64_t(sizeof(typename F::State)), F::indexed};
   if constexpr (std::is_same_v<typename F::Element, float>)
-    k.packs = {&fold_packs<F, float16>, &fold_packs<F, bfloat16>, &fold_packs<F, float>};
+    k.packs = {&fold_rows<F, float16, 8>, &fold_rows<F, bfloat16, 8>, &fold_rows<F, float, 4>};
   return k;
 }
 
@@ -211,9 +198,9 @@ void Context::fold(const FoldCall& call) {
   const auto pieces_of = [&](const Strided<2>& stretch) { return std::max(1u, blocks_for(stretch.n, a.piece_length)); };
   in_chunks(reduced, [&](const Strided<2>& stretch) { a.pieces += pieces_of(stretch); });
   in_chunks(kept, [&](const Strided<3>& chunk) {
-    const Scratch partial(memory, a.pieces > 1 ? int64_t(chunk.n) * a.pieces * k.state_bytes : 0, op);
+    const Room partial = memory.take(a.pieces > 1 ? int64_t(chunk.n) * a.pieces * k.state_bytes : 0, op);
     a.kept = chunk;
-    a.partial = a.pieces > 1 ? partial.as() : nullptr;
+    a.partial = a.pieces > 1 ? partial->data : nullptr;
     a.first_piece = 0;
     in_chunks(reduced, [&](const Strided<2>& stretch) {
       a.reduced = stretch;

@@ -124,7 +124,7 @@ void Context::scatter(const ScatterCall& call) {
   for (int i = 0; i < src.rank(); ++i)
     if (distinct(i)) places *= index.shape[i];
   const bool sets = call.combine == Combine::set;
-  const Scratch owners(memory, sets ? places * 8 : 0, op);
+  const Room owners = memory.take(sets ? places * 8 : 0, op);
   Operands<5> all, indices;  // of every element, and of every distinct index
   const int64_t size = size_of(out.dtype);
   int64_t left = places;
@@ -138,11 +138,11 @@ void Context::scatter(const ScatterCall& call) {
   }
   for (Operands<5>* x : {&all, &indices}) {
     x->finish();
-    void* const data[] = {call.src.data, out.data, call.index.data, owners.as(), nullptr};
+    void* const data[] = {call.src.data, out.data, call.index.data, owners->data, nullptr};
     for (int k = 0; k < 5; ++k) x->data[k] = static_cast<char*>(data[k]);
   }
   if (!sets) return visit(out.dtype, [&]<class T>(TypeTag<T>) { each(*this, op, all, Join<T>{axis, call.combine}); });
-  check(cudaMemsetAsync(owners.as(), 0xff, size_t(places * 8), stream), op);
+  check(cudaMemsetAsync(owners->data, 0xff, size_t(places * 8), stream), op);
   each(*this, op, indices, Claim{axis});
   each_word<Put>(*this, op, all, size, 0b00011, axis.step, axis);
 }

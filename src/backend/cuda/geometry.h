@@ -122,28 +122,28 @@ template <class... P> void launch(const Context& c, const char* op, void (*kerne
 
 inline constexpr int threads = 256;  // of a block
 
+// Calls f(0), …, f(N - 1) without a loop.
+template <int N, class F> __device__ __forceinline__ void unroll(F f) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) f(i);
+}
+
 // The addresses of the first K operands at U elements, whose indices are used up.
 template <int U, int K> struct Places {
   char* p[U][K];
   template <int N> __device__ Places(const Strided<N>& g, uint32_t (&index)[U]) {
     const auto step = [&](int u, uint32_t by, int axis) {
-#pragma unroll
-      for (int k = 0; k < K; ++k) p[u][k] += int64_t(by) * g.stride[axis][k];
+      unroll<K>([&](int k) { p[u][k] += int64_t(by) * g.stride[axis][k]; });
     };
-#pragma unroll
-    for (int u = 0; u < U; ++u)
-#pragma unroll
-      for (int k = 0; k < K; ++k) p[u][k] = g.data[k];
+    unroll<U>([&](int u) { unroll<K>([&](int k) { p[u][k] = g.data[k]; }); });
 #pragma unroll 1
     for (int a = 0; a + 1 < g.rank; ++a)
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
+      unroll<U>([&](int u) {
         const uint32_t outer = g.axis[a].divide(index[u]);
         step(u, index[u] - outer * g.axis[a].size, a);
         index[u] = outer;
-      }
-#pragma unroll
-    for (int u = 0; u < U; ++u) step(u, index[u], g.rank - 1);
+      });
+    unroll<U>([&](int u) { step(u, index[u], g.rank - 1); });
   }
 };
 template <int N> __device__ inline Places<1, N> place(const Strided<N>& g, uint32_t i) {
@@ -159,8 +159,7 @@ template <int U> struct Share {
   __device__ explicit Share(uint32_t n) {
     const uint32_t first = blockIdx.x * (threads * U) + threadIdx.x;
     count = first < n ? int((n - first + threads - 1) / threads) : 0;
-#pragma unroll
-    for (int u = 0; u < U; ++u) index[u] = u < count ? first + u * threads : 0;
+    unroll<U>([&](int u) { index[u] = u < count ? first + u * threads : 0; });
   }
 };
 
@@ -174,11 +173,10 @@ template <int N, class F> __global__ __launch_bounds__(threads) void each_elemen
   if (share.count == 0) return;
   const Places<U, N> places(g, share.index);
   decltype(f.load(places.p[0])) held[U];
-#pragma unroll
-  for (int u = 0; u < U; ++u) held[u] = f.load(places.p[u]);
-#pragma unroll
-  for (int u = 0; u < U; ++u)
+  unroll<U>([&](int u) { held[u] = f.load(places.p[u]); });
+  unroll<U>([&](int u) {
     if (u < share.count) f.store(places.p[u], held[u]);
+  });
 }
 
 // Runs f.store(p, f.load(p)) with the addresses p of every element. Loads may be repeated.

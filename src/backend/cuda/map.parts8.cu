@@ -35,12 +35,11 @@ template <class S, int V, int U> struct Packs {
 
   __device__ void fetch(const void* data, float scalar, const int64_t (&at)[U]) {
     given = data != nullptr;
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
+    unroll<U>([&](int u) {
       if (given) pack[u] = static_cast<const Pack<S, V>*>(data)[at[u]];
       else if constexpr (!is_half_type<S>)
         for (int j = 0; j < V; ++j) pack[u].v[j] = S(scalar);
-    }
+    });
   }
   __device__ auto value(int u, int j, float scalar) const {
     if constexpr (is_half_type<S>) return given ? widen(pack[u].v[j]) : scalar;
@@ -57,16 +56,15 @@ __device__ void map_at(const PackCall& c, const int64_t (&at)[U], int count) {
     using Out = std::conditional_t<std::is_same_v<R, bool>, bool, S>;
     [&](auto... held) {
       (held.fetch(c.in[I], c.scalar[I], at), ...);
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
-        if (u >= count) continue;
+      unroll<U>([&](int u) {
+        if (u >= count) return;
         Pack<Out, V> result;
-#pragma unroll
-        for (int j = 0; j < V; ++j)
+        unroll<V>([&](int j) {
           result.v[j] = convert<Out>(
               evaluate<Op, Kernel, float>(Element<Op, Kernel, int(I), float>(held.value(u, j, c.scalar[I]))...));
+        });
         static_cast<Pack<Out, V>*>(c.out)[at[u]] = result;
-      }
+      });
     }(Packs<std::conditional_t<std::is_same_v<Element<Op, Kernel, int(I), float>, bool>, uint8_t, S>, V, U>()...);
   }
   (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
@@ -78,8 +76,7 @@ __global__ __launch_bounds__(threads) void map_packs(const __grid_constant__ Pac
   const int64_t first = int64_t(blockIdx.x) * (threads * U) + threadIdx.x, whole = c.n / V;
   if (first < whole) {
     int64_t at[U];
-#pragma unroll
-    for (int u = 0; u < U; ++u) at[u] = first + u * threads < whole ? first + u * threads : 0;
+    unroll<U>([&](int u) { at[u] = first + u * threads < whole ? first + u * threads : 0; });
     const int64_t count = (whole - first + threads - 1) / threads;
     map_at<Op, Kernel, S, V>(c, at, int(count < U ? count : U));
   }
@@ -97,15 +94,13 @@ __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ S
   const Places<U, K> places(c.operands, share.index);
   const auto fetch = [&]<class X>(Fetched<X, U>& operand, int k) {
     if (c.operands.data[k + 1]) return load_all(operand.v, c.dtype[k], [&](int u) { return places.p[u][k + 1]; });
-#pragma unroll
-    for (int u = 0; u < U; ++u) memcpy(&operand.v[u], &c.scalar[k], sizeof(X));
+    unroll<U>([&](int u) { memcpy(&operand.v[u], &c.scalar[k], sizeof(X)); });
   };
   [&]<size_t... I>(std::index_sequence<I...>) {
     [&](auto... fetched) {
       (fetch(fetched, int(I)), ...);
       decltype(evaluate<Op, Kernel, T>(fetched.v[0]...)) result[U];
-#pragma unroll
-      for (int u = 0; u < U; ++u) result[u] = evaluate<Op, Kernel, T>(fetched.v[u]...);
+      unroll<U>([&](int u) { result[u] = evaluate<Op, Kernel, T>(fetched.v[u]...); });
       store_all(
           result, c.out_dtype, [&](int u) { return places.p[u][0]; }, share.count);
     }(Fetched<Element<Op, Kernel, int(I), T>, U>()...);

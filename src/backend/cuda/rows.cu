@@ -20,8 +20,7 @@ template <class T, bool Log> struct Forward : folds::LogSumExp<T> {
 #pragma unroll
     for (int e = 1; e < E; ++e) s.top = scalar::max(s.top, x[0][e]);
     const T shift = folds::LogSumExp<T>::shift(s.top);
-#pragma unroll
-    for (int e = 0; e < E; ++e) s.sum += ::exp(x[0][e] - shift);
+    unroll<E>([&](int e) { s.sum += ::exp(x[0][e] - shift); });
     return s;
   }
   // A row whose largest element is not finite has no softmax.
@@ -39,8 +38,7 @@ template <class T, bool Log> struct Back : folds::Sum<T> {
   __device__ static T neutral() { return T(0); }
   template <int E> __device__ static T lift(const T (&x)[2][E]) {
     T sum = T(0);
-#pragma unroll
-    for (int e = 0; e < E; ++e) sum += Log ? x[0][e] : x[0][e] * x[1][e];
+    unroll<E>([&](int e) { sum += Log ? x[0][e] : x[0][e] * x[1][e]; });
     return sum;
   }
   __device__ static T ready(T s) { return s; }
@@ -62,22 +60,19 @@ __global__ __launch_bounds__(V > 1 ? most_threads : threads) void row_kernel(con
   T x[Op::inputs][U * V];
   const auto fetch = [&](int64_t first) {
     const auto index = [&](int u) { return first + u * size < count ? first + u * size : first; };
-#pragma unroll
-    for (int k = 0; k < Op::inputs; ++k) {
+    unroll<Op::inputs>([&](int k) {
       const char* from = at.p[0][k + 1];
       if constexpr (V == 1) {
         load_all(x[k], a.dtype[k + 1], [&](int u) { return from + index(u) * a.step[k + 1]; });
       } else {
         P held[U];
-#pragma unroll
-        for (int u = 0; u < U; ++u) held[u] = reinterpret_cast<const P*>(from)[index(u)];
-#pragma unroll
-        for (int e = 0; e < U * V; ++e) x[k][e] = convert<T>(held[e / V].v[e % V]);
+        unroll<U>([&](int u) { held[u] = reinterpret_cast<const P*>(from)[index(u)]; });
+        unroll<U * V>([&](int e) { x[k][e] = convert<T>(held[e / V].v[e % V]); });
       }
 #pragma unroll
       for (int e = V; e < U * V; ++e)
         if (first + e / V * size >= count) x[k][e] = Op::neutral();
-    }
+    });
   };
   typename Op::State s = Op::start();
   for (int64_t first = team.rank(); first < count; first += batch) {
@@ -89,20 +84,17 @@ __global__ __launch_bounds__(V > 1 ? most_threads : threads) void row_kernel(con
   for (int64_t first = team.rank(); first < count; first += batch) {
     if (count > batch) fetch(first);
     T y[U * V];
-#pragma unroll
-    for (int e = 0; e < U * V; ++e) y[e] = Op::value(s, x, e);
+    unroll<U * V>([&](int e) { y[e] = Op::value(s, x, e); });
     const int64_t left = (count - first + size - 1) / size;
     if constexpr (V == 1) {
       store_all(
           y, a.dtype[0], [&](int u) { return at.p[0][0] + (first + u * size) * a.step[0]; }, int(left < U ? left : U));
     } else {
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
+      unroll<U>([&](int u) {
         P pack;
-#pragma unroll
-        for (int j = 0; j < V; ++j) pack.v[j] = convert<S>(y[u * V + j]);
+        unroll<V>([&](int j) { pack.v[j] = convert<S>(y[u * V + j]); });
         if (u < left) reinterpret_cast<P*>(at.p[0][0])[first + u * size] = pack;
-      }
+      });
     }
   }
 }

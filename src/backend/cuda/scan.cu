@@ -36,11 +36,6 @@ template <class F> struct Line {
   __device__ int64_t end() const { return begin() + a.piece_length < a.n ? begin() + a.piece_length : a.n; }
 };
 
-template <class F> struct Merge {
-  using State = typename F::State;
-  __device__ State operator()(const State& a, const State& b) const { return F::merge(a, b); }
-};
-
 template <class F> __global__ __launch_bounds__(threads) void scan_totals(const __grid_constant__ ScanArgs a) {
   const Line<F> line(a, blockIdx.x);
   const int64_t end = line.end();
@@ -59,22 +54,22 @@ template <class F> __global__ __launch_bounds__(threads) void scan_pieces(const 
   State carry = F::start();
   for (uint32_t p = threadIdx.x; p < blockIdx.y; p += threads) carry = F::merge(carry, line.totals()[p]);
   carry = team_merge<F>(Team{false}, carry);
+  const auto merge = [](const State& x, const State& y) { return F::merge(x, y); };
   const int64_t end = line.end();
   for (int64_t first = line.begin(); first < end; first += tile) {
     State s[per_thread];
     const int64_t mine = first + int64_t(threadIdx.x) * per_thread;
-#pragma unroll
-    for (int k = 0; k < per_thread; ++k) {
+    unroll<per_thread>([&](int k) {
       s[k] = mine + k < end ? line.read(mine + k) : F::start();
       if (k > 0) s[k] = F::merge(s[k - 1], s[k]);
-    }
+    });
     State before, total;
     __syncthreads();  // an earlier round may still be read
-    Scan(room).ExclusiveScan(s[per_thread - 1], before, F::start(), Merge<F>(), total);
+    Scan(room).ExclusiveScan(s[per_thread - 1], before, F::start(), merge, total);
     before = F::merge(carry, before);
-#pragma unroll
-    for (int k = 0; k < per_thread; ++k)
+    unroll<per_thread>([&](int k) {
       if (mine + k < end) line.write(mine + k, F::merge(before, s[k]));
+    });
     carry = F::merge(carry, total);
   }
 }
@@ -91,39 +86,29 @@ template <class F> __global__ __launch_bounds__(threads) void scan_lines(const _
   }
 }
 
-struct ScanKernels {
-  void (*totals)(ScanArgs);
-  void (*pieces)(ScanArgs);
-  void (*lines)(ScanArgs);
-  int64_t state_bytes;
-};
-
-template <class F> ScanKernels kernels() {
-  return {&scan_totals<F>, &scan_pieces<F>, &scan_lines<F>, int64_t(sizeof(typename F::State))};
+template <class F> void run(Context& c, const Operands<3>& rest, ScanArgs a, bool beside) {
+  const char* op = "scan";
+  in_chunks(rest, [&](const Strided<3>& piece) {
+    a.lines = piece;
+    if (beside) return launch(c, op, &scan_lines<F>, blocks_for(piece.n, threads), threads, a);
+    const Room totals = c.memory.take(a.pieces > 1 ? int64_t(sizeof(typename F::State)) * piece.n * a.pieces : 0, op);
+    a.totals = totals->data;
+    const dim3 grid(piece.n, a.pieces);
+    if (a.pieces > 1) launch(c, op, &scan_totals<F>, grid, threads, a);
+    launch(c, op, &scan_pieces<F>, grid, threads, a);
+  });
 }
 
-template <bool Largest> ScanKernels best(DType t) {
-  if (is_floating(t)) return kernels<folds::Best<double, Largest, true>>();
-  return traits(t).kind == Kind::signed_int ? kernels<folds::Best<int64_t, Largest, true>>()
-                                            : kernels<folds::Best<uint64_t, Largest, true>>();
-}
-
-// Floats are carried in double and rounded once per element; integers wrap around.
-ScanKernels find(Scan scan, DType t) {
-  switch (scan) {
-    case Scan::sum: return is_floating(t) ? kernels<folds::Sum<double>>() : kernels<folds::Sum<uint64_t>>();
-    case Scan::prod: return is_floating(t) ? kernels<folds::Prod<double>>() : kernels<folds::Prod<uint64_t>>();
-    case Scan::max: return best<true>(t);
-    case Scan::min: return best<false>(t);
-    case Scan::logsumexp: break;
-  }
-  return kernels<folds::LogSumExp<double>>();
+template <bool Largest, class... P> void run_best(DType t, P&&... parts) {
+  if (is_floating(t)) run<folds::Best<double, Largest, true>>(parts...);
+  else if (traits(t).kind == Kind::signed_int) run<folds::Best<int64_t, Largest, true>>(parts...);
+  else run<folds::Best<uint64_t, Largest, true>>(parts...);
 }
 
 }  // namespace
 
+// Floats are carried in double and rounded once per element; integers wrap around.
 void Context::scan(const ScanCall& call) {
-  const char* op = "scan";
   const OnDevice current(device);
   const Shape& shape = call.out.layout->shape;
   if (shape.numel() == 0) return;
@@ -134,22 +119,21 @@ void Context::scan(const ScanCall& call) {
     rest.data[k] += (a.n - 1) * a.step[k];
     a.step[k] = -a.step[k];
   }
-  const ScanKernels k = find(call.scan, call.in.dtype);
   const int64_t lines = rest.count();
   const bool adjoining = std::abs(rest.stride[0][1]) < std::abs(a.step[1]) && rest.size[0] >= 32;
   const bool beside = lines >= 2048 && (adjoining || a.n <= 64);
   const int64_t wanted = lines >= 1024 ? 1 : std::min<int64_t>(1024, 2048 / lines);
   a.piece_length = std::max<int64_t>(8 * tile, ((a.n + wanted - 1) / wanted + tile - 1) / tile * tile);
   a.pieces = blocks_for(a.n, a.piece_length);
-  in_chunks(rest, [&](const Strided<3>& piece) {
-    a.lines = piece;
-    if (beside) return launch(*this, op, k.lines, blocks_for(piece.n, threads), threads, a);
-    const Scratch totals(memory, a.pieces > 1 ? int64_t(piece.n) * a.pieces * k.state_bytes : 0, op);
-    a.totals = totals.as();
-    const dim3 grid(piece.n, a.pieces);
-    if (a.pieces > 1) launch(*this, op, k.totals, grid, threads, a);
-    launch(*this, op, k.pieces, grid, threads, a);
-  });
+  const DType t = call.in.dtype;
+  const bool real = is_floating(t);
+  if (call.scan == Scan::max) run_best<true>(t, *this, rest, a, beside);
+  else if (call.scan == Scan::min) run_best<false>(t, *this, rest, a, beside);
+  else if (call.scan == Scan::logsumexp) run<folds::LogSumExp<double>>(*this, rest, a, beside);
+  else if (call.scan == Scan::sum && real) run<folds::Sum<double>>(*this, rest, a, beside);
+  else if (call.scan == Scan::sum) run<folds::Sum<uint64_t>>(*this, rest, a, beside);
+  else if (real) run<folds::Prod<double>>(*this, rest, a, beside);
+  else run<folds::Prod<uint64_t>>(*this, rest, a, beside);
 }
 
 }  // namespace volta::cuda

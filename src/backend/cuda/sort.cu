@@ -66,26 +66,28 @@ template <class Key>
 void radix_sort(Context& c, cub::DoubleBuffer<Key>& keys, cub::DoubleBuffer<uint32_t>& places, int64_t n, int bits) {
   size_t bytes = 0;
   check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, places, n, 0, bits, c.stream), "sort");
-  const Scratch scratch(c.memory, int64_t(bytes), "sort");
-  check(cub::DeviceRadixSort::SortPairs(scratch.as(), bytes, keys, places, n, 0, bits, c.stream), "sort");
+  const Room room = c.memory.take(int64_t(bytes), "sort");
+  check(cub::DeviceRadixSort::SortPairs(room->data, bytes, keys, places, n, 0, bits, c.stream), "sort");
 }
 
 template <class T> void sort_rows(Context& c, const SortArgs& a) {
-  using Key = KeyOf<T>;
   const int64_t total = int64_t(a.lines.n) * a.length;
-  const unsigned blocks = blocks_for(total, threads);
-  const Scratch key_room(c.memory, 2 * total * int64_t(sizeof(Key)), "sort"),
-      place_room(c.memory, 2 * total * 4, "sort");
-  cub::DoubleBuffer<Key> keys(key_room.as<Key>(), key_room.as<Key>() + total);
-  cub::DoubleBuffer<uint32_t> places(place_room.as<uint32_t>(), place_room.as<uint32_t>() + total);
+  const unsigned blocks = blocks_for(total, threads), wanted = blocks_for(int64_t(a.lines.n) * a.wanted, threads);
+  const Room key_room = c.memory.take(2 * total * int64_t(sizeof(KeyOf<T>)), "sort");
+  const Room place_room = c.memory.take(2 * total * 4, "sort");
+  const auto halves = [&]<class X>(const Room& room, TypeTag<X>) {
+    X* first = reinterpret_cast<X*>(room->data);
+    return cub::DoubleBuffer<X>(first, first + total);
+  };
+  auto keys = halves(key_room, TypeTag<KeyOf<T>>{});
+  auto places = halves(place_room, TypeTag<uint32_t>{});
   launch(c, "sort", &make_keys<T>, blocks, threads, a, keys.Current(), places.Current());
   radix_sort(c, keys, places, total, 8 * int(sizeof(T)));
   if (a.lines.n > 1) {
-    cub::DoubleBuffer<uint32_t> rows(key_room.as<uint32_t>(), key_room.as<uint32_t>() + total);
+    auto rows = halves(key_room, TypeTag<uint32_t>{});
     launch(c, "sort", &make_row_keys, blocks, threads, uint32_t(total), a.length, places.Current(), rows.Current());
     radix_sort(c, rows, places, total, std::bit_width(a.lines.n - 1));
   }
-  const unsigned wanted = blocks_for(int64_t(a.lines.n) * a.wanted, threads);
   with_word(sizeof(T), [&]<class Word>(TypeTag<Word>) {
     launch(c, "sort", &put_sorted<Word>, wanted, threads, a, places.Current());
   });
