@@ -18,35 +18,14 @@ template <class Word> struct Fill {
   __device__ void store(char* const* p, Word x) const { *reinterpret_cast<Word*>(p[0]) = x; }
 };
 
-// Loads bits and converts when storing, so that loads need not wait for the choice of a conversion.
-template <class To> struct Convert {
-  DType from;
-  int size;
-  __device__ uint64_t load(char* const* p) const {
-    switch (size) {
-      case 1: return *reinterpret_cast<const uint8_t*>(p[1]);
-      case 2: return *reinterpret_cast<const uint16_t*>(p[1]);
-      case 4: return *reinterpret_cast<const uint32_t*>(p[1]);
-      default: return *reinterpret_cast<const uint64_t*>(p[1]);
-    }
-  }
-  __device__ void store(char* const* p, uint64_t bits) const {
-    visit(from, [&]<class From>(TypeTag<From>) {
-      Stored<From> x;
-      memcpy(&x, &bits, sizeof x);
-      *reinterpret_cast<To*>(p[0]) = read<To, From>(&x);
-    });
-  }
-};
-
-// Eight contiguous elements.
-template <class To, class From> struct ConvertPack {
-  using Source = Pack<From, 8>;
+// N contiguous elements.
+template <class To, class From, int N> struct Convert {
+  using Source = Pack<Stored<From>, N>;
   __device__ Source load(char* const* p) const { return *reinterpret_cast<const Source*>(p[1]); }
   __device__ void store(char* const* p, const Source& x) const {
-    Pack<To, 8> y;
-    unroll<8>([&](int j) { y.v[j] = convert<To>(x.v[j]); });
-    *reinterpret_cast<Pack<To, 8>*>(p[0]) = y;
+    Pack<To, N> y;
+    unroll<N>([&](int j) { y.v[j] = read<To, From>(&x.v[j]); });
+    *reinterpret_cast<Pack<To, N>*>(p[0]) = y;
   }
 };
 
@@ -103,21 +82,17 @@ bool copy_transposed(Context& c, const Operands<2>& x, int64_t size) {
   return true;
 }
 
-// Tries to convert contiguous elements between f32 and the halves by packs.
-bool convert_packs(Context& c, Operands<2> x, DType to, DType from) {
-  if ((x.low_bits(0, 1) | x.low_bits(1, 1)) % 16 != 0 || x.size[0] % 8 != 0) return false;
-  x.size[0] /= 8;
-  x.stride[0][0] = 8 * size_of(to);
-  x.stride[0][1] = 8 * size_of(from);
-  const auto between = [&]<class To, class From>(TypeTag<To>, TypeTag<From>) {
-    if (to != dtype_of<To>() || from != dtype_of<From>()) return false;
-    each(c, "copy", x, ConvertPack<To, From>{});
-    return true;
-  };
-  const TypeTag<float> single;
-  const TypeTag<float16> half;
-  const TypeTag<bfloat16> brain;
-  return between(half, single) || between(brain, single) || between(single, half) || between(single, brain);
+// Between f32 and the halves, contiguous elements go by packs of eight.
+template <class To, class From> void convert_all(Context& c, Operands<2> x, bool contiguous) {
+  constexpr bool common =
+      (is_half_type<To> && std::is_same_v<From, float>) || (std::is_same_v<To, float> && is_half_type<From>);
+  if constexpr (common)
+    if (contiguous && (x.low_bits(0, 1) | x.low_bits(1, 1)) % 16 == 0 && x.size[0] % 8 == 0) {
+      x.size[0] /= 8;
+      for (int64_t& stride : x.stride[0]) stride *= 8;
+      return each(c, "copy", x, Convert<To, From, 8>{});
+    }
+  each(c, "copy", x, Convert<To, From, 1>{});
 }
 
 }  // namespace
@@ -129,10 +104,12 @@ void Context::copy(const Arg& out, const Arg& in) {
   const int64_t size = size_of(out.dtype), from = size_of(in.dtype);
   if (!in.layout) return each_word<Fill>(*this, "fill", x, size, 0b01, 0, pattern_of(in.scalar, out.dtype));
   const bool contiguous = x.rank == 1 && (x.size[0] == 1 || (x.stride[0][0] == size && x.stride[0][1] == from));
-  if (out.dtype != in.dtype) {
-    if (contiguous && convert_packs(*this, x, out.dtype, in.dtype)) return;
-    return visit(out.dtype, [&]<class To>(TypeTag<To>) { each(*this, "copy", x, Convert<To>{in.dtype, int(from)}); });
-  }
+  if (out.dtype != in.dtype)
+    return visit(out.dtype, [&]<class To>(TypeTag<To>) {
+      visit(in.dtype, [&]<class From>(TypeTag<From>) {
+        if constexpr (!std::is_same_v<To, From>) convert_all<To, From>(*this, x, contiguous);
+      });
+    });
   if (contiguous)
     return check(cudaMemcpyAsync(out.data, in.data, size_t(x.size[0] * size), cudaMemcpyDeviceToDevice, stream),
                  "copy");

@@ -122,8 +122,8 @@ FoldKernels find(Fold fold, bool indices, DType t) {
     case Fold::prod: return of_numbers<folds::Prod>(t);
     case Fold::max: return indices ? of_ordered<folds::ArgMax>(t) : of_ordered<folds::Max>(t);
     case Fold::min: return indices ? of_ordered<folds::ArgMin>(t) : of_ordered<folds::Min>(t);
-    case Fold::any: return kernels<folds::Any>();
-    case Fold::all: return kernels<folds::All>();
+    case Fold::any: return kernels<folds::Truth<false>>();
+    case Fold::all: return kernels<folds::Truth<true>>();
     case Fold::count_nonzero: return kernels<folds::Count>();
     case Fold::nansum: return is_floating(t) ? of_reals<folds::NanSum>(t) : of_numbers<folds::Sum>(t);
     case Fold::argmax: return of_ordered<folds::ArgMax>(t);

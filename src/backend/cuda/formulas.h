@@ -44,32 +44,23 @@ template <class T> struct Prod : Formula<T> {
   __device__ static T merge(T a, T b) { return a * b; }
 };
 
-template <class T> __device__ constexpr T lowest() {
+// What every number is better than.
+template <class T, bool Largest> __device__ constexpr T worst() {
   using Limits = std::numeric_limits<T>;
-  return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  if (Limits::has_infinity) return Largest ? -Limits::infinity() : Limits::infinity();
+  return Largest ? Limits::lowest() : Limits::max();
 }
-template <class T> __device__ constexpr T highest() {
-  using Limits = std::numeric_limits<T>;
-  return Limits::has_infinity ? Limits::infinity() : Limits::max();
-}
-
-template <class T> struct Max : Formula<T> {
-  __device__ static T start() { return lowest<T>(); }
-  __device__ static T merge(T a, T b) { return scalar::max(a, b); }
+template <class T, bool Largest> struct Extreme : Formula<T> {
+  __device__ static T start() { return worst<T, Largest>(); }
+  __device__ static T merge(T a, T b) { return Largest ? scalar::max(a, b) : scalar::min(a, b); }
 };
-template <class T> struct Min : Formula<T> {
-  __device__ static T start() { return highest<T>(); }
-  __device__ static T merge(T a, T b) { return scalar::min(a, b); }
-};
+template <class T> using Max = Extreme<T, true>;
+template <class T> using Min = Extreme<T, false>;
 
 // Truth values travel as words, which threads can exchange.
-struct Any : Formula<bool, uint32_t, bool> {
-  __device__ static uint32_t start() { return 0; }
-  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a | b; }
-};
-struct All : Formula<bool, uint32_t, bool> {
-  __device__ static uint32_t start() { return 1; }
-  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a & b; }
+template <bool Every> struct Truth : Formula<bool, uint32_t, bool> {
+  __device__ static uint32_t start() { return Every; }
+  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return Every ? a & b : a | b; }
 };
 struct Count : Formula<bool, int64_t> {
   __device__ static int64_t start() { return 0; }
@@ -86,9 +77,7 @@ template <class T, bool Largest, bool Last = false> struct Best : Formula<T, Fou
   using State = Found<T>;
   static constexpr bool indexed = true;
   __device__ static bool better(T x, T than) { return (Largest ? x > than : x < than) | ((x != x) & (than == than)); }
-  __device__ static State start() {
-    return {Largest ? lowest<T>() : highest<T>(), Last ? -1 : std::numeric_limits<int64_t>::max()};
-  }
+  __device__ static State start() { return {worst<T, Largest>(), Last ? -1 : std::numeric_limits<int64_t>::max()}; }
   __device__ static State lift(T x, int64_t i, double) { return {x, i}; }
   __device__ static State merge(State a, State b) {
     if (better(b.value, a.value)) return b;
@@ -124,7 +113,7 @@ template <class T> struct LogSumExp : Formula<T, Exponentials<T>, T> {
   using State = Exponentials<T>;
   __device__ static T shift(T top) { return scalar::isfinite(top) ? top : T(0); }
   __device__ static T scale(T from, T to) { return from == to ? T(1) : scalar::exp(from - to); }
-  __device__ static State start() { return {lowest<T>(), T(0)}; }
+  __device__ static State start() { return {worst<T, true>(), T(0)}; }
   __device__ static State lift(T x, int64_t, double) { return {x, scalar::isfinite(x) ? T(1) : scalar::max(x, T(0))}; }
   __device__ static State merge(State a, State b) {
     const T top = scalar::max(a.top, b.top);

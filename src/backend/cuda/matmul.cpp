@@ -212,9 +212,7 @@ struct Readable {
     copied = c.memory.take(dense.numel() * size_of(x.dtype), "matmul");
     data = copied->data;
     c.copy({data, &dense, x.dtype, {}}, {x.data, &distinct, x.dtype, {}});
-    layout.strides = dense.strides;
-    for (int i = 0; i + 2 < layout.rank(); ++i)
-      if (distinct.shape[i] == 1) layout.strides[i] = 0;
+    layout = views::expand(dense, layout.shape, "matmul");
     matrix = matrix_of(layout);
   }
 };

@@ -14,7 +14,7 @@ struct RowArgs : Lines<3> {  // out and the operands
 template <class T, bool Log> struct Forward : folds::LogSumExp<T> {
   using State = typename folds::LogSumExp<T>::State;
   static constexpr int inputs = 1;
-  __device__ static T neutral() { return folds::lowest<T>(); }
+  __device__ static T neutral() { return folds::worst<T, true>(); }
   template <int E> __device__ static State lift(const T (&x)[1][E]) {
     State s = {x[0][0], T(0)};
 #pragma unroll
