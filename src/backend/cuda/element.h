@@ -19,9 +19,12 @@ template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ui
 
 __device__ inline float widen(float16 x) { return __half2float(__ushort_as_half(x.bits)); }
 __device__ inline float widen(bfloat16 x) { return __uint_as_float(uint32_t(x.bits) << 16); }
-template <class T> __device__ inline T narrow(float x) {
-  if constexpr (std::is_same_v<T, float16>) return float16::from_bits(__half_as_ushort(__float2half_rn(x)));
-  else return bfloat16::from_bits(__bfloat16_as_ushort(__float2bfloat16_rn(x)));
+// Rounded once, whatever it is rounded from.
+template <class To, class From> __device__ inline To narrow(From x) {
+  using Whole = std::conditional_t<std::is_signed_v<From>, long long, unsigned long long>;
+  const std::conditional_t<std::is_floating_point_v<From>, From, Whole> wide = x;
+  if constexpr (std::is_same_v<To, float16>) return float16::from_bits(__half_as_ushort(__half(wide)));
+  else return bfloat16::from_bits(__bfloat16_as_ushort(__nv_bfloat16(wide)));
 }
 
 // Toward zero and saturated, as the hardware converts; NaN gives 0.
@@ -36,32 +39,12 @@ template <class To> __device__ inline To truncate(double x) {
   }
 }
 
-// A float that rounds to either half type exactly as x does: fourteen leading bits, the last of which remembers whether
-// anything below was set.
-__device__ inline float round_to_odd(double x) {
-  constexpr uint64_t below = (uint64_t(1) << 39) - 1;
-  const uint64_t bits = uint64_t(__double_as_longlong(x));
-  return float(__longlong_as_double(int64_t((bits | ((bits & below) + below)) & ~below)));
-}
-template <class I> __device__ inline float round_whole_to_odd(I x) {
-  if constexpr (sizeof(I) <= 2) return float(x);
-  else if constexpr (sizeof(I) == 4) return round_to_odd(double(x));
-  else {
-    constexpr uint64_t limit = uint64_t(1) << 40, low = 0xffff, half = 0x8000;
-    const uint64_t u = uint64_t(x), kept = (u & ~low) | ((u & low) != 0 ? half : 0);
-    const bool small = std::is_signed_v<I> ? u + limit < 2 * limit : u < limit;
-    return round_to_odd(double(I(small ? u : kept)));
-  }
-}
-
 template <class To, class From> __device__ inline To convert(From x) {
   if constexpr (std::is_same_v<To, From>) return x;
   else if constexpr (is_half_type<From> && std::is_same_v<To, bool>) return (x.bits & 0x7fff) != 0;
   else if constexpr (is_half_type<From>) return convert<To>(widen(x));
   else if constexpr (std::is_same_v<To, bool>) return x != From(0);
-  else if constexpr (is_half_type<To> && std::is_same_v<From, float>) return narrow<To>(x);
-  else if constexpr (is_half_type<To> && std::is_same_v<From, double>) return narrow<To>(round_to_odd(x));
-  else if constexpr (is_half_type<To>) return narrow<To>(round_whole_to_odd(x));
+  else if constexpr (is_half_type<To>) return narrow<To>(x);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return truncate<To>(x);
   else return To(x);
 }

@@ -128,14 +128,16 @@ template <int N, class F> __device__ __forceinline__ void unroll(F f) {
   for (int i = 0; i < N; ++i) f(i);
 }
 
-// The addresses of the first K operands at U elements, whose indices are used up.
+// The addresses of the first K operands at U elements, whose indices are used up. Offsets are summed before the bases are
+// added: it takes half the registers.
 template <int U, int K> struct Places {
   char* p[U][K];
   template <int N> __device__ Places(const Strided<N>& g, uint32_t (&index)[U]) {
+    int64_t offset[U][K];
     const auto step = [&](int u, uint32_t by, int axis) {
-      unroll<K>([&](int k) { p[u][k] += int64_t(by) * g.stride[axis][k]; });
+      unroll<K>([&](int k) { offset[u][k] += int64_t(by) * g.stride[axis][k]; });
     };
-    unroll<U>([&](int u) { unroll<K>([&](int k) { p[u][k] = g.data[k]; }); });
+    unroll<U>([&](int u) { unroll<K>([&](int k) { offset[u][k] = 0; }); });
 #pragma unroll 1
     for (int a = 0; a + 1 < g.rank; ++a)
       unroll<U>([&](int u) {
@@ -144,6 +146,7 @@ template <int U, int K> struct Places {
         index[u] = outer;
       });
     unroll<U>([&](int u) { step(u, index[u], g.rank - 1); });
+    unroll<U>([&](int u) { unroll<K>([&](int k) { p[u][k] = g.data[k] + offset[u][k]; }); });
   }
 };
 template <int N> __device__ inline Places<1, N> place(const Strided<N>& g, uint32_t i) {
