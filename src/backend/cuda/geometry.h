@@ -133,11 +133,10 @@ template <int N, class F> __device__ __forceinline__ void unroll(F f) {
 template <int U, int K> struct Places {
   char* p[U][K];
   template <int N> __device__ Places(const Strided<N>& g, uint32_t (&index)[U]) {
-    int64_t offset[U][K];
+    int64_t offset[U][K] = {};
     const auto step = [&](int u, uint32_t by, int axis) {
       unroll<K>([&](int k) { offset[u][k] += int64_t(by) * g.stride[axis][k]; });
     };
-    unroll<U>([&](int u) { unroll<K>([&](int k) { offset[u][k] = 0; }); });
 #pragma unroll 1
     for (int a = 0; a + 1 < g.rank; ++a)
       unroll<U>([&](int u) {
