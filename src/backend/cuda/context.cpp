@@ -13,39 +13,26 @@ namespace volta::cuda {
 namespace {
 
 constexpr int64_t unit = 512, mib = int64_t(1) << 20, small_limit = mib, middle_limit = 10 * mib;
+constexpr int most_devices = 256;
 
 int64_t rounded(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
-int64_t slab_bytes(int64_t bytes, bool small) {
-  if (small) return 2 * mib;
-  return bytes <= middle_limit ? 32 * mib : rounded(bytes, 2 * mib);
-}
-
-// An exhausted device is no lasting error.
-char* allocate_slab(int64_t bytes) {
-  void* data = nullptr;
-  if (cudaMalloc(&data, size_t(bytes)) == cudaSuccess) return static_cast<char*>(data);
-  cudaGetLastError();
-  return nullptr;
-}
-
 struct DeviceStorage : Storage, Pooled {
-  Block* block = nullptr;
+  Room room;
 };
 
 Context& context(int device) {
-  static std::array<std::atomic<Context*>, 256> all;
-  static std::mutex mutex;
+  static std::array<std::once_flag, most_devices> made;
+  static std::array<Context*, most_devices> all;  // never destroyed: tensors may outlive every static
   const int count = device_count();
   if (device < 0 || device >= count)
     throw Error(Error::Kind::device, "device",
                 "cuda:" + std::to_string(device) + " is not available: there are " + std::to_string(count) + " GPUs");
-  std::atomic<Context*>& place = all[size_t(device)];
-  if (Context* made = place.load(std::memory_order_acquire)) return *made;
-  const std::lock_guard lock(mutex);
-  const OnDevice current(device);
-  if (!place.load()) place.store(new Context(device));  // never destroyed: tensors may outlive every static
-  return *place.load();
+  std::call_once(made[size_t(device)], [&] {
+    const OnDevice current(device);
+    all[size_t(device)] = new Context(device);
+  });
+  return *all[size_t(device)];
 }
 
 }  // namespace
@@ -57,17 +44,7 @@ void check(cudaError_t status, const char* op) {
   throw Error(kind, op, std::string("CUDA reports: ") + cudaGetErrorString(status));
 }
 
-OnDevice::OnDevice(int index) {
-  int current = index;
-  check(cudaGetDevice(&current), "device");
-  if (current == index) return;
-  check(cudaSetDevice(index), "device");
-  previous_ = current;
-}
-
-OnDevice::~OnDevice() {
-  if (previous_ >= 0) cudaSetDevice(previous_);
-}
+void GiveBack::operator()(Block* block) const noexcept { block->owner->give(block); }
 
 Memory::Memory(int device) : device_(device) {
   size_t available = 0, total = 0;
@@ -76,77 +53,73 @@ Memory::Memory(int device) : device_(device) {
 }
 
 // The best fit among the free blocks, or a part of a new slab.
-Block* Memory::take(int64_t bytes, const char* op) {
+Room Memory::take(int64_t bytes, const char* op) {
   const std::lock_guard lock(mutex_);
   if (bytes > total_) refuse(bytes, op);
   const int64_t wanted = rounded(std::max<int64_t>(bytes, 1), unit);
-  Block key{this, nullptr, wanted, wanted <= small_limit, true, nullptr, nullptr};
-  Free& free = list(&key);
-  const auto found = free.lower_bound(&key);
-  Block* block = found == free.end() ? grow(wanted, key.small, op) : *found;
-  if (found != free.end()) free.erase(found);
-  split(block, wanted);
+  const bool small = wanted <= small_limit;
+  Block key{this, nullptr, wanted, small, true, nullptr, nullptr};
+  const auto found = free_.lower_bound(&key);
+  const bool fits = found != free_.end() && (*found)->small == small;
+  Block* block = fits ? free_.extract(found).value() : grow(wanted, small, op);
+  const int64_t rest = block->bytes - wanted;
+  if (rest >= (small ? unit : small_limit)) {
+    auto* other = new Block{this, block->data + wanted, rest, small, true, block, block->after};
+    if (other->after) other->after->before = other;
+    block->after = other;
+    block->bytes = wanted;
+    free_.insert(other);
+  }
   block->free = false;
   in_use_ += block->bytes;
   peak_ = std::max(peak_, in_use_);
-  return block;
+  return Room(block);
 }
 
 Block* Memory::grow(int64_t bytes, bool small, const char* op) {
-  const int64_t size = slab_bytes(bytes, small);
-  char* data = allocate_slab(size);
-  if (!data) {
+  const int64_t size = small ? 2 * mib : bytes <= middle_limit ? 32 * mib : rounded(bytes, 2 * mib);
+  void* data = nullptr;
+  if (cudaMalloc(&data, size_t(size)) != cudaSuccess) {
     release_slabs();
-    data = allocate_slab(size);
+    if (cudaMalloc(&data, size_t(size)) != cudaSuccess) data = nullptr;
+    cudaGetLastError();  // an exhausted device is no lasting error
   }
   if (!data) refuse(bytes, op);
   reserved_ += size;
-  return new Block{this, data, size, small, true, nullptr, nullptr};
-}
-
-void Memory::split(Block* block, int64_t bytes) {
-  const int64_t rest = block->bytes - bytes;
-  if (rest < (block->small ? unit : small_limit)) return;
-  auto* other = new Block{this, block->data + bytes, rest, block->small, true, block, block->after};
-  if (other->after) other->after->before = other;
-  block->after = other;
-  block->bytes = bytes;
-  list(block).insert(other);
+  return new Block{this, static_cast<char*>(data), size, small, true, nullptr, nullptr};
 }
 
 void Memory::give(Block* block) noexcept {
   const std::lock_guard lock(mutex_);
   in_use_ -= block->bytes;
   block->free = true;
-  if (Block* next = block->after; next && next->free) {
-    list(next).erase(next);
-    join(block, next);
+  if (block->after && block->after->free) absorb_next(block);
+  if (block->before && block->before->free) {
+    block = block->before;
+    free_.erase(block);
+    absorb_next(block);
   }
-  if (Block* previous = block->before; previous && previous->free) {
-    list(previous).erase(previous);
-    block = join(previous, block);
-  }
-  list(block).insert(block);
+  free_.insert(block);
 }
 
-Block* Memory::join(Block* left, Block* right) noexcept {
-  left->bytes += right->bytes;
-  left->after = right->after;
-  if (left->after) left->after->before = left;
-  delete right;
-  return left;
+void Memory::absorb_next(Block* block) noexcept {
+  Block* next = block->after;
+  free_.erase(next);
+  block->bytes += next->bytes;
+  block->after = next->after;
+  if (block->after) block->after->before = block;
+  delete next;
 }
 
 // Slabs no part of which is in use go back to the driver. cudaFree waits for kernels that still read them.
 void Memory::release_slabs() {
-  for (Free& free : free_)
-    std::erase_if(free, [&](Block* block) {
-      if (block->before || block->after) return false;
-      cudaFree(block->data);
-      reserved_ -= block->bytes;
-      delete block;
-      return true;
-    });
+  std::erase_if(free_, [&](Block* block) {
+    if (block->before || block->after) return false;
+    cudaFree(block->data);
+    reserved_ -= block->bytes;
+    delete block;
+    return true;
+  });
 }
 
 void Memory::release_cached() {
@@ -161,9 +134,9 @@ void Memory::refuse(int64_t bytes, const char* op) const {
                   std::to_string(total_));
 }
 
-MemoryStats Memory::stats() const {
+MemoryStats Memory::stats(int64_t transfers) const {
   const std::lock_guard lock(mutex_);
-  return {in_use_, peak_, reserved_ - in_use_, 0};
+  return {in_use_, peak_, reserved_ - in_use_, transfers};
 }
 
 Context::Context(int index) : device(index), memory(index) {
@@ -181,17 +154,21 @@ Ptr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
   const OnDevice current(device);
   auto* storage = new DeviceStorage;
   auto owner = Ptr<Storage>::adopt(storage);
-  storage->destroy = [](Storage* s) noexcept {
-    auto* dead = static_cast<DeviceStorage*>(s);
-    if (dead->block) dead->block->owner->give(dead->block);
-    delete dead;
-  };
-  Block* block = memory.take(bytes, op);
-  storage->block = block;
+  storage->destroy = [](Storage* dead) noexcept { delete static_cast<DeviceStorage*>(dead); };
+  storage->room = memory.take(bytes, op);
   storage->device = Device(DeviceType::cuda, device);
-  storage->data = block->data;
+  storage->data = storage->room->data;
   storage->bytes = bytes;
   return owner;
+}
+
+void Context::map(const MapCall& call) {
+  constexpr void (*parts[])(const Context&, const MapCall&) = {map_part<0>, map_part<1>, map_part<2>, map_part<3>,
+                                                               map_part<4>, map_part<5>, map_part<6>, map_part<7>};
+  const OnDevice current(device);
+  if (call.out.layout->numel() == 0) return;
+  if (call.op->index < 0) throw Error(Error::Kind::internal, call.op->name, "a user's op has no GPU kernel");
+  parts[size_t(call.op->index) % std::size(parts)](*this, call);
 }
 
 // Small amounts go through pinned slots, so that uploads need not wait; whatever comes down is waited for.
@@ -199,7 +176,7 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
   const OnDevice current(device);
   const auto size = size_t(bytes);
   const bool up = kind == cudaMemcpyHostToDevice;
-  transfers_.fetch_add(1, std::memory_order_relaxed);
+  transfers.fetch_add(1, std::memory_order_relaxed);
   if (bytes > slot_bytes) {
     check(cudaMemcpyAsync(to, from, size, kind, stream), op);
     return up ? check(cudaStreamSynchronize(stream), op) : synchronize(op);
@@ -215,13 +192,6 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
   std::memcpy(to, slot, size);
 }
 
-void Context::upload(void* to, const void* from, int64_t bytes) {
-  transfer(to, from, bytes, cudaMemcpyHostToDevice, "upload");
-}
-void Context::download(void* to, const void* from, int64_t bytes) {
-  transfer(to, from, bytes, cudaMemcpyDeviceToHost, "download");
-}
-
 void Context::synchronize(const char* op) {
   const OnDevice current(device);
   check(cudaStreamSynchronize(stream), op);
@@ -231,18 +201,12 @@ void Context::synchronize(const char* op) {
                   std::to_string(fault->size));
 }
 
-MemoryStats Context::stats() const {
-  MemoryStats stats = memory.stats();
-  stats.transfers = transfers_.load(std::memory_order_relaxed);
-  return stats;
-}
-
 bool is_available() { return device_count() > 0; }
 
 int device_count() {
   static const int count = [] {
     int n = 0;
-    if (cudaGetDeviceCount(&n) == cudaSuccess) return std::min(n, 256);
+    if (cudaGetDeviceCount(&n) == cudaSuccess) return std::min(n, most_devices);
     cudaGetLastError();
     return 0;
   }();
@@ -251,12 +215,15 @@ int device_count() {
 
 void synchronize(int device) { context(device).synchronize("synchronize"); }
 
-MemoryStats memory_stats(int device) { return context(device).stats(); }
+MemoryStats memory_stats(int device) {
+  const Context& c = context(device);
+  return c.memory.stats(c.transfers);
+}
 
 void empty_cache(int device) {
-  Memory& memory = context(device).memory;
+  Context& c = context(device);
   const OnDevice current(device);
-  memory.release_cached();
+  c.memory.release_cached();
 }
 
 }  // namespace volta::cuda

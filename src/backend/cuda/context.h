@@ -3,9 +3,10 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <set>
-#include <type_traits>
+#include <tuple>
 
 #include "backend/backend.h"
 
@@ -15,15 +16,18 @@ namespace volta::cuda {
 void check(cudaError_t status, const char* op);
 
 // Makes a device the current one of this thread for as long as it lives.
-class OnDevice {
- public:
-  explicit OnDevice(int index);
-  ~OnDevice();
+struct OnDevice {
+  explicit OnDevice(int device) : index(device) {
+    check(cudaGetDevice(&previous), "device");
+    if (previous != index) check(cudaSetDevice(index), "device");
+  }
+  ~OnDevice() {
+    if (previous != index) cudaSetDevice(previous);
+  }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
- private:
-  int previous_ = -1;
+  int previous = 0, index;
 };
 
 // A part of a slab of device memory. Neighbours are linked, so that free ones merge.
@@ -35,6 +39,12 @@ struct Block {
   Block *before, *after;
 };
 
+// Gives a block back when it goes. Device memory for the length of a call, or for the life of a tensor.
+struct GiveBack {
+  void operator()(Block* block) const noexcept;
+};
+using Room = std::unique_ptr<Block, GiveBack>;
+
 // The caching allocator: slabs from the driver, split on demand and merged again when their parts come back.
 // All work of a device runs on one stream, so a block may be handed out again while kernels that use its old content
 // are still queued: whatever the new owner launches comes after them. With several streams, `give` would record an
@@ -42,30 +52,26 @@ struct Block {
 class Memory {
  public:
   explicit Memory(int device);
-  Block* take(int64_t bytes, const char* op);  // throws Error::Kind::memory when the device has no more
+  Room take(int64_t bytes, const char* op);  // throws Error::Kind::memory when the device has no more
   void give(Block* block) noexcept;
   void release_cached();
-  MemoryStats stats() const;
+  MemoryStats stats(int64_t transfers) const;
 
  private:
   struct BySize {
     bool operator()(const Block* a, const Block* b) const {
-      return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data;
+      return std::tie(a->small, a->bytes, a->data) < std::tie(b->small, b->bytes, b->data);
     }
   };
-  using Free = std::set<Block*, BySize>;
-
   Block* grow(int64_t bytes, bool small, const char* op);
-  void split(Block* block, int64_t bytes);
-  Block* join(Block* left, Block* right) noexcept;
+  void absorb_next(Block* block) noexcept;
   void release_slabs();
   [[noreturn]] void refuse(int64_t bytes, const char* op) const;
-  Free& list(const Block* block) noexcept { return free_[block->small]; }
 
   int device_;
   int64_t total_ = 0;  // bytes the device has
   mutable std::mutex mutex_;
-  Free free_[2];  // large and small blocks
+  std::set<Block*, BySize> free_;
   int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
 };
 
@@ -97,10 +103,15 @@ class Context final : public Backend {
   void random(const RandomCall& call) override;
   void iota(const Arg& out, Scalar start, Scalar step) override;
   void matmul(const MatmulCall& call) override;
-  void upload(void* to, const void* from, int64_t bytes) override;
-  void download(void* to, const void* from, int64_t bytes) override;
+  void upload(void* to, const void* from, int64_t n) override {
+    transfer(to, from, n, cudaMemcpyHostToDevice, "upload");
+  }
+  void download(void* to, const void* from, int64_t n) override {
+    transfer(to, from, n, cudaMemcpyDeviceToHost, "download");
+  }
   void synchronize(const char* op);  // waits, then throws what kernels reported
-  MemoryStats stats() const;
+
+  std::atomic<int64_t> transfers{0};
 
  private:
   static constexpr int slot_count = 16;
@@ -111,32 +122,10 @@ class Context final : public Backend {
   char* staging_ = nullptr;  // pinned: copies from it need not wait
   cudaEvent_t slot_free_[slot_count] = {};
   int slot_ = 0;
-  std::atomic<int64_t> transfers_{0};
 };
 
-// Device memory for the length of a call.
-class Scratch {
- public:
-  Scratch(Context& context, int64_t bytes, const char* op) : block_(context.memory.take(bytes, op)) {}
-  ~Scratch() { block_->owner->give(block_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  template <class T = void> T* as() const { return static_cast<T*>(static_cast<void*>(block_->data)); }
-
- private:
-  Block* block_;
-};
-
-// Starts a kernel on the device's stream.
-template <class... P> void launch(const Context& context, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
-                                  const std::type_identity_t<P>&... arguments) {
-  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, context.stream), op);
-}
-
-inline constexpr int threads = 256;  // of a block
-
-inline unsigned blocks_for(int64_t n, int64_t each) { return unsigned((n + each - 1) / each); }
+// Pointwise loops are compiled in parts, among which the ops are dealt out in turn.
+template <int Part> void map_part(const Context& c, const MapCall& call);
 
 // A product of any dtypes and strides, bias and activation included; not fast.
 void plain_product(Context& c, const MatmulCall& call);

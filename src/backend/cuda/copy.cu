@@ -1,7 +1,5 @@
 // Copies on the GPU: whole memory by the driver, strided elements as words as wide as the layouts allow, transpositions
 // through tiles of shared memory, conversions, and filling.
-#include <cstring>
-
 #include "backend/cuda/element.h"
 
 namespace volta::cuda {
@@ -15,41 +13,19 @@ template <class Word> struct Move {
 };
 
 template <class Word> struct Fill {
-  Word value;
-  __device__ Word load(char* const*) const { return value; }
+  Pattern pattern;
+  __device__ Word load(char* const*) const { return *reinterpret_cast<const Word*>(&pattern); }
   __device__ void store(char* const* p, Word x) const { *reinterpret_cast<Word*>(p[0]) = x; }
 };
 
-// Loads bits and converts when storing, so that loads need not wait for the choice of a conversion.
-template <class To> struct Convert {
-  DType from;
-  int size;
-  __device__ uint64_t load(char* const* p) const {
-    switch (size) {
-      case 1: return *reinterpret_cast<const uint8_t*>(p[1]);
-      case 2: return *reinterpret_cast<const uint16_t*>(p[1]);
-      case 4: return *reinterpret_cast<const uint32_t*>(p[1]);
-      default: return *reinterpret_cast<const uint64_t*>(p[1]);
-    }
-  }
-  __device__ void store(char* const* p, uint64_t bits) const {
-    visit(from, [&]<class From>(TypeTag<From>) {
-      Stored<From> x;
-      memcpy(&x, &bits, sizeof x);
-      *reinterpret_cast<To*>(p[0]) = read<To, From>(&x);
-    });
-  }
-};
-
-// Eight contiguous elements.
-template <class To, class From> struct ConvertPack {
-  using Source = Pack<From, 8>;
+// N contiguous elements.
+template <class To, class From, int N> struct Convert {
+  using Source = Pack<Stored<From>, N>;
   __device__ Source load(char* const* p) const { return *reinterpret_cast<const Source*>(p[1]); }
   __device__ void store(char* const* p, const Source& x) const {
-    Pack<To, 8> y;
-#pragma unroll
-    for (int j = 0; j < 8; ++j) y.v[j] = convert<To>(x.v[j]);
-    *reinterpret_cast<Pack<To, 8>*>(p[0]) = y;
+    Pack<To, N> y;
+    unroll<N>([&](int j) { y.v[j] = read<To, From>(&x.v[j]); });
+    *reinterpret_cast<Pack<To, N>*>(p[0]) = y;
   }
 };
 
@@ -80,64 +56,43 @@ struct Iota {
   double start, step;
   uint64_t whole_start, whole_step;
   DType dtype;
-  __device__ int64_t load(char* const* p) const { return reinterpret_cast<int64_t>(p[1]); }
+  __device__ int64_t load(char* const* p) const { return counted(p[1]); }
   __device__ void store(char* const* p, int64_t i) const {
     if (dtype <= DType::f64) store_other(p[0], dtype, __dadd_rn(start, __dmul_rn(double(i), step)));
     else store_other(p[0], dtype, int64_t(whole_start + uint64_t(i) * whole_step));
   }
 };
 
-// Tries to run the walk as a transposition of two of its axes.
-bool copy_transposed(Context& c, const Walk<2>& walk, const Arg& out, const Arg& in) {
-  const int64_t size = size_of(out.dtype);
-  if (walk.rank < 2 || walk.stride[0][0] != size || walk.stride[0][1] == size || walk.size[0] < 8) return false;
+// Tries to run the copy as a transposition of two of its axes.
+bool copy_transposed(Context& c, const Operands<2>& x, int64_t size) {
+  if (x.rank < 2 || x.stride[0][0] != size || x.stride[0][1] == size || x.size[0] < 8) return false;
   int y = 1;
-  while (y < walk.rank && walk.stride[y][1] != size) ++y;
-  if (y == walk.rank || walk.size[y] < 8) return false;
-  Walk<2> rest;
-  for (int i = walk.rank - 1; i > 0; --i)
-    if (i != y) rest.add_axis(walk.size[i], walk.stride[i]);
+  while (y < x.rank && x.stride[y][1] != size) ++y;
+  if (y == x.rank || x.size[y] < 8) return false;
+  Operands<2> rest;
+  std::copy(x.data, x.data + 2, rest.data);
+  for (int i = x.rank - 1; i > 0; --i)
+    if (i != y) rest.add_axis(x.size[i], x.stride[i]);
   rest.finish();
-  const int64_t others = rest.rows() * rest.size[0], tiles_y = (walk.size[y] + tile - 1) / tile;
-  if (others > 65535 || tiles_y > 65535 || walk.size[0] > (int64_t(1) << 36)) return false;
-  const TransposeArgs a{strided<2>(rest, {out.data, in.data}), walk.size[0], walk.size[y], walk.stride[y][0],
-                        walk.stride[0][1]};
-  const dim3 grid(blocks_for(walk.size[0], tile), unsigned(tiles_y), unsigned(others));
-  with_word(size,
-            [&]<class Word>(TypeTag<Word>) { launch(c, "copy", &transpose<Word>, grid, dim3(tile, tile_rows), a); });
+  const int64_t tiles_y = (x.size[y] + tile - 1) / tile;
+  if (rest.count() > 65535 || tiles_y > 65535 || x.size[0] > (int64_t(1) << 36)) return false;
+  const TransposeArgs a{Strided<2>(rest), x.size[0], x.size[y], x.stride[y][0], x.stride[0][1]};
+  const dim3 grid(blocks_for(x.size[0], tile), unsigned(tiles_y), unsigned(rest.count())), block(tile, tile_rows);
+  with_word(size, [&]<class Word>(TypeTag<Word>) { launch(c, "copy", &transpose<Word>, grid, block, a); });
   return true;
 }
 
-// Tries to convert between f32 and the halves by packs.
-bool convert_packs(Context& c, Walk<2> walk, const Arg& out, const Arg& in) {
-  const int64_t n = walk.size[0], strides[] = {8 * size_of(out.dtype), 8 * size_of(in.dtype)};
-  const auto addresses = reinterpret_cast<uintptr_t>(out.data) | reinterpret_cast<uintptr_t>(in.data);
-  if (addresses % 16 != 0 || n % 8 != 0) return false;
-  walk.size[0] = n / 8;
-  std::copy(strides, strides + 2, walk.stride[0]);
-  const auto between = [&]<class To, class From>(TypeTag<To>, TypeTag<From>) {
-    if (out.dtype != dtype_of<To>() || in.dtype != dtype_of<From>()) return false;
-    each<2>(c, "copy", walk, {out.data, in.data}, ConvertPack<To, From>{});
-    return true;
-  };
-  const TypeTag<float> single;
-  const TypeTag<float16> half;
-  const TypeTag<bfloat16> brain;
-  return between(half, single) || between(brain, single) || between(single, half) || between(single, brain);
-}
-
-void fill(Context& c, Walk<2> walk, const Arg& out, const Scalar& scalar) {
-  alignas(16) char pattern[16];
-  visit(out.dtype, [&]<class T>(TypeTag<T>) {
-    const T value = scalar.as<T>();
-    for (size_t i = 0; i < sizeof pattern; i += sizeof(T)) std::memcpy(pattern + i, &value, sizeof(T));
-  });
-  const int64_t word = widen_words<2>(walk, size_of(out.dtype), {out.data, nullptr}, {true, false});
-  with_word(word, [&]<class Word>(TypeTag<Word>) {
-    Fill<Word> f;
-    std::memcpy(&f.value, pattern, sizeof(Word));
-    each<2>(c, "fill", walk, {out.data, nullptr}, f);
-  });
+// Between f32 and the halves, contiguous elements go by packs of eight.
+template <class To, class From> void convert_all(Context& c, Operands<2> x, bool contiguous) {
+  constexpr bool common =
+      (is_half_type<To> && std::is_same_v<From, float>) || (std::is_same_v<To, float> && is_half_type<From>);
+  if constexpr (common)
+    if (contiguous && (x.low_bits(0, 1) | x.low_bits(1, 1)) % 16 == 0 && x.size[0] % 8 == 0) {
+      x.size[0] /= 8;
+      for (int64_t& stride : x.stride[0]) stride *= 8;
+      return each(c, "copy", x, Convert<To, From, 8>{});
+    }
+  each(c, "copy", x, Convert<To, From, 1>{});
 }
 
 }  // namespace
@@ -145,33 +100,32 @@ void fill(Context& c, Walk<2> walk, const Arg& out, const Scalar& scalar) {
 void Context::copy(const Arg& out, const Arg& in) {
   const OnDevice current(device);
   if (out.layout->numel() == 0) return;
-  Walk<2> walk = walk_of<2>(out.layout->shape, {&out, &in});
-  if (!in.layout) return fill(*this, walk, out, in.scalar);
-  const Addresses<2> data{out.data, in.data};
-  const int64_t size = size_of(out.dtype), from = size_of(in.dtype), n = walk.size[0];
-  const bool contiguous = walk.rank == 1 && (n == 1 || (walk.stride[0][0] == size && walk.stride[0][1] == from));
-  if (out.dtype != in.dtype) {
-    if (contiguous && convert_packs(*this, walk, out, in)) return;
+  const Operands<2> x(out.layout->shape, {&out, &in});
+  const int64_t size = size_of(out.dtype), from = size_of(in.dtype);
+  if (!in.layout) return each_word<Fill>(*this, "fill", x, size, 0b01, 0, pattern_of(in.scalar, out.dtype));
+  const bool contiguous = x.rank == 1 && (x.size[0] == 1 || (x.stride[0][0] == size && x.stride[0][1] == from));
+  if (out.dtype != in.dtype)
     return visit(out.dtype, [&]<class To>(TypeTag<To>) {
-      each<2>(*this, "copy", walk, data, Convert<To>{in.dtype, int(from)});
+      visit(in.dtype, [&]<class From>(TypeTag<From>) {
+        if constexpr (!std::is_same_v<To, From>) convert_all<To, From>(*this, x, contiguous);
+      });
     });
-  }
   if (contiguous)
-    return check(cudaMemcpyAsync(out.data, in.data, size_t(n * size), cudaMemcpyDeviceToDevice, stream), "copy");
-  if (copy_transposed(*this, walk, out, in)) return;
-  const int64_t word = widen_words<2>(walk, size, data, {true, true});
-  with_word(word, [&]<class Word>(TypeTag<Word>) { each<2>(*this, "copy", walk, data, Move<Word>{}); });
+    return check(cudaMemcpyAsync(out.data, in.data, size_t(x.size[0] * size), cudaMemcpyDeviceToDevice, stream),
+                 "copy");
+  if (!copy_transposed(*this, x, size)) each_word<Move>(*this, "copy", x, size, 0b11, 0);
 }
 
 void Context::iota(const Arg& out, Scalar start, Scalar step) {
   const OnDevice current(device);
   if (out.layout->numel() == 0) return;
   const int64_t strides[] = {step_of(out, 0, out.layout->rank()), 1};
-  Walk<2> walk;
-  walk.add_axis(out.layout->numel(), strides);
-  walk.finish();
-  each<2>(*this, "arange", walk, {out.data, nullptr},
-          Iota{start.as<double>(), step.as<double>(), start.as<uint64_t>(), step.as<uint64_t>(), out.dtype});
+  Operands<2> x;
+  x.add_axis(out.layout->numel(), strides);
+  x.finish();
+  x.data[0] = static_cast<char*>(out.data);
+  each(*this, "arange", x,
+       Iota{start.as<double>(), step.as<double>(), start.as<uint64_t>(), step.as<uint64_t>(), out.dtype});
 }
 
 }  // namespace volta::cuda

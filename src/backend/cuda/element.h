@@ -19,9 +19,12 @@ template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ui
 
 __device__ inline float widen(float16 x) { return __half2float(__ushort_as_half(x.bits)); }
 __device__ inline float widen(bfloat16 x) { return __uint_as_float(uint32_t(x.bits) << 16); }
-template <class T> __device__ inline T narrow(float x) {
-  if constexpr (std::is_same_v<T, float16>) return float16::from_bits(__half_as_ushort(__float2half_rn(x)));
-  else return bfloat16::from_bits(__bfloat16_as_ushort(__float2bfloat16_rn(x)));
+// Rounded once, whatever it is rounded from.
+template <class To, class From> __device__ inline To narrow(From x) {
+  using Whole = std::conditional_t<std::is_signed_v<From>, long long, unsigned long long>;
+  const std::conditional_t<std::is_floating_point_v<From>, From, Whole> wide = x;
+  if constexpr (std::is_same_v<To, float16>) return float16::from_bits(__half_as_ushort(__half(wide)));
+  else return bfloat16::from_bits(__bfloat16_as_ushort(__nv_bfloat16(wide)));
 }
 
 // Toward zero and saturated, as the hardware converts; NaN gives 0.
@@ -36,32 +39,12 @@ template <class To> __device__ inline To truncate(double x) {
   }
 }
 
-// A float that rounds to either half type exactly as x does: fourteen leading bits, the last of which remembers whether
-// anything below was set.
-__device__ inline float round_to_odd(double x) {
-  constexpr uint64_t below = (uint64_t(1) << 39) - 1;
-  const uint64_t bits = uint64_t(__double_as_longlong(x));
-  return float(__longlong_as_double(int64_t((bits | ((bits & below) + below)) & ~below)));
-}
-template <class I> __device__ inline float round_whole_to_odd(I x) {
-  if constexpr (sizeof(I) <= 2) return float(x);
-  else if constexpr (sizeof(I) == 4) return round_to_odd(double(x));
-  else {
-    constexpr uint64_t limit = uint64_t(1) << 40, low = 0xffff, half = 0x8000;
-    const uint64_t u = uint64_t(x), kept = (u & ~low) | ((u & low) != 0 ? half : 0);
-    const bool small = std::is_signed_v<I> ? u + limit < 2 * limit : u < limit;
-    return round_to_odd(double(I(small ? u : kept)));
-  }
-}
-
 template <class To, class From> __device__ inline To convert(From x) {
   if constexpr (std::is_same_v<To, From>) return x;
   else if constexpr (is_half_type<From> && std::is_same_v<To, bool>) return (x.bits & 0x7fff) != 0;
   else if constexpr (is_half_type<From>) return convert<To>(widen(x));
   else if constexpr (std::is_same_v<To, bool>) return x != From(0);
-  else if constexpr (is_half_type<To> && std::is_same_v<From, float>) return narrow<To>(x);
-  else if constexpr (is_half_type<To> && std::is_same_v<From, double>) return narrow<To>(round_to_odd(x));
-  else if constexpr (is_half_type<To>) return narrow<To>(round_whole_to_odd(x));
+  else if constexpr (is_half_type<To>) return narrow<To>(x);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return truncate<To>(x);
   else return To(x);
 }
@@ -80,20 +63,25 @@ template <class From> __device__ __noinline__ void store_other(void* p, DType dt
   visit(dtype, [&]<class To>(TypeTag<To>) { *static_cast<To*>(p) = convert<To>(x); });
 }
 
-// v[u] = the element at p(u). The dtype, the same for all threads, is chosen once and outside the loop, so that the loads
-// are in flight together.
-template <class To, int U, class P> __device__ inline void load_all(To (&v)[U], DType dtype, P p) {
-  const auto as = [&]<class From>(TypeTag<From>) {
-#pragma unroll
-    for (int u = 0; u < U; ++u) v[u] = read<To, From>(p(u));
-  };
-  if (dtype == dtype_of<To>()) return as(TypeTag<To>{});
-  if constexpr (std::is_same_v<To, float>) {
-    if (dtype == DType::f16) return as(TypeTag<float16>{});
-    if (dtype == DType::bf16) return as(TypeTag<bfloat16>{});
+// f(TypeTag<X>{}) with the type a T is expected to be stored as: itself, or a half of a float; void for any other. The
+// dtype, the same for all threads, is thus chosen once and outside of loops, whose loads are in flight together.
+template <class T, class F> __device__ inline void with_expected(DType dtype, F f) {
+  if (dtype == dtype_of<T>()) return f(TypeTag<T>{});
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype == DType::f16) return f(TypeTag<float16>{});
+    if (dtype == DType::bf16) return f(TypeTag<bfloat16>{});
   }
-#pragma unroll
-  for (int u = 0; u < U; ++u) v[u] = load_other<To>(p(u), dtype);
+  f(TypeTag<void>{});
+}
+
+// v[u] = the element at p(u).
+template <class To, int U, class P> __device__ inline void load_all(To (&v)[U], DType dtype, P p) {
+  with_expected<To>(dtype, [&]<class From>(TypeTag<From>) {
+    unroll<U>([&](int u) {
+      if constexpr (std::is_void_v<From>) v[u] = load_other<To>(p(u), dtype);
+      else v[u] = read<To, From>(p(u));
+    });
+  });
 }
 template <class To> __device__ inline To load(const void* p, DType dtype) {
   To v[1];
@@ -104,23 +92,29 @@ template <class To> __device__ inline To load(const void* p, DType dtype) {
 // The first `count` of the elements at p(u) = v[u].
 template <class From, int U, class P>
 __device__ inline void store_all(const From (&v)[U], DType dtype, P p, int count = U) {
-  const auto as = [&]<class To>(TypeTag<To>) {
-#pragma unroll
-    for (int u = 0; u < U; ++u)
-      if (u < count) *reinterpret_cast<To*>(p(u)) = convert<To>(v[u]);
-  };
-  if (dtype == dtype_of<From>()) return as(TypeTag<From>{});
-  if constexpr (std::is_same_v<From, float>) {
-    if (dtype == DType::f16) return as(TypeTag<float16>{});
-    if (dtype == DType::bf16) return as(TypeTag<bfloat16>{});
-  }
-#pragma unroll
-  for (int u = 0; u < U; ++u)
-    if (u < count) store_other(p(u), dtype, v[u]);
+  with_expected<From>(dtype, [&]<class To>(TypeTag<To>) {
+    unroll<U>([&](int u) {
+      if (u >= count) return;
+      if constexpr (std::is_void_v<To>) store_other(p(u), dtype, v[u]);
+      else *reinterpret_cast<To*>(p(u)) = convert<To>(v[u]);
+    });
+  });
 }
 template <class From> __device__ inline void store(char* p, DType dtype, From x) {
   const From v[1] = {x};
   store_all(v, dtype, [=](int) { return p; });
+}
+
+// Sixteen bytes of one number over and over.
+struct alignas(16) Pattern {
+  uint64_t bits[2];
+};
+inline Pattern pattern_of(const Scalar& scalar, DType dtype) {
+  return visit(dtype, [&]<class T>(TypeTag<T>) {
+    std::array<T, sizeof(Pattern) / sizeof(T)> values;
+    values.fill(scalar.as<T>());
+    return std::bit_cast<Pattern>(values);
+  });
 }
 
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };

@@ -5,7 +5,7 @@
 
 #include <volta/scalar.h>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/geometry.h"
 
 namespace volta::cuda {
 namespace folds {
@@ -15,16 +15,10 @@ namespace folds {
 template <class E, class S = E, class R = S> struct Formula {
   using Element = E;
   using State = S;
-  using Result = R;
   static constexpr bool indexed = false;
   __device__ static S lift(E x, int64_t, double) { return S(x); }
   __device__ static R finish(S s, double, double) { return R(s); }
 };
-
-template <class F> __device__ inline typename F::State take(const typename F::State& s, typename F::Element x,
-                                                            int64_t i = 0, double parameter = 0) {
-  return F::merge(s, F::lift(x, i, parameter));
-}
 
 template <class T> struct Sum : Formula<T> {
   __device__ static T start() { return T(0); }
@@ -50,34 +44,25 @@ template <class T> struct Prod : Formula<T> {
   __device__ static T merge(T a, T b) { return a * b; }
 };
 
-template <class T> __device__ constexpr T lowest() {
-  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::lowest();
+// What every number is better than.
+template <class T, bool Largest> __device__ constexpr T worst() {
+  using Limits = std::numeric_limits<T>;
+  if (Limits::has_infinity) return Largest ? -Limits::infinity() : Limits::infinity();
+  return Largest ? Limits::lowest() : Limits::max();
 }
-template <class T> __device__ constexpr T highest() {
-  if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::max();
-}
-
-template <class T> struct Max : Formula<T> {
-  __device__ static T start() { return lowest<T>(); }
-  __device__ static T merge(T a, T b) { return scalar::max(a, b); }
+template <class T, bool Largest> struct Extreme : Formula<T> {
+  __device__ static T start() { return worst<T, Largest>(); }
+  __device__ static T merge(T a, T b) { return Largest ? scalar::max(a, b) : scalar::min(a, b); }
 };
-template <class T> struct Min : Formula<T> {
-  __device__ static T start() { return highest<T>(); }
-  __device__ static T merge(T a, T b) { return scalar::min(a, b); }
-};
+template <class T> using Max = Extreme<T, true>;
+template <class T> using Min = Extreme<T, false>;
 
 // Truth values travel as words, which threads can exchange.
-template <class T> struct Any : Formula<bool, uint32_t, bool> {
-  __device__ static uint32_t start() { return 0; }
-  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a | b; }
+template <bool Every> struct Truth : Formula<bool, uint32_t, bool> {
+  __device__ static uint32_t start() { return Every; }
+  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return Every ? a & b : a | b; }
 };
-template <class T> struct All : Formula<bool, uint32_t, bool> {
-  __device__ static uint32_t start() { return 1; }
-  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return a & b; }
-};
-template <class T> struct Count : Formula<bool, int64_t> {
+struct Count : Formula<bool, int64_t> {
   __device__ static int64_t start() { return 0; }
   __device__ static int64_t merge(int64_t a, int64_t b) { return a + b; }
 };
@@ -92,9 +77,7 @@ template <class T, bool Largest, bool Last = false> struct Best : Formula<T, Fou
   using State = Found<T>;
   static constexpr bool indexed = true;
   __device__ static bool better(T x, T than) { return (Largest ? x > than : x < than) | ((x != x) & (than == than)); }
-  __device__ static State start() {
-    return {Largest ? lowest<T>() : highest<T>(), Last ? -1 : std::numeric_limits<int64_t>::max()};
-  }
+  __device__ static State start() { return {worst<T, Largest>(), Last ? -1 : std::numeric_limits<int64_t>::max()}; }
   __device__ static State lift(T x, int64_t i, double) { return {x, i}; }
   __device__ static State merge(State a, State b) {
     if (better(b.value, a.value)) return b;
@@ -130,7 +113,7 @@ template <class T> struct LogSumExp : Formula<T, Exponentials<T>, T> {
   using State = Exponentials<T>;
   __device__ static T shift(T top) { return scalar::isfinite(top) ? top : T(0); }
   __device__ static T scale(T from, T to) { return from == to ? T(1) : scalar::exp(from - to); }
-  __device__ static State start() { return {lowest<T>(), T(0)}; }
+  __device__ static State start() { return {worst<T, true>(), T(0)}; }
   __device__ static State lift(T x, int64_t, double) { return {x, scalar::isfinite(x) ? T(1) : scalar::max(x, T(0))}; }
   __device__ static State merge(State a, State b) {
     const T top = scalar::max(a.top, b.top);
@@ -152,47 +135,44 @@ struct Team {
   __device__ int rows() const { return across ? int(blockDim.x) : int(blockDim.y); }
 };
 
-template <class T> __device__ inline T shuffle_down(const T& x, int by, int width) {
+// What another thread of the warp has for x: `shuffle` exchanges words.
+template <class T, class Shuffle> __device__ inline T shuffled(const T& x, Shuffle shuffle) {
   static_assert(sizeof(T) % 4 == 0);
   uint32_t words[sizeof(T) / 4];
   memcpy(words, &x, sizeof(T));
 #pragma unroll
-  for (size_t i = 0; i < sizeof(T) / 4; ++i) words[i] = __shfl_down_sync(0xffffffffu, words[i], by, width);
+  for (uint32_t& word : words) word = shuffle(word);
   T result;
   memcpy(&result, words, sizeof(T));
   return result;
 }
 
-// All threads of the block call this; the member of rank 0 of each team gets the merged state. Teams are powers of two.
-template <class F> __device__ typename F::State team_merge(const Team& team, typename F::State s) {
-  using State = typename F::State;
-  alignas(16) __shared__ unsigned char room[threads * sizeof(State)];
-  State* shared = reinterpret_cast<State*>(room);
-  const int size = team.size(), rank = team.rank(), within = team.across ? 1 : ::min(size, 32);  // a warp
-  const int me = int(threadIdx.y * blockDim.x + threadIdx.x), step = team.across ? int(blockDim.x) : 1;
-  if (size > within) {
-    __syncthreads();  // an earlier merge may still be read
-    shared[me] = s;
-    for (int half = size / 2; half >= within; half /= 2) {
-      __syncthreads();
-      if (rank < half) shared[me] = s = F::merge(s, shared[me + half * step]);
-    }
-    __syncthreads();
-  }
-  for (int half = within / 2; half > 0; half /= 2) s = F::merge(s, shuffle_down(s, half, within));
-  return s;
+// The merged state of every `width` neighbouring threads, for all of them.
+template <class F> __device__ typename F::State warp_merge(typename F::State s, int width) {
+  for (int half = width / 2; half > 0; half /= 2)
+    s = F::merge(s, shuffled(s, [=](uint32_t word) { return __shfl_down_sync(~0u, word, half, width); }));
+  return shuffled(s, [=](uint32_t word) { return __shfl_sync(~0u, word, 0, width); });
 }
 
-// The same, with the result for every member.
-template <class F> __device__ typename F::State team_merge_all(const Team& team, typename F::State s) {
-  using State = typename F::State;
-  alignas(16) __shared__ unsigned char result[threads * sizeof(State)];
-  s = team_merge<F>(team, s);
-  State* shared = reinterpret_cast<State*>(result);
+// The merged state of every team, for all its members. All threads of the block call this; teams are powers of two.
+template <class F> __device__ typename F::State team_merge(const Team& team, typename F::State s) {
+  __shared__ typename F::State shared[threads];
+  const int me = int(threadIdx.y * blockDim.x + threadIdx.x), warps = int(blockDim.x) / 32;
+  if (!team.across) s = warp_merge<F>(s, ::min(team.size(), 32));
+  if (!team.across && warps <= 1) return s;
+  __syncthreads();  // an earlier merge may still be read
+  if (team.across) {
+    shared[me] = s;
+    for (int half = team.size() / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (team.rank() < half) shared[me] = s = F::merge(s, shared[me + half * int(blockDim.x)]);
+    }
+    __syncthreads();
+    return shared[team.row()];
+  }
+  if (me % 32 == 0) shared[me / 32] = s;
   __syncthreads();
-  if (team.rank() == 0) shared[team.row()] = s;
-  __syncthreads();
-  return shared[team.row()];
+  return warp_merge<F>(shared[me / 32 / warps * warps + me % warps], warps);
 }
 
 }  // namespace volta::cuda

@@ -24,8 +24,7 @@ std::atomic<bool> tf32_allowed{false};
 void* library() {
   static void* const loaded = [] {
     const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-    for (const std::string& path :
-         {name, std::string(VOLTA_CUDA_LIBRARY_DIR) + "/" + name, std::string("libcublasLt.so")})
+    for (const std::string& path : {name, VOLTA_CUDA_LIBRARY_DIR "/" + name, std::string("libcublasLt.so")})
       if (void* found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
     throw Error(Error::Kind::device, "matmul", "cannot load " + name + " (cuBLASLt): " + dlerror());
   }();
@@ -64,6 +63,10 @@ void check(cublasStatus_t status) {
   throw Error(kind, "matmul", std::string("cuBLASLt reports: ") + cublas().status_string(status));
 }
 
+void set(const auto& setter, auto& object, auto attribute, const auto& value) {
+  check(setter(&object, attribute, &value, sizeof value));
+}
+
 // A matrix the library can read: rows (or columns, when `by_columns`) of contiguous elements, `ld` apart.
 struct Matrix {
   int64_t rows, columns, ld;
@@ -99,13 +102,6 @@ struct Problem : Form {
   const void* bias;
 };
 
-struct Plan {
-  cublasLtMatmulDescOpaque_t desc;
-  cublasLtMatrixLayoutOpaque_t layout[3];  // of out, a, b
-  cublasLtMatmulHeuristicResult_t choice{};
-  bool found = false;
-};
-
 cudaDataType_t type_of(DType t) {
   return t == f64 ? CUDA_R_64F : t == f32 ? CUDA_R_32F : t == f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
@@ -117,94 +113,59 @@ cublasComputeType_t compute_of(DType t) {
 
 int64_t alignment(const void* p) {
   const auto address = reinterpret_cast<uintptr_t>(p);
-  const uintptr_t lowest = address & (~address + 1);
-  return lowest == 0 || lowest > 256 ? 256 : int64_t(lowest);
+  return address % 256 == 0 ? 256 : int64_t(address & (~address + 1));
 }
 
-// One per device: the library's handle, its working memory, and the plans made so far.
-class Engine {
- public:
-  explicit Engine(Context& context) : context_(context), workspace_(context, int64_t(workspace_bytes), "matmul") {
-    check(cublas().create(&handle_));
+struct Plan {
+  cublasLtMatmulDescOpaque_t desc;
+  cublasLtMatrixLayoutOpaque_t layout[3];  // of out, a, b
+  cublasLtMatmulHeuristicResult_t choice{};
+  bool found = false;
+
+  Plan(cublasLtHandle_t handle, const Problem& p) {
+    const CublasLt& lt = cublas();
+    const auto& [out, a, b] = p.matrix;
+    check(lt.desc_init(&desc, sizeof desc, p.compute, p.in_dtype == f64 ? CUDA_R_64F : CUDA_R_32F));
+    set(lt.desc_set, desc, CUBLASLT_MATMUL_DESC_TRANSA, b.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(lt.desc_set, desc, CUBLASLT_MATMUL_DESC_TRANSB, a.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(lt.desc_set, desc, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
+    if (p.bias) set(lt.desc_set, desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+    for (size_t k = 0; k < 3; ++k) {  // a row-major matrix is to the library its transpose, by columns
+      const Matrix& x = p.matrix[k];
+      const auto [columns, rows] = x.by_columns ? std::pair(x.columns, x.rows) : std::pair(x.rows, x.columns);
+      const cudaDataType_t type = type_of(k == 0 ? p.out_dtype : p.in_dtype);
+      check(lt.layout_init(&layout[k], sizeof layout[k], type, uint64_t(rows), uint64_t(columns), x.ld));
+      set(lt.layout_set, layout[k], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t(p.batches));
+      set(lt.layout_set, layout[k], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.batch_stride);
+    }
+    cublasLtMatmulPreferenceOpaque_t wish;
+    check(lt.preference_init(&wish, sizeof wish));
+    set(lt.preference_set, wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspace_bytes));
+    set(lt.preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t(b.alignment));
+    set(lt.preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t(a.alignment));
+    set(lt.preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t(out.alignment));
+    set(lt.preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(out.alignment));
+    int count = 0;
+    const cublasStatus_t status =
+        lt.heuristic(handle, &desc, &layout[2], &layout[1], &layout[0], &layout[0], &wish, 1, &choice, &count);
+    found = status == CUBLAS_STATUS_SUCCESS && count > 0 && choice.state == CUBLAS_STATUS_SUCCESS;
   }
-  bool run(Problem& p);  // false: the library has no algorithm for it
-
- private:
-  std::unique_ptr<Plan> choose(const Problem& p);
-
-  Context& context_;
-  std::mutex mutex_;
-  cublasLtHandle_t handle_ = nullptr;
-  Scratch workspace_;
-  std::map<Form, std::unique_ptr<Plan>> plans_;
 };
 
-void set(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-  check(cublas().desc_set(&plan.desc, attribute, &value, sizeof value));
-}
+// One per device: the library's handle, its working memory, and the plans made so far.
+struct Engine {
+  std::mutex mutex;
+  cublasLtHandle_t handle = nullptr;
+  Room workspace;
+  std::map<Form, Plan> plans;
 
-std::unique_ptr<Plan> Engine::choose(const Problem& p) {
-  const CublasLt& lt = cublas();
-  auto plan = std::make_unique<Plan>();
-  const auto& [out, a, b] = p.matrix;
-  check(lt.desc_init(&plan->desc, sizeof plan->desc, p.compute, p.in_dtype == f64 ? CUDA_R_64F : CUDA_R_32F));
-  set(*plan, CUBLASLT_MATMUL_DESC_TRANSA, b.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(*plan, CUBLASLT_MATMUL_DESC_TRANSB, a.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(*plan, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
-  if (p.bias) set(*plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  for (size_t k = 0; k < 3; ++k) {  // a row-major matrix is to the library its transpose, by columns
-    const Matrix& x = p.matrix[k];
-    const auto rows = uint64_t(x.by_columns ? x.rows : x.columns),
-               columns = uint64_t(x.by_columns ? x.columns : x.rows);
-    cublasLtMatrixLayout_t layout = &plan->layout[k];
-    check(lt.layout_init(layout, sizeof *layout, type_of(k == 0 ? p.out_dtype : p.in_dtype), rows, columns, x.ld));
-    const auto count = int32_t(p.batches);
-    check(lt.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-    check(lt.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x.batch_stride, sizeof x.batch_stride));
+  explicit Engine(Context& c) : workspace(c.memory.take(int64_t(workspace_bytes), "matmul")) {
+    check(cublas().create(&handle));
   }
-  cublasLtMatmulPreferenceOpaque_t preference;
-  check(lt.preference_init(&preference, sizeof preference));
-  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    check(lt.preference_set(&preference, attribute, &value, sizeof value));
-  };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspace_bytes));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t(b.alignment));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t(a.alignment));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t(out.alignment));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(out.alignment));
-  int count = 0;
-  auto& [out_layout, a_layout, b_layout] = plan->layout;
-  const cublasStatus_t status = lt.heuristic(handle_, &plan->desc, &b_layout, &a_layout, &out_layout, &out_layout,
-                                             &preference, 1, &plan->choice, &count);
-  plan->found = status == CUBLAS_STATUS_SUCCESS && count > 0 && plan->choice.state == CUBLAS_STATUS_SUCCESS;
-  return plan;
-}
-
-bool Engine::run(Problem& p) {
-  p.compute = compute_of(p.in_dtype);
-  for (size_t k = 0; k < 3; ++k) p.matrix[k].alignment = alignment(p.data[k]);
-  const std::lock_guard lock(mutex_);
-  auto known = plans_.find(p);
-  if (known == plans_.end()) {
-    if (plans_.size() >= most_plans) plans_.clear();
-    known = plans_.emplace(p, choose(p)).first;
-  }
-  Plan& plan = *known->second;
-  if (!plan.found) return false;
-  if (p.bias) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  const float factors[] = {1, p.accumulate ? 1.f : 0.f};
-  const double wide_factors[] = {factors[0], factors[1]};
-  const bool wide = p.in_dtype == f64;
-  const auto factor = [&](int i) { return wide ? static_cast<const void*>(wide_factors + i) : factors + i; };
-  auto& [out, a, b] = plan.layout;
-  check(cublas().matmul(handle_, &plan.desc, factor(0), p.data[2], &b, p.data[1], &a, factor(1), p.data[0], &out,
-                        p.data[0], &out, &plan.choice.algo, workspace_.as(), plan.choice.workspaceSize,
-                        context_.stream));
-  return true;
-}
+};
 
 Engine& engine(Context& c) {
-  static std::array<std::unique_ptr<Engine>, 256>& all = *new std::array<std::unique_ptr<Engine>, 256>;
+  static auto& all = *new std::array<std::unique_ptr<Engine>, 256>;  // never destroyed, as contexts are not
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   auto& place = all[size_t(c.device)];
@@ -212,12 +173,35 @@ Engine& engine(Context& c) {
   return *place;
 }
 
+// False: the library has no algorithm for it.
+bool run(Context& c, Problem& p) {
+  p.compute = compute_of(p.in_dtype);
+  for (size_t k = 0; k < 3; ++k) p.matrix[k].alignment = alignment(p.data[k]);
+  Engine& e = engine(c);
+  const std::lock_guard lock(e.mutex);
+  auto known = e.plans.find(p);
+  if (known == e.plans.end()) {
+    if (e.plans.size() >= most_plans) e.plans.clear();
+    known = e.plans.emplace(p, Plan(e.handle, p)).first;
+  }
+  Plan& plan = known->second;
+  if (!plan.found) return false;
+  if (p.bias) set(cublas().desc_set, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  const float narrow[] = {1, p.accumulate ? 1.f : 0.f};
+  const double wide[] = {narrow[0], narrow[1]};
+  const auto factor = [&](int i) { return p.in_dtype == f64 ? static_cast<const void*>(wide + i) : narrow + i; };
+  auto& [out, a, b] = plan.layout;
+  check(cublas().matmul(e.handle, &plan.desc, factor(0), p.data[2], &b, p.data[1], &a, factor(1), p.data[0], &out,
+                        p.data[0], &out, &plan.choice.algo, e.workspace->data, plan.choice.workspaceSize, c.stream));
+  return true;
+}
+
 // An operand as the library can read it: as it is, or copied. Batch axes that only repeat are not copied.
 struct Readable {
   void* data;
   Layout layout;
   std::optional<Matrix> matrix;
-  std::optional<Scratch> copied;
+  Room copied;
 
   Readable(Context& c, const Arg& x) : data(x.data), layout(*x.layout), matrix(matrix_of(layout)) {
     if (matrix) return;
@@ -225,21 +209,19 @@ struct Readable {
     for (int i = 0; i + 2 < layout.rank(); ++i)
       if (layout.strides[i] == 0) distinct.shape[i] = 1;
     const Layout dense = Layout::contiguous(distinct.shape);
-    data = copied.emplace(c, dense.numel() * size_of(x.dtype), "matmul").as();
+    copied = c.memory.take(dense.numel() * size_of(x.dtype), "matmul");
+    data = copied->data;
     c.copy({data, &dense, x.dtype, {}}, {x.data, &distinct, x.dtype, {}});
-    layout.strides = dense.strides;
-    for (int i = 0; i + 2 < layout.rank(); ++i)
-      if (distinct.shape[i] == 1) layout.strides[i] = 0;
+    layout = views::expand(dense, layout.shape, "matmul");
     matrix = matrix_of(layout);
   }
 };
 
 // The library's name for bias and activation, if it has one.
 std::optional<cublasLtEpilogue_t> epilogue_of(const MatmulCall& call) {
-  const bool bias = call.bias.data;
+  const bool bias = call.bias.data, relu = call.activation == Fused::relu;
   if (!bias && call.activation == Fused::none) return CUBLASLT_EPILOGUE_DEFAULT;
-  if (call.out.dtype == f64 || (call.activation != Fused::none && call.activation != Fused::relu)) return {};
-  const bool relu = call.activation == Fused::relu;
+  if (call.out.dtype == f64 || (call.activation != Fused::none && !relu)) return {};
   if (!bias) return CUBLASLT_EPILOGUE_RELU;
   const Layout& l = *call.bias.layout;
   const bool along = l.rank() > 0 && l.shape.back() == call.out.layout->shape.back() && l.strides.back() == 1;
@@ -270,7 +252,7 @@ bool run_batches(Context& c, Problem p, Walk<3> batch) {
         q.data[k] = static_cast<char*>(p.data[k]) + (offset[k] + i * by[k]) * size;
         q.matrix[k].batch_stride = q.batches > 1 ? by[k] : 0;
       }
-      if (found && engine(c).run(q)) started = true;
+      if (found && run(c, q)) started = true;
       else if (started)
         throw Error(Error::Kind::device, "matmul", "cuBLASLt offers no algorithm for a part of the batch");
       else found = false;
@@ -311,8 +293,8 @@ bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilog
 bool multiply_and_finish(Context& c, const MatmulCall& call) {
   const bool half = is_half(call.out.dtype);
   const Layout dense = Layout::contiguous(call.out.layout->shape);
-  const Scratch room(c, half ? dense.numel() * 4 : 0, "matmul");
-  const Arg product = half ? Arg{room.as(), &dense, f32, {}} : call.out;
+  const Room room = c.memory.take(half ? dense.numel() * 4 : 0, "matmul");
+  const Arg product = half ? Arg{room->data, &dense, f32, {}} : call.out;
   if (!multiply(c, call, product, CUBLASLT_EPILOGUE_DEFAULT, call.accumulate && !half)) return false;
   finish_product(c, call, product, call.accumulate && half);
   return true;

@@ -65,27 +65,18 @@ template <class T> struct Product {  // out, a, b, bias
 }  // namespace
 
 void plain_product(Context& c, const MatmulCall& call) {
-  Arg a = call.a, b = call.b;
-  Layout rows = *a.layout, columns = *b.layout;  // what a stands still along, b runs along, and the other way round
-  const int last = rows.rank() - 1;
-  const int64_t k = rows.shape[last], step_a = rows.strides[last] * size_of(a.dtype);
-  const int64_t step_b = columns.strides[last - 1] * size_of(b.dtype);
-  rows.strides[last] = columns.strides[last - 1] = 0;
-  a.layout = &rows;
-  b.layout = &columns;
-  const Walk<4> walk = walk_of<4>(call.out.layout->shape, {&call.out, &a, &b, &call.bias});
+  const int last = call.a.layout->rank() - 1;
+  const Held a(call.a, last), b(call.b, last - 1);  // both stand still along the inner axis
+  const Operands<4> x(call.out.layout->shape, {&call.out, &a, &b, &call.bias});
   const Ending ending{call.out.dtype, call.bias.dtype, call.activation, call.accumulate};
-  visit(a.dtype, [&]<class T>(TypeTag<T>) {
-    each<4>(c, "matmul", walk, {call.out.data, a.data, b.data, call.bias.data}, Product<T>{ending, k, step_a, step_b});
-  });
+  visit(a.dtype, [&]<class T>(TypeTag<T>) { each(c, "matmul", x, Product<T>{ending, a.size, a.step, b.step}); });
 }
 
 void finish_product(Context& c, const MatmulCall& call, const Arg& product, bool accumulate) {
-  const Walk<3> walk = walk_of<3>(call.out.layout->shape, {&call.out, &product, &call.bias});
-  const Addresses<3> data{call.out.data, product.data, call.bias.data};
+  const Operands<3> x(call.out.layout->shape, {&call.out, &product, &call.bias});
   const Ending ending{call.out.dtype, call.bias.dtype, call.activation, accumulate};
-  if (call.out.dtype == f64) each<3>(c, "matmul", walk, data, Finish<double>{ending, product.dtype});
-  else each<3>(c, "matmul", walk, data, Finish<float>{ending, product.dtype});
+  if (call.out.dtype == f64) each(c, "matmul", x, Finish<double>{ending, product.dtype});
+  else each(c, "matmul", x, Finish<float>{ending, product.dtype});
 }
 
 }  // namespace volta::cuda

@@ -11,9 +11,9 @@ template <class Formula> __global__ void draw(Formula formula, uint64_t seed, ui
     const auto block = volta::random::draw_block(formula, seed, counter + uint64_t(i));
     using Value = std::decay_t<decltype(block.element[0])>;
     using Source = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
+    unroll<4>([&](int k) {
       if (4 * i + k < n) store(out + (4 * i + k) * size, dtype, Source(block.element[k]));
+    });
   }
 }
 

@@ -6,113 +6,123 @@
 namespace volta::cuda {
 namespace {
 
-struct RowArgs {
-  Strided<3> rows;  // out and the operands
-  int64_t step[3];  // along the axis, in bytes
-  DType dtype[3];
-  int64_t n;
+struct RowArgs : Lines<3> {  // out and the operands
   bool across;
 };
 
 // Each op lifts a batch of elements to a state; elements beyond the end of the row are neutral.
-template <class T> struct Softmax : folds::LogSumExp<T> {
+template <class T, bool Log> struct Forward : folds::LogSumExp<T> {
   using State = typename folds::LogSumExp<T>::State;
   static constexpr int inputs = 1;
-  __device__ static T neutral() { return folds::lowest<T>(); }
-  template <int U> __device__ static State lift(const T (&x)[1][U]) {
+  __device__ static T neutral() { return folds::worst<T, true>(); }
+  template <int E> __device__ static State lift(const T (&x)[1][E]) {
     State s = {x[0][0], T(0)};
 #pragma unroll
-    for (int u = 1; u < U; ++u) s.top = scalar::max(s.top, x[0][u]);
+    for (int e = 1; e < E; ++e) s.top = scalar::max(s.top, x[0][e]);
     const T shift = folds::LogSumExp<T>::shift(s.top);
-#pragma unroll
-    for (int u = 0; u < U; ++u) s.sum += scalar::exp(x[0][u] - shift);
+    unroll<E>([&](int e) { s.sum += ::exp(x[0][e] - shift); });
     return s;
   }
   // A row whose largest element is not finite has no softmax.
-  __device__ static State ready(State s) { return {s.top, scalar::isfinite(s.top) ? T(1) / s.sum : s.top - s.top}; }
-  template <int U> __device__ static T value(State s, const T (&x)[1][U], int u) {
-    return scalar::exp(x[0][u] - s.top) * s.sum;
-  }
-};
-template <class T> struct LogSoftmax : Softmax<T> {
-  using State = typename Softmax<T>::State;
   __device__ static State ready(State s) {
-    return {s.top, scalar::isfinite(s.top) ? scalar::log(s.sum) : s.top - s.top};
+    return {s.top, !scalar::isfinite(s.top) ? s.top - s.top : Log ? scalar::log(s.sum) : T(1) / s.sum};
   }
-  template <int U> __device__ static T value(State s, const T (&x)[1][U], int u) { return (x[0][u] - s.top) - s.sum; }
-};
-// The operands are the gradient and the output.
-template <class T> struct SoftmaxBack : folds::Sum<T> {
-  static constexpr int inputs = 2;
-  __device__ static T neutral() { return T(0); }
-  template <int U> __device__ static T lift(const T (&x)[2][U]) {
-    T sum = T(0);
-#pragma unroll
-    for (int u = 0; u < U; ++u) sum += x[0][u] * x[1][u];
-    return sum;
-  }
-  __device__ static T ready(T s) { return s; }
-  template <int U> __device__ static T value(T s, const T (&x)[2][U], int u) { return x[1][u] * (x[0][u] - s); }
-};
-template <class T> struct LogSoftmaxBack : SoftmaxBack<T> {
-  template <int U> __device__ static T lift(const T (&x)[2][U]) {
-    T sum = T(0);
-#pragma unroll
-    for (int u = 0; u < U; ++u) sum += x[0][u];
-    return sum;
-  }
-  template <int U> __device__ static T value(T s, const T (&x)[2][U], int u) {
-    return x[0][u] - scalar::exp(x[1][u]) * s;
+  template <int E> __device__ static T value(State s, const T (&x)[1][E], int e) {
+    return Log ? (x[0][e] - s.top) - s.sum : ::exp(x[0][e] - s.top) * s.sum;
   }
 };
 
-template <class Op, class T, int U>
-__global__ __launch_bounds__(threads) void row_kernel(const __grid_constant__ RowArgs a) {
+// The operands are the gradient and the output.
+template <class T, bool Log> struct Back : folds::Sum<T> {
+  static constexpr int inputs = 2;
+  __device__ static T neutral() { return T(0); }
+  template <int E> __device__ static T lift(const T (&x)[2][E]) {
+    T sum = T(0);
+    unroll<E>([&](int e) { sum += Log ? x[0][e] : x[0][e] * x[1][e]; });
+    return sum;
+  }
+  __device__ static T ready(T s) { return s; }
+  template <int E> __device__ static T value(T s, const T (&x)[2][E], int e) {
+    return Log ? x[0][e] - ::exp(x[1][e]) * s : x[1][e] * (x[0][e] - s);
+  }
+};
+
+constexpr int most_threads = 1024;  // that share a row of packs
+
+// A thread takes U packs of V elements of type S at a time; with V = 1, elements of any dtype and stride.
+template <class Op, class T, class S, int V, int U>
+__global__ __launch_bounds__(V > 1 ? most_threads : threads) void row_kernel(const __grid_constant__ RowArgs a) {
+  using P = Pack<S, V>;
   const Team team{a.across};
   const uint32_t row = blockIdx.x * team.rows() + team.row();
-  const auto at = place(a.rows, row < a.rows.n ? row : 0);
-  const int64_t size = team.size(), batch = U * size;
-  T x[Op::inputs][U];
+  const auto at = place(a.lines, row < a.lines.n ? row : 0);
+  const int64_t count = a.n / V, size = team.size(), batch = U * size;
+  T x[Op::inputs][U * V];
   const auto fetch = [&](int64_t first) {
+    const auto index = [&](int u) { return first + u * size < count ? first + u * size : first; };
+    unroll<Op::inputs>([&](int k) {
+      const char* from = at.p[0][k + 1];
+      if constexpr (V == 1) {
+        load_all(x[k], a.dtype[k + 1], [&](int u) { return from + index(u) * a.step[k + 1]; });
+      } else {
+        P held[U];
+        unroll<U>([&](int u) { held[u] = reinterpret_cast<const P*>(from)[index(u)]; });
+        unroll<U * V>([&](int e) { x[k][e] = convert<T>(held[e / V].v[e % V]); });
+      }
 #pragma unroll
-    for (int k = 0; k < Op::inputs; ++k) {
-      load_all(x[k], a.dtype[k + 1], [&](int u) {
-        const int64_t i = first + u * size;
-        return at.p[0][k + 1] + (i < a.n ? i : first) * a.step[k + 1];
-      });
-#pragma unroll
-      for (int u = 1; u < U; ++u)
-        if (first + u * size >= a.n) x[k][u] = Op::neutral();
-    }
+      for (int e = V; e < U * V; ++e)
+        if (first + e / V * size >= count) x[k][e] = Op::neutral();
+    });
   };
   typename Op::State s = Op::start();
-  for (int64_t first = team.rank(); first < a.n; first += batch) {
+  for (int64_t first = team.rank(); first < count; first += batch) {
     fetch(first);
     s = Op::merge(s, Op::lift(x));
   }
-  s = Op::ready(team_merge_all<Op>(team, s));
-  if (row >= a.rows.n) return;
-  for (int64_t first = team.rank(); first < a.n; first += batch) {
-    if (a.n > batch) fetch(first);
-    T y[U];
-#pragma unroll
-    for (int u = 0; u < U; ++u) y[u] = Op::value(s, x, u);
-    const int64_t left = (a.n - first + size - 1) / size;
-    store_all(
-        y, a.dtype[0], [&](int u) { return at.p[0][0] + (first + u * size) * a.step[0]; }, int(left < U ? left : U));
+  s = Op::ready(team_merge<Op>(team, s));
+  if (row >= a.lines.n) return;
+  for (int64_t first = team.rank(); first < count; first += batch) {
+    if (count > batch) fetch(first);
+    T y[U * V];
+    unroll<U * V>([&](int e) { y[e] = Op::value(s, x, e); });
+    const int64_t left = (count - first + size - 1) / size;
+    if constexpr (V == 1) {
+      store_all(
+          y, a.dtype[0], [&](int u) { return at.p[0][0] + (first + u * size) * a.step[0]; }, int(left < U ? left : U));
+    } else {
+      unroll<U>([&](int u) {
+        P pack;
+        unroll<V>([&](int j) { pack.v[j] = convert<S>(y[u * V + j]); });
+        if (u < left) reinterpret_cast<P*>(at.p[0][0])[first + u * size] = pack;
+      });
+    }
   }
 }
 
 using RowKernel = void (*)(RowArgs);
 
-template <class T, int U> RowKernel find(RowOp op) {
+template <class T, class S, int V, int U, int BackU = U> RowKernel find(RowOp op) {
   switch (op) {
-    case RowOp::softmax: return &row_kernel<Softmax<T>, T, U>;
-    case RowOp::log_softmax: return &row_kernel<LogSoftmax<T>, T, U>;
-    case RowOp::softmax_back: return &row_kernel<SoftmaxBack<T>, T, U>;
+    case RowOp::softmax: return &row_kernel<Forward<T, false>, T, S, V, U>;
+    case RowOp::log_softmax: return &row_kernel<Forward<T, true>, T, S, V, U>;
+    case RowOp::softmax_back: return &row_kernel<Back<T, false>, T, S, V, BackU>;
     case RowOp::log_softmax_back: break;
   }
-  return &row_kernel<LogSoftmaxBack<T>, T, U>;
+  return &row_kernel<Back<T, true>, T, S, V, BackU>;
+}
+
+RowKernel find_packs(RowOp op, DType t) {
+  if (t == f32) return find<float, float, 4, 8, 4>(op);
+  return t == f16 ? find<float, float16, 8, 4, 2>(op) : find<float, bfloat16, 8, 4, 2>(op);
+}
+
+// Whether rows are contiguous elements of one dtype, aligned to 16 bytes.
+bool packed(const Operands<3>& rest, const RowArgs& a) {
+  const DType t = a.dtype[0];
+  bool yes = t == f32 || is_half(t);
+  for (int k = 0; k < 3; ++k)
+    if (rest.data[k]) yes = yes && a.dtype[k] == t && a.step[k] == size_of(t) && rest.low_bits(k, 0) % 16 == 0;
+  return yes && a.n % (16 / size_of(t)) == 0;
 }
 
 }  // namespace
@@ -122,26 +132,32 @@ void Context::rows(const RowCall& call) {
   const Shape& shape = call.out.layout->shape;
   if (shape.numel() == 0) return;
   const bool forward = call.op == RowOp::softmax || call.op == RowOp::log_softmax;
-  const Arg args[] = {call.out, call.in[0], forward ? Arg{} : call.in[1]};
-  const Walk<3> walk = walk_of<3>(shape, {&args[0], &args[1], &args[2]}, 1u << call.axis);
-  RowArgs a{};
-  a.n = shape[call.axis];
-  for (int k = 0; k < 3; ++k) {
-    a.step[k] = step_of(args[k], call.axis, shape.size());
-    a.dtype[k] = args[k].dtype;
+  const Arg none, &second = forward ? none : call.in[1];
+  const Args<3> args{&call.out, &call.in[0], &second};
+  const Operands<3> rest(shape, args, 1u << call.axis);
+  RowArgs a{{shape, args, call.axis}, false};
+  const int64_t held = forward ? 32 : 16;  // elements a thread keeps of a row of packs
+  RowKernel kernel = nullptr;
+  int64_t wanted = 0, most = most_threads;
+  if (a.n >= 16 * held && packed(rest, a)) {
+    kernel = find_packs(call.op, call.out.dtype);
+    wanted = std::max<int64_t>(32, (a.n + held - 1) / held);
+  } else {
+    a.across = rest.size[0] >= 8 && rest.stride[0][0] != 0 && std::abs(rest.stride[0][0]) < std::abs(a.step[0]);
+    wanted = a.across ? a.n / 8 : (a.n + 3) / 4;
+    most = a.across ? 8 : threads;
   }
-  a.across = walk.size[0] >= 8 && walk.stride[0][0] != 0 && std::abs(walk.stride[0][0]) < std::abs(a.step[0]);
-  const int64_t wanted = a.across ? a.n / 8 : (a.n + 3) / 4, most = a.across ? 8 : threads;
-  const auto team = unsigned(std::bit_ceil(uint64_t(std::clamp<int64_t>(wanted, 1, most)))), together = threads / team;
-  const dim3 block = a.across ? dim3(together, team) : dim3(team, together);
-  const bool brief = a.n <= 4 * int64_t(team);
-  const bool wide = call.out.dtype == f64;
-  const RowKernel kernel = brief  ? wide ? find<double, 4>(call.op) : find<float, 4>(call.op)
-                            : wide ? find<double, 16>(call.op)
-                                  : find<float, 16>(call.op);
-  in_chunks<3>(walk, {args[0].data, args[1].data, args[2].data}, [&](const Strided<3>& rows) {
-    a.rows = rows;
-    launch(*this, "softmax", kernel, blocks_for(rows.n, together), block, a);
+  const auto team = unsigned(std::bit_ceil(uint64_t(std::clamp<int64_t>(wanted, 1, most))));
+  const unsigned together = std::max(1u, threads / team);
+  if (!kernel) {
+    const bool brief = a.n <= 4 * int64_t(team), wide = call.out.dtype == f64;
+    if (brief) kernel = wide ? find<double, double, 1, 4>(call.op) : find<float, float, 1, 4>(call.op);
+    else kernel = wide ? find<double, double, 1, 16>(call.op) : find<float, float, 1, 16>(call.op);
+  }
+  in_chunks(rest, [&](const Strided<3>& lines) {
+    a.lines = lines;
+    const dim3 block = a.across ? dim3(together, team) : dim3(team, together);
+    launch(*this, "softmax", kernel, blocks_for(lines.n, together), block, a);
   });
 }
 

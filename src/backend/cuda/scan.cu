@@ -11,14 +11,11 @@ namespace {
 constexpr int per_thread = 4;
 constexpr uint32_t tile = threads * per_thread;
 
-struct ScanArgs {
-  Strided<3> lines;  // out, in, indices
-  int64_t step[3];   // along the scanned axis, in scanning order
-  int64_t n, piece_length;
-  uint32_t pieces;
+struct ScanArgs : Lines<3> {  // out, in, indices; steps in scanning order
   bool reverse;
+  int64_t piece_length;
+  uint32_t pieces;
   void* totals;  // states [line, piece]
-  DType out_dtype, in_dtype;
 };
 
 template <class F> struct Line {
@@ -27,21 +24,16 @@ template <class F> struct Line {
   Places<1, 3> at;
   __device__ Line(const ScanArgs& args, uint32_t line) : a(args), at(place(args.lines, line)) {}
   __device__ State read(int64_t i) const {
-    return F::lift(load<typename F::Element>(at.p[0][1] + i * a.step[1], a.in_dtype), i, 0);
+    return F::lift(load<typename F::Element>(at.p[0][1] + i * a.step[1], a.dtype[1]), i, 0);
   }
   __device__ void write(int64_t i, const State& s) const {
-    store(at.p[0][0] + i * a.step[0], a.out_dtype, F::finish(s, 0, 0));
+    store(at.p[0][0] + i * a.step[0], a.dtype[0], F::finish(s, 0, 0));
     if constexpr (F::indexed)
       if (at.p[0][2]) *reinterpret_cast<int64_t*>(at.p[0][2] + i * a.step[2]) = a.reverse ? a.n - 1 - s.index : s.index;
   }
   __device__ State* totals() const { return static_cast<State*>(a.totals) + size_t(blockIdx.x) * a.pieces; }
   __device__ int64_t begin() const { return blockIdx.y * a.piece_length; }
   __device__ int64_t end() const { return begin() + a.piece_length < a.n ? begin() + a.piece_length : a.n; }
-};
-
-template <class F> struct Merge {
-  using State = typename F::State;
-  __device__ State operator()(const State& a, const State& b) const { return F::merge(a, b); }
 };
 
 template <class F> __global__ __launch_bounds__(threads) void scan_totals(const __grid_constant__ ScanArgs a) {
@@ -61,23 +53,23 @@ template <class F> __global__ __launch_bounds__(threads) void scan_pieces(const 
   const Line<F> line(a, blockIdx.x);
   State carry = F::start();
   for (uint32_t p = threadIdx.x; p < blockIdx.y; p += threads) carry = F::merge(carry, line.totals()[p]);
-  carry = team_merge_all<F>(Team{false}, carry);
+  carry = team_merge<F>(Team{false}, carry);
+  const auto merge = [](const State& x, const State& y) { return F::merge(x, y); };
   const int64_t end = line.end();
   for (int64_t first = line.begin(); first < end; first += tile) {
     State s[per_thread];
     const int64_t mine = first + int64_t(threadIdx.x) * per_thread;
-#pragma unroll
-    for (int k = 0; k < per_thread; ++k) {
+    unroll<per_thread>([&](int k) {
       s[k] = mine + k < end ? line.read(mine + k) : F::start();
       if (k > 0) s[k] = F::merge(s[k - 1], s[k]);
-    }
+    });
     State before, total;
     __syncthreads();  // an earlier round may still be read
-    Scan(room).ExclusiveScan(s[per_thread - 1], before, F::start(), Merge<F>(), total);
+    Scan(room).ExclusiveScan(s[per_thread - 1], before, F::start(), merge, total);
     before = F::merge(carry, before);
-#pragma unroll
-    for (int k = 0; k < per_thread; ++k)
+    unroll<per_thread>([&](int k) {
       if (mine + k < end) line.write(mine + k, F::merge(before, s[k]));
+    });
     carry = F::merge(carry, total);
   }
 }
@@ -94,71 +86,54 @@ template <class F> __global__ __launch_bounds__(threads) void scan_lines(const _
   }
 }
 
-struct ScanKernels {
-  void (*totals)(ScanArgs);
-  void (*pieces)(ScanArgs);
-  void (*lines)(ScanArgs);
-  int64_t state_bytes;
-};
-
-template <class F> ScanKernels kernels() {
-  return {&scan_totals<F>, &scan_pieces<F>, &scan_lines<F>, int64_t(sizeof(typename F::State))};
+template <class F> void run(Context& c, const Operands<3>& rest, ScanArgs a, bool beside) {
+  const char* op = "scan";
+  in_chunks(rest, [&](const Strided<3>& piece) {
+    a.lines = piece;
+    if (beside) return launch(c, op, &scan_lines<F>, blocks_for(piece.n, threads), threads, a);
+    const Room totals = c.memory.take(a.pieces > 1 ? int64_t(sizeof(typename F::State)) * piece.n * a.pieces : 0, op);
+    a.totals = totals->data;
+    const dim3 grid(piece.n, a.pieces);
+    if (a.pieces > 1) launch(c, op, &scan_totals<F>, grid, threads, a);
+    launch(c, op, &scan_pieces<F>, grid, threads, a);
+  });
 }
 
-template <bool Largest> ScanKernels best(DType t) {
-  if (is_floating(t)) return kernels<folds::Best<double, Largest, true>>();
-  return traits(t).kind == Kind::signed_int ? kernels<folds::Best<int64_t, Largest, true>>()
-                                            : kernels<folds::Best<uint64_t, Largest, true>>();
-}
-
-// Floats are carried in double and rounded once per element; integers wrap around.
-ScanKernels find(Scan scan, DType t) {
-  switch (scan) {
-    case Scan::sum: return is_floating(t) ? kernels<folds::Sum<double>>() : kernels<folds::Sum<uint64_t>>();
-    case Scan::prod: return is_floating(t) ? kernels<folds::Prod<double>>() : kernels<folds::Prod<uint64_t>>();
-    case Scan::max: return best<true>(t);
-    case Scan::min: return best<false>(t);
-    case Scan::logsumexp: break;
-  }
-  return kernels<folds::LogSumExp<double>>();
+template <bool Largest, class... P> void run_best(DType t, P&&... parts) {
+  if (is_floating(t)) run<folds::Best<double, Largest, true>>(parts...);
+  else if (traits(t).kind == Kind::signed_int) run<folds::Best<int64_t, Largest, true>>(parts...);
+  else run<folds::Best<uint64_t, Largest, true>>(parts...);
 }
 
 }  // namespace
 
+// Floats are carried in double and rounded once per element; integers wrap around.
 void Context::scan(const ScanCall& call) {
-  const char* op = "scan";
   const OnDevice current(device);
   const Shape& shape = call.out.layout->shape;
   if (shape.numel() == 0) return;
-  const Arg* args[] = {&call.out, &call.in, &call.indices};
-  const Walk<3> walk = walk_of<3>(shape, {args[0], args[1], args[2]}, 1u << call.axis);
-  ScanArgs a{};
-  a.n = shape.empty() ? 1 : shape[call.axis];
-  a.reverse = call.reverse;
-  a.out_dtype = call.out.dtype;
-  a.in_dtype = call.in.dtype;
-  Addresses<3> start{};
-  for (int k = 0; k < 3; ++k) {
-    const int64_t step = step_of(*args[k], call.axis, shape.size());
-    a.step[k] = call.reverse ? -step : step;
-    if (args[k]->data) start[size_t(k)] = static_cast<char*>(args[k]->data) + (call.reverse ? (a.n - 1) * step : 0);
+  const Args<3> args{&call.out, &call.in, &call.indices};
+  Operands<3> rest(shape, args, 1u << call.axis);
+  ScanArgs a{{shape, args, call.axis}, call.reverse, 0, 0, nullptr};
+  for (int k = 0; call.reverse && k < 3; ++k) {
+    rest.data[k] += (a.n - 1) * a.step[k];
+    a.step[k] = -a.step[k];
   }
-  const ScanKernels k = find(call.scan, call.in.dtype);
-  const int64_t lines = walk.rows() * walk.size[0];
-  const bool adjoining = std::abs(walk.stride[0][1]) < std::abs(a.step[1]) && walk.size[0] >= 32;
+  const int64_t lines = rest.count();
+  const bool adjoining = std::abs(rest.stride[0][1]) < std::abs(a.step[1]) && rest.size[0] >= 32;
   const bool beside = lines >= 2048 && (adjoining || a.n <= 64);
   const int64_t wanted = lines >= 1024 ? 1 : std::min<int64_t>(1024, 2048 / lines);
   a.piece_length = std::max<int64_t>(8 * tile, ((a.n + wanted - 1) / wanted + tile - 1) / tile * tile);
   a.pieces = blocks_for(a.n, a.piece_length);
-  in_chunks(walk, start, [&](const Strided<3>& piece) {
-    a.lines = piece;
-    if (beside) return launch(*this, op, k.lines, blocks_for(piece.n, threads), threads, a);
-    const Scratch totals(*this, a.pieces > 1 ? int64_t(piece.n) * a.pieces * k.state_bytes : 0, op);
-    a.totals = totals.as();
-    const dim3 grid(piece.n, a.pieces);
-    if (a.pieces > 1) launch(*this, op, k.totals, grid, threads, a);
-    launch(*this, op, k.pieces, grid, threads, a);
-  });
+  const DType t = call.in.dtype;
+  const bool real = is_floating(t);
+  if (call.scan == Scan::max) run_best<true>(t, *this, rest, a, beside);
+  else if (call.scan == Scan::min) run_best<false>(t, *this, rest, a, beside);
+  else if (call.scan == Scan::logsumexp) run<folds::LogSumExp<double>>(*this, rest, a, beside);
+  else if (call.scan == Scan::sum && real) run<folds::Sum<double>>(*this, rest, a, beside);
+  else if (call.scan == Scan::sum) run<folds::Sum<uint64_t>>(*this, rest, a, beside);
+  else if (real) run<folds::Prod<double>>(*this, rest, a, beside);
+  else run<folds::Prod<uint64_t>>(*this, rest, a, beside);
 }
 
 }  // namespace volta::cuda

@@ -33,32 +33,30 @@ template <class T> __device__ BitsOf<T> ascending_key(Stored<T> x) {
   }
 }
 
-struct SortArgs {
-  Strided<3> rows;  // in, values, indices
-  int64_t step[3];  // along the axis, in bytes
-  uint32_t n, begin, wanted;
+struct SortArgs : Lines<3> {  // in, values, indices
+  uint32_t length, begin, wanted;
   bool descending;
 };
 
 template <class T> __global__ void make_keys(const __grid_constant__ SortArgs a, KeyOf<T>* keys, uint32_t* places) {
-  const uint32_t i = blockIdx.x * threads + threadIdx.x, row = i / a.n;
-  if (row >= a.rows.n) return;
-  const char* in = place(a.rows, row).p[0][0] + int64_t(i - row * a.n) * a.step[0];
+  const uint32_t i = blockIdx.x * threads + threadIdx.x, row = i / a.length;
+  if (row >= a.lines.n) return;
+  const char* in = place(a.lines, row).p[0][0] + int64_t(i - row * a.length) * a.step[0];
   const auto key = ascending_key<T>(*reinterpret_cast<const Stored<T>*>(in));
   keys[i] = BitsOf<T>(a.descending ? ~key : key);
   places[i] = i;
 }
 
-__global__ void make_row_keys(uint32_t total, uint32_t n, const uint32_t* places, uint32_t* keys) {
+__global__ void make_row_keys(uint32_t total, uint32_t length, const uint32_t* places, uint32_t* keys) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x;
-  if (i < total) keys[i] = places[i] / n;
+  if (i < total) keys[i] = places[i] / length;
 }
 
 template <class Word> __global__ void put_sorted(const __grid_constant__ SortArgs a, const uint32_t* places) {
   const uint32_t i = blockIdx.x * threads + threadIdx.x, row = i / a.wanted;
-  if (row >= a.rows.n) return;
-  const uint32_t at = i - row * a.wanted, from = places[row * a.n + a.begin + at] - row * a.n;
-  const auto [in, values, indices] = place(a.rows, row).p[0];
+  if (row >= a.lines.n) return;
+  const uint32_t at = i - row * a.wanted, from = places[row * a.length + a.begin + at] - row * a.length;
+  const auto [in, values, indices] = place(a.lines, row).p[0];
   if (values) *reinterpret_cast<Word*>(values + at * a.step[1]) = *reinterpret_cast<const Word*>(in + from * a.step[0]);
   if (indices) *reinterpret_cast<int64_t*>(indices + at * a.step[2]) = from;
 }
@@ -68,26 +66,30 @@ template <class Key>
 void radix_sort(Context& c, cub::DoubleBuffer<Key>& keys, cub::DoubleBuffer<uint32_t>& places, int64_t n, int bits) {
   size_t bytes = 0;
   check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, places, n, 0, bits, c.stream), "sort");
-  const Scratch scratch(c, int64_t(bytes), "sort");
-  check(cub::DeviceRadixSort::SortPairs(scratch.as(), bytes, keys, places, n, 0, bits, c.stream), "sort");
+  const Room room = c.memory.take(int64_t(bytes), "sort");
+  check(cub::DeviceRadixSort::SortPairs(room->data, bytes, keys, places, n, 0, bits, c.stream), "sort");
 }
 
 template <class T> void sort_rows(Context& c, const SortArgs& a) {
-  const int64_t total = int64_t(a.rows.n) * a.n;
-  const unsigned blocks = blocks_for(total, threads);
-  const Scratch key_room(c, 2 * total * int64_t(sizeof(KeyOf<T>)), "sort"), place_room(c, 2 * total * 4, "sort");
-  cub::DoubleBuffer<KeyOf<T>> keys(key_room.as<KeyOf<T>>(), key_room.as<KeyOf<T>>() + total);
-  cub::DoubleBuffer<uint32_t> places(place_room.as<uint32_t>(), place_room.as<uint32_t>() + total);
+  const int64_t total = int64_t(a.lines.n) * a.length;
+  const unsigned blocks = blocks_for(total, threads), wanted = blocks_for(int64_t(a.lines.n) * a.wanted, threads);
+  const Room key_room = c.memory.take(2 * total * int64_t(sizeof(KeyOf<T>)), "sort");
+  const Room place_room = c.memory.take(2 * total * 4, "sort");
+  const auto halves = [&]<class X>(const Room& room, TypeTag<X>) {
+    X* first = reinterpret_cast<X*>(room->data);
+    return cub::DoubleBuffer<X>(first, first + total);
+  };
+  auto keys = halves(key_room, TypeTag<KeyOf<T>>{});
+  auto places = halves(place_room, TypeTag<uint32_t>{});
   launch(c, "sort", &make_keys<T>, blocks, threads, a, keys.Current(), places.Current());
   radix_sort(c, keys, places, total, 8 * int(sizeof(T)));
-  if (a.rows.n > 1) {
-    cub::DoubleBuffer<uint32_t> rows(key_room.as<uint32_t>(), key_room.as<uint32_t>() + total);
-    launch(c, "sort", &make_row_keys, blocks, threads, uint32_t(total), a.n, places.Current(), rows.Current());
-    radix_sort(c, rows, places, total, std::bit_width(a.rows.n - 1));
+  if (a.lines.n > 1) {
+    auto rows = halves(key_room, TypeTag<uint32_t>{});
+    launch(c, "sort", &make_row_keys, blocks, threads, uint32_t(total), a.length, places.Current(), rows.Current());
+    radix_sort(c, rows, places, total, std::bit_width(a.lines.n - 1));
   }
   with_word(sizeof(T), [&]<class Word>(TypeTag<Word>) {
-    launch(c, "sort", &put_sorted<Word>, blocks_for(int64_t(a.rows.n) * a.wanted, threads), threads, a,
-           places.Current());
+    launch(c, "sort", &put_sorted<Word>, wanted, threads, a, places.Current());
   });
 }
 
@@ -113,35 +115,28 @@ template <class T> struct Search {  // out, values, sorted
 void Context::sort(const SortCall& call) {
   const OnDevice current(device);
   const Layout &in = *call.in.layout, &result = *(call.values.data ? call.values : call.indices).layout;
-  const int64_t n = in.rank() > 0 ? in.shape[call.axis] : 1, wanted = in.rank() > 0 ? result.shape[call.axis] : 1;
+  const int64_t wanted = in.rank() > 0 ? result.shape[call.axis] : 1;
   if (in.numel() == 0 || wanted == 0) return;
-  if (n > chunk_limit)
+  const Args<3> args{&call.in, &call.values, &call.indices};
+  SortArgs a{{in.shape, args, call.axis}, 0, uint32_t(call.begin), uint32_t(wanted), call.descending};
+  if (a.n > chunk_limit)
     throw Error(Error::Kind::argument, "sort", "rows of more than 2^30 elements are not sorted on a GPU");
-  const Arg* args[] = {&call.in, &call.values, &call.indices};
-  SortArgs a{{}, {}, uint32_t(n), uint32_t(call.begin), uint32_t(wanted), call.descending};
-  for (int k = 0; k < 3; ++k) a.step[k] = step_of(*args[k], call.axis, in.rank());
-  const Walk<3> walk = walk_of<3>(in.shape, {args[0], args[1], args[2]}, 1u << call.axis);
-  const auto sort_chunk = [&](const Strided<3>& rows) {
-    a.rows = rows;
+  a.length = uint32_t(a.n);
+  const auto sort_chunk = [&](const Strided<3>& lines) {
+    a.lines = lines;
     visit(call.in.dtype, [&]<class T>(TypeTag<T>) { sort_rows<T>(*this, a); });
   };
-  in_chunks<3>(walk, {call.in.data, call.values.data, call.indices.data}, sort_chunk, chunk_limit / n);
+  in_chunks(Operands<3>(in.shape, args, 1u << call.axis), sort_chunk, chunk_limit / a.n);
 }
 
 void Context::search(const SearchCall& call) {
   const OnDevice current(device);
   const Shape& shape = call.out.layout->shape;
   if (shape.numel() == 0) return;
-  const int last = shape.size() - 1;
-  Layout rows = *call.sorted.layout;  // of the sorted values, which stand still along the last axis
-  const int64_t n = rows.shape[last], step = rows.strides[last] * size_of(call.sorted.dtype);
-  rows.strides[last] = 0;
-  Arg sorted = call.sorted;
-  sorted.layout = &rows;
-  const Walk<3> walk = walk_of<3>(shape, {&call.out, &call.values, &sorted});
+  const Held sorted(call.sorted, shape.size() - 1);
+  const Operands<3> x(shape, {&call.out, &call.values, &sorted});
   visit(call.values.dtype, [&]<class T>(TypeTag<T>) {
-    each<3>(*this, "searchsorted", walk, {call.out.data, call.values.data, sorted.data},
-            Search<T>{n, step, call.right});
+    each(*this, "searchsorted", x, Search<T>{sorted.size, sorted.step, call.right});
   });
 }
 
