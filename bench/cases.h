@@ -59,14 +59,11 @@ struct ConvSize {
     return 2.0 * static_cast<double>(batch * outputs * out * out * (channels / groups) * kernel * kernel);
   }
 };
-inline constexpr ConvSize conv_sizes[] = {{"lenet1_b64c1h28k5o6", 64, 1, 28, 5, 6},
-                                          {"lenet1_b1c1h28k5o6", 1, 1, 28, 5, 6},
-                                          {"b32c64h128k3o64", 32, 64, 128, 3, 64},
-                                          {"b8c64h56k3o64", 8, 64, 56, 3, 64},
-                                          {"b8c256h14k3o256", 8, 256, 14, 3, 256},
-                                          {"b8c256h56k1o64", 8, 256, 56, 1, 64},
-                                          {"b8c3h224k7s2o64", 8, 3, 224, 7, 64, 2},
-                                          {"depthwise_b8c96h56k3", 8, 96, 56, 3, 96, 1, 96}};
+inline constexpr ConvSize conv_sizes[] = {
+    {"lenet1_b64c1h28k5o6", 64, 1, 28, 5, 6}, {"lenet1_b1c1h28k5o6", 1, 1, 28, 5, 6},
+    {"b32c64h128k3o64", 32, 64, 128, 3, 64},  {"b8c64h56k3o64", 8, 64, 56, 3, 64},
+    {"b8c256h14k3o256", 8, 256, 14, 3, 256},  {"b8c256h56k1o64", 8, 256, 56, 1, 64},
+    {"b8c3h224k7s2o64", 8, 3, 224, 7, 64, 2}, {"depthwise_b8c96h56k3", 8, 96, 56, 3, 96, 1, 96}};
 
 inline double seconds_of(const Call& call, std::int64_t count) {
   const auto start = std::chrono::steady_clock::now();
@@ -77,10 +74,11 @@ inline double seconds_of(const Call& call, std::int64_t count) {
 // Samples are kept near a millisecond, so that on a busy machine some of them run undisturbed.
 inline Timing measure(const Case& chosen, double seconds) {
   const Call call = chosen.prepare();
-  seconds_of(call, 3);
+  const bool slow = seconds_of(call, 1) > seconds;
+  seconds_of(call, slow ? 0 : 2);
   const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(1e-3 / std::max(seconds_of(call, 1), 1e-8)));
   std::vector<double> samples;
-  for (double spent = 0; spent < seconds || samples.size() < 5;) {
+  for (double spent = 0; spent < seconds || samples.size() < (slow ? 2u : 5u);) {
     const double sample = seconds_of(call, count);
     spent += sample;
     samples.push_back(sample / static_cast<double>(count));
