@@ -47,7 +47,8 @@ inline nn::Sequential mobilenet_features(const MobileNetConfig& config) {
   const Stage stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                           {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   int64_t in = rounded_width(32 * config.width);
-  nn::Sequential features(conv_norm_relu6(config.channels, in, 3, 2));
+  nn::Sequential features;
+  features.add(conv_norm_relu6(config.channels, in, 3, 2));
   for (const Stage& stage : stages) {
     const int64_t out = rounded_width(double(stage.width) * config.width);
     for (int64_t i = 0; i < stage.blocks; ++i, in = out)

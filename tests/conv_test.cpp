@@ -341,7 +341,7 @@ TEST(ConvErrors, NameTheOpAndTheSizes) {
   expect([&] { return conv2d(randn({1, 4, 0, 8}), w); }, Kind::shape, "with its padding");
   expect([&] { return conv2d(x, w, {}, {.stride = 0}); }, Kind::argument, "stride");
   expect([&] { return conv2d(x, w, {}, {.stride = {1, -1}}); }, Kind::argument, "stride");
-  expect([&] { return conv2d(x, w, {}, {.stride = {1, 1, 1}}); }, Kind::argument, "needs one number or 2");
+  expect([&] { return conv2d(x, w, {}, {.stride = {1, 1, 1}}); }, Kind::argument, "3 numbers for 2 axes");
   expect([&] { return conv2d(x, w, {}, {.padding = -1}); }, Kind::argument, "padding");
   expect([&] { return conv2d(x, w, {}, {.dilation = 0}); }, Kind::argument, "dilation");
   expect([&] { return conv2d(x, w, {}, {.padding = "full"}); }, Kind::argument, "'full'");

@@ -41,18 +41,12 @@ template <class F, class C> Make make(F construct, C call) {
                   to(*layer, device);
                   load_state_dict(*layer, state);
                 },
-                [layer, call](const Tensors& x) { return call(*layer, x); },
-                [layer] { return state_dict(*layer); },
+                [layer, call](const Tensors& x) { return call(*layer, x); }, [layer] { return state_dict(*layer); },
                 [layer] { return named_parameters(*layer); }};
   };
 }
 template <class F> Make make(F construct) {
   return make(construct, [](const auto& layer, const Tensors& x) { return Tensors{layer(x[0])}; });
-}
-// A function without state.
-struct Nothing {};
-template <class C> Make function(C call) {
-  return make([] { return Nothing{}; }, [=](const Nothing&, const Tensors& x) { return Tensors{call(x)}; });
 }
 template <class L> L evaluated(L layer) {
   eval(layer);
@@ -159,66 +153,12 @@ Table convolutions() {
       {"ConvTranspose3d/plain", make([] { return nn::ConvTranspose3d(2, 3, 2, {.stride = 2}); })},
   };
 }
-
-Table pools() {
-  return {
-      {"MaxPool1d/plain", make([] { return nn::MaxPool1d(3, {.stride = 2, .padding = 1}); })},
-      {"MaxPool2d/plain", make([] { return nn::MaxPool2d(2); })},
-      {"MaxPool2d/all", make([] { return nn::MaxPool2d({3, 2}, {.stride = {2, 3}, .padding = 1, .dilation = {2, 1}, .ceil_mode = true}); })},
-      {"MaxPool2d/indices", make([] { return nn::MaxPool2d(3, {.stride = 2, .padding = 1}); }, [](auto& l, auto& x) { const auto y = l.with_indices(x[0]); return Tensors{y.values, y.indices}; })},
-      {"MaxPool3d/plain", make([] { return nn::MaxPool3d(2, {.stride = 2, .padding = 1}); })},
-      {"AvgPool1d/plain", make([] { return nn::AvgPool1d(3, {.stride = 2, .padding = 1}); })},
-      {"AvgPool2d/plain", make([] { return nn::AvgPool2d(2); })},
-      {"AvgPool2d/inside", make([] { return nn::AvgPool2d(3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false}); })},
-      {"AvgPool2d/ceil", make([] { return nn::AvgPool2d(3, {.stride = 2, .padding = 1, .ceil_mode = true}); })},
-      {"AvgPool2d/divisor", make([] { return nn::AvgPool2d({2, 3}, {.divisor_override = 4}); })},
-      {"AvgPool3d/plain", make([] { return nn::AvgPool3d(2, {.stride = 2, .padding = 1}); })},
-      {"AdaptiveAvgPool1d/plain", make([] { return nn::AdaptiveAvgPool1d(4); })},
-      {"AdaptiveAvgPool2d/plain", make([] { return nn::AdaptiveAvgPool2d({3, 5}); })},
-      {"AdaptiveAvgPool2d/global", make([] { return nn::AdaptiveAvgPool2d(1); })},
-      {"AdaptiveAvgPool3d/plain", make([] { return nn::AdaptiveAvgPool3d({2, 3, 4}); })},
-      {"AdaptiveMaxPool1d/plain", make([] { return nn::AdaptiveMaxPool1d(4); })},
-      {"AdaptiveMaxPool2d/plain", make([] { return nn::AdaptiveMaxPool2d({3, 5}); })},
-      {"AdaptiveMaxPool3d/plain", make([] { return nn::AdaptiveMaxPool3d({2, 3, 4}); })},
-      {"LPPool1d/plain", make([] { return nn::LPPool1d(3, 3, {.stride = 2}); })},
-      {"LPPool2d/plain", make([] { return nn::LPPool2d(2, 2, {.stride = 1}); })},
-      {"MaxUnpool2d/plain", make([] { return nn::MaxUnpool2d(2); }, [](auto& l, auto& x) { const auto y = max_pool2d_with_indices(x[0], 2); return Tensors{l(y.values, y.indices)}; })},
-  };
-}
-
-Table resampling() {
-  const auto up = [](const InterpolateOptions& o) { return make([=] { return nn::Upsample(o); }); };
-  Table all = {
-      {"Unfold/plain", make([] { return nn::Unfold({3, 2}, {.dilation = {1, 2}, .padding = 1, .stride = 2}); })},
-      {"Fold/plain", make([] { return nn::Fold({5, 6}, {2, 3}, {.padding = 1, .stride = {1, 2}}); })},
-      {"Upsample/nearest", up({.scale_factor = {2}})},
-      {"Upsample/nearest_down", up({.size = {3, 7}})},
-      {"Upsample/nearest_exact", up({.size = {7, 3}, .mode = "nearest-exact"})},
-      {"Upsample/linear", up({.scale_factor = {2.5}, .mode = "linear"})},
-      {"Upsample/bilinear_plain", up({.size = {7, 9}, .mode = "bilinear"})},
-      {"Upsample/bilinear_corners", up({.size = {7, 9}, .mode = "bilinear", .align_corners = true})},
-      {"Upsample/bicubic_plain", up({.size = {6, 9}, .mode = "bicubic"})},
-      {"Upsample/bicubic_corners", up({.size = {6, 9}, .mode = "bicubic", .align_corners = true})},
-      {"Upsample/trilinear_plain", up({.size = {4, 3, 6}, .mode = "trilinear"})},
-      {"Upsample/trilinear_corners", up({.size = {4, 3, 6}, .mode = "trilinear", .align_corners = true})},
-      {"interpolate/area", up({.size = {3, 4}, .mode = "area"})},
-      {"interpolate/bilinear_down", up({.size = {2, 3}, .mode = "bilinear"})},
-      {"grid_sample/volume", function([](const Tensors& x) { return grid_sample(x[0], x[1]); })},
-      {"affine_grid/plain", function([](const Tensors& x) { return affine_grid(x[0], {2, 1, 3, 4}); })},
-  };
-  for (const std::string mode : {"bilinear", "nearest", "bicubic"})
-    for (const std::string padding : {"zeros", "border", "reflection"})
-      for (const bool corners : {false, true})
-        all["grid_sample/" + mode + "_" + padding + "_" + std::to_string(int(corners))] =
-            function([=](const Tensors& x) { return grid_sample(x[0], x[1], {mode, padding, corners}); });
-  return all;
-}
 // clang-format on
 
 const Table& table() {
   static const Table all = [] {
     Table whole;
-    for (const Table& part : {simple(), norms(), convolutions(), pools(), resampling()}) whole.insert(part.begin(), part.end());
+    for (const Table& part : {simple(), norms(), convolutions()}) whole.insert(part.begin(), part.end());
     return whole;
   }();
   return all;

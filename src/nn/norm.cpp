@@ -209,7 +209,6 @@ template <int Axes> Tensor InstanceNorm<Axes>::operator()(const Tensor& x) const
     const bool own = training || !running_mean.defined();
     const Tensor y =
         instance_norm(batched ? in : in.unsqueeze(0), running_mean, running_var, weight, bias, own, momentum, eps);
-    if (training && running_mean.defined()) Tensor(num_batches_tracked).add_(1);
     return batched ? y : y.squeeze(0);
   });
 }

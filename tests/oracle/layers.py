@@ -1,11 +1,10 @@
-"""Layers (those of sequences are in sequence.py) with their states and gradients: tests/data/layers, in the format of make.py. A case is called LAYER/VARIANT; its
+"""Layers (sequence.py and windows.py have those of sequences and windows) with their states and gradients: tests/data/layers, in the format of make.py. A case is called LAYER/VARIANT; its
 operands are the inputs, then the entries of the layer's state under the names in its argument `state`; its results are
 the layer's outputs, then the entries of the state that the call changed, named in `changed`. tests/layers_test.cpp
 constructs the same layer for each name."""
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 from torch.func import functional_call
 
 from make import NAMES, Fixed, evaluate
@@ -40,10 +39,12 @@ def simple():
     yield "Unflatten/plain", nn.Unflatten(1, (2, 3)), [normal(2, 6, 2)]
     for layer in (
         nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.Sigmoid, nn.SiLU, nn.Mish, nn.Tanh,
-        nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardsigmoid, nn.Hardswish, nn.LogSigmoid, nn.Tanhshrink,
+        nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardswish, nn.LogSigmoid, nn.Tanhshrink,
         nn.Softshrink, nn.Hardshrink, nn.PReLU, nn.Identity,
     ):  # fmt: skip
         yield f"{layer.__name__}/plain", layer(), [normal(4, 6) * 2]
+    # PyTorch's own gradient has 1/6 rounded to f32.
+    yield "Hardsigmoid/plain", Call(lambda x: (x + 3).clamp(0, 6) / 6), [normal(4, 6) * 2]
     yield "PReLU/channels", nn.PReLU(3), [normal(2, 3, 4)]
     yield "Threshold/plain", nn.Threshold(0.1, 20), [x]
     yield "GELU/tanh", nn.GELU("tanh"), [x]
@@ -117,65 +118,6 @@ def convolutions():
     yield "ConvTranspose3d/plain", nn.ConvTranspose3d(2, 3, 2, 2), [cube]
 
 
-def pools():
-    line, image, cube = normal(2, 3, 9), normal(2, 3, 7, 8), normal(1, 2, 5, 6, 5)
-    yield "MaxPool1d/plain", nn.MaxPool1d(3, 2, 1), [line]
-    yield "MaxPool2d/plain", nn.MaxPool2d(2), [image]
-    yield "MaxPool2d/all", nn.MaxPool2d((3, 2), stride=(2, 3), padding=1, dilation=(2, 1), ceil_mode=True), [image]
-    yield "MaxPool2d/indices", nn.MaxPool2d(3, 2, 1, return_indices=True), [image]
-    yield "MaxPool3d/plain", nn.MaxPool3d(2, 2, 1), [cube]
-    yield "AvgPool1d/plain", nn.AvgPool1d(3, 2, 1), [line]
-    yield "AvgPool2d/plain", nn.AvgPool2d(2), [image]
-    yield "AvgPool2d/inside", nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), [image]
-    yield "AvgPool2d/ceil", nn.AvgPool2d(3, 2, 1, ceil_mode=True), [image]
-    yield "AvgPool2d/divisor", nn.AvgPool2d((2, 3), divisor_override=4), [image]
-    yield "AvgPool3d/plain", nn.AvgPool3d(2, 2, 1), [cube]
-    yield "AdaptiveAvgPool1d/plain", nn.AdaptiveAvgPool1d(4), [line]
-    yield "AdaptiveAvgPool2d/plain", nn.AdaptiveAvgPool2d((3, 5)), [image]
-    yield "AdaptiveAvgPool2d/global", nn.AdaptiveAvgPool2d(1), [image]
-    yield "AdaptiveAvgPool3d/plain", nn.AdaptiveAvgPool3d((2, 3, 4)), [cube]
-    yield "AdaptiveMaxPool1d/plain", nn.AdaptiveMaxPool1d(4), [line]
-    yield "AdaptiveMaxPool2d/plain", nn.AdaptiveMaxPool2d((3, 5)), [image]
-    yield "AdaptiveMaxPool3d/plain", nn.AdaptiveMaxPool3d((2, 3, 4)), [cube]
-    yield "LPPool1d/plain", nn.LPPool1d(3, 3, 2), [line.abs() + 0.1]
-    yield "LPPool2d/plain", nn.LPPool2d(2, 2, 1), [image]
-    yield "MaxUnpool2d/plain", Call(lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)), [
-        normal(2, 3, 6, 8)
-    ]
-    yield "Unfold/plain", nn.Unfold((3, 2), dilation=(1, 2), padding=1, stride=2), [image]
-    yield "Fold/plain", nn.Fold((5, 6), (2, 3), stride=(1, 2), padding=1), [normal(2, 18, 18)]
-
-
-def resampling():
-    def up(mode, **options):
-        return nn.Upsample(mode=mode, **options)
-
-    line, image, cube = normal(2, 2, 5), normal(1, 2, 4, 5), normal(1, 2, 3, 4, 3)
-    yield "Upsample/nearest", up("nearest", scale_factor=2), [image]
-    yield "Upsample/nearest_down", up("nearest", size=(3, 7)), [image]
-    yield "Upsample/nearest_exact", up("nearest-exact", size=(7, 3)), [image]
-    yield "Upsample/linear", up("linear", scale_factor=2.5), [line]
-    for corners in (False, True):
-        word = "corners" if corners else "plain"
-        yield f"Upsample/bilinear_{word}", up("bilinear", size=(7, 9), align_corners=corners), [image]
-        yield f"Upsample/bicubic_{word}", up("bicubic", size=(6, 9), align_corners=corners), [image]
-        yield f"Upsample/trilinear_{word}", up("trilinear", size=(4, 3, 6), align_corners=corners), [cube]
-    yield "interpolate/area", Call(lambda x: F.interpolate(x, size=(3, 4), mode="area")), [image]
-    yield "interpolate/bilinear_down", Call(lambda x: F.interpolate(x, size=(2, 3), mode="bilinear")), [image]
-    grid = normal(1, 3, 4, 2) * 0.7
-    for mode in ("bilinear", "nearest", "bicubic"):
-        for padding in ("zeros", "border", "reflection"):
-            for corners in (False, True):
-                options = {"mode": mode, "padding_mode": padding, "align_corners": corners}
-                yield f"grid_sample/{mode}_{padding}_{int(corners)}", Call(
-                    lambda x, g, options=options: F.grid_sample(x, g, **options)
-                ), [image, grid]
-    yield "grid_sample/volume", Call(lambda x, g: F.grid_sample(x, g, align_corners=False)), [
-        cube, normal(1, 2, 3, 2, 3) * 0.7
-    ]  # fmt: skip
-    yield "affine_grid/plain", Call(lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=False)), [normal(2, 2, 3)]
-
-
 def settle(module):
     """Weights that depend on nothing but their shapes, biases and scales that are not 0 and 1."""
     for i, p in enumerate(module.parameters()):
@@ -184,7 +126,7 @@ def settle(module):
 
 
 def write(writer):
-    for part in (simple, norms, convolutions, pools, resampling):
+    for part in (simple, norms, convolutions):
         for name, module, inputs in part():
             settle(module)
             state = module.state_dict()
