@@ -57,14 +57,11 @@ struct ConvSize {
     return 2.0 * static_cast<double>(batch * outputs * out * out * (channels / groups) * kernel * kernel);
   }
 };
-inline constexpr ConvSize conv_sizes[] = {{"lenet1_b64c1h28k5o6", 64, 1, 28, 5, 6},
-                                          {"lenet1_b1c1h28k5o6", 1, 1, 28, 5, 6},
-                                          {"b32c64h128k3o64", 32, 64, 128, 3, 64},
-                                          {"b8c64h56k3o64", 8, 64, 56, 3, 64},
-                                          {"b8c256h14k3o256", 8, 256, 14, 3, 256},
-                                          {"b8c256h56k1o64", 8, 256, 56, 1, 64},
-                                          {"b8c3h224k7s2o64", 8, 3, 224, 7, 64, 2},
-                                          {"depthwise_b8c96h56k3", 8, 96, 56, 3, 96, 1, 96}};
+inline constexpr ConvSize conv_sizes[] = {
+    {"lenet1_b64c1h28k5o6", 64, 1, 28, 5, 6}, {"lenet1_b1c1h28k5o6", 1, 1, 28, 5, 6},
+    {"b32c64h128k3o64", 32, 64, 128, 3, 64},  {"b8c64h56k3o64", 8, 64, 56, 3, 64},
+    {"b8c256h14k3o256", 8, 256, 14, 3, 256},  {"b8c256h56k1o64", 8, 256, 56, 1, 64},
+    {"b8c3h224k7s2o64", 8, 3, 224, 7, 64, 2}, {"depthwise_b8c96h56k3", 8, 96, 56, 3, 96, 1, 96}};
 
 inline double seconds_of(const Call& call, std::int64_t count) {
   const auto start = std::chrono::steady_clock::now();
