@@ -29,11 +29,12 @@ struct Row {
   }
 };
 
-constexpr Row rows[] = {{1, 1, 28, 5, 6},          {16, 1, 28, 5, 6},     {16, 6, 14, 5, 16},      {4, 3, 64, 3, 16},
-                        {1, 3, 224, 7, 64, 2},     {1, 16, 56, 3, 16},    {1, 32, 56, 3, 32},      {1, 64, 56, 1, 64},
-                        {1, 64, 56, 3, 64},        {8, 64, 28, 3, 64},    {4, 128, 28, 3, 128},    {4, 256, 14, 3, 256},
-                        {4, 256, 14, 1, 256},      {2, 512, 7, 3, 512},   {2, 64, 56, 5, 64},      {4, 128, 28, 3, 128, 2},
-                        {2, 96, 56, 3, 96, 1, 96}, {2, 64, 28, 3, 64, 1, 8}};
+constexpr Row rows[] = {{1, 1, 28, 5, 6},        {16, 1, 28, 5, 6},         {16, 6, 14, 5, 16},
+                        {4, 3, 64, 3, 16},       {1, 3, 224, 7, 64, 2},     {1, 16, 56, 3, 16},
+                        {1, 32, 56, 3, 32},      {1, 64, 56, 1, 64},        {1, 64, 56, 3, 64},
+                        {8, 64, 28, 3, 64},      {4, 128, 28, 3, 128},      {4, 256, 14, 3, 256},
+                        {4, 256, 14, 1, 256},    {2, 512, 7, 3, 512},       {2, 64, 56, 5, 64},
+                        {4, 128, 28, 3, 128, 2}, {2, 96, 56, 3, 96, 1, 96}, {2, 64, 28, 3, 64, 1, 8}};
 
 double best_seconds(const std::function<void()>& call, double seconds) {
   const auto now = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
@@ -62,8 +63,9 @@ void print_row(const Row& row, ConvAlgorithm algorithm, double seconds) {
   const auto run = [&](ConvPiece piece) {
     const NoGrad off;
     if (piece == ConvPiece::forward) conv2d(x, w, {}, options);
-    else grad(piece == ConvPiece::input ? by_x : by_w, piece == ConvPiece::input ? x : w,
-              {.grad_outputs = {g}, .retain_graph = true});
+    else
+      grad(piece == ConvPiece::input ? by_x : by_w, piece == ConvPiece::input ? x : w,
+           {.grad_outputs = {g}, .retain_graph = true});
   };
   double rate[3];
   for (const ConvPiece piece : {ConvPiece::forward, ConvPiece::input, ConvPiece::weight})
@@ -85,9 +87,8 @@ int main(int argc, char** argv) {
   std::printf("%-22s %-14s %8s %8s %8s %9s\n", "case", "algorithm", "forward", "input", "weight", "MiB");
   for (const Row& row : rows) {
     if (row.name().find(only) == std::string::npos) continue;
-    for (const ConvAlgorithm algorithm :
-         {ConvAlgorithm::direct, ConvAlgorithm::im2col, ConvAlgorithm::implicit_gemm, ConvAlgorithm::winograd,
-          ConvAlgorithm::automatic}) {
+    for (const ConvAlgorithm algorithm : {ConvAlgorithm::direct, ConvAlgorithm::im2col, ConvAlgorithm::implicit_gemm,
+                                          ConvAlgorithm::winograd, ConvAlgorithm::automatic}) {
       if (algorithm == ConvAlgorithm::winograd && (row.kernel != 3 || row.stride != 1)) continue;
       std::fflush(stdout);
       const pid_t child = fork();  // its peak memory is this row's alone

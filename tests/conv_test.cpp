@@ -28,7 +28,12 @@ struct Problem {
   int64_t groups = 1;
   int rank() const { return x.size() - 2; }
   ConvOptions options(ConvAlgorithm a = ConvAlgorithm::automatic, int64_t chunk = 0) const {
-    return {.stride = stride, .padding = PerAxis(padding), .dilation = dilation, .groups = groups, .algorithm = a, .chunk = chunk};
+    return {.stride = stride,
+            .padding = PerAxis(padding),
+            .dilation = dilation,
+            .groups = groups,
+            .algorithm = a,
+            .chunk = chunk};
   }
   Shape y() const {
     Shape s = {x[0], w[0]};
@@ -42,24 +47,28 @@ struct Problem {
   }
 };
 
-// f(place in x, place in w, place in y) for every product that a convolution sums.
+// f(place in x, place in w, place in y) for every product that a convolution sums; places in row-major order.
 template <class F> void each_product(const Problem& p, F f) {
   const int64_t out = p.w[0] / p.groups, in = p.w[1];
   Shape taps;
   for (int i = 2; i < p.w.size(); ++i) taps.push_back(p.w[i]);
+  int64_t place_y = 0, plane = 1;
+  for (int i = 2; i < p.x.size(); ++i) plane *= p.x[i];
   each_index(p.y(), [&](const Shape& y) {
-    for (int64_t c = 0; c < in; ++c) {
-      each_index(taps, [&](const Shape& k) {
-        Shape x = {y[0], y[1] / out * in + c}, w = {y[1], c};
-        for (int i = 0; i < p.rank(); ++i) {
-          const int64_t at = y[2 + i] * p.stride[i] + k[i] * p.dilation[i] - p.padding[i];
-          if (at < 0 || at >= p.x[2 + i]) return;
-          x.push_back(at);
-          w.push_back(k[i]);
-        }
-        f(x, w, y);
-      });
-    }
+    int64_t tap = 0;
+    each_index(taps, [&](const Shape& k) {
+      int64_t x = 0;
+      bool inside = true;
+      for (int i = 0; i < p.rank(); ++i) {
+        const int64_t at = y[2 + i] * p.stride[i] + k[i] * p.dilation[i] - p.padding[i];
+        inside = inside && at >= 0 && at < p.x[2 + i];
+        x = x * p.x[2 + i] + at;
+      }
+      for (int64_t c = 0; inside && c < in; ++c)
+        f((y[0] * p.x[1] + y[1] / out * in + c) * plane + x, (y[1] * in + c) * taps.numel() + tap, place_y);
+      ++tap;
+    });
+    ++place_y;
   });
 }
 
@@ -69,11 +78,14 @@ struct Naive {
   Naive(const Problem& p, const Tensor& tx, const Tensor& tw, const Tensor& tg)
       : y(p.y()), gx(p.x), gw(p.w), y_size(p.y()), gx_size(p.x), gw_size(p.w) {
     const Dense x(tx), w(tw), g(tg);
-    const auto add = [](Dense& to, Dense& size, const Shape& at, double v) { to.at(at) += v, size.at(at) += std::abs(v); };
-    each_product(p, [&](const Shape& i, const Shape& k, const Shape& o) {
-      add(y, y_size, o, x.at(i) * w.at(k));
-      add(gx, gx_size, i, g.at(o) * w.at(k));
-      add(gw, gw_size, k, g.at(o) * x.at(i));
+    const auto add = [](Dense& to, Dense& size, size_t at, double v) {
+      to.values[at] += v, size.values[at] += std::abs(v);
+    };
+    each_product(p, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+      const auto i = size_t(at_x), k = size_t(at_w), o = size_t(at_y);
+      add(y, y_size, o, x.values[i] * w.values[k]);
+      add(gx, gx_size, i, g.values[o] * w.values[k]);
+      add(gw, gw_size, k, g.values[o] * x.values[i]);
     });
   }
 };
@@ -90,7 +102,8 @@ struct Tolerance {
   }
 };
 
-void expect_near(const Tensor& got, const Dense& expected, const Dense& size, const Tolerance& t, const std::string& what) {
+void expect_near(const Tensor& got, const Dense& expected, const Dense& size, const Tolerance& t,
+                 const std::string& what) {
   const Dense values(got);
   ASSERT_EQ(values.shape, expected.shape) << what;
   const double largest = *std::max_element(size.values.begin(), size.values.end());
@@ -105,15 +118,16 @@ Problem random_problem(std::mt19937& draw, int rank) {
   const auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(draw); };
   Problem p;
   p.groups = pick(0, 2) == 0 ? pick(2, 3) : 1;
+  const bool plain = pick(0, 3) == 0;  // what Winograd serves
   const int64_t in = pick(1, 5), out = pick(1, 9);
   p.x = {pick(1, 3), in * p.groups};
   p.w = {out * p.groups, in};
   for (int i = 0; i < rank; ++i) {
-    const int64_t k = pick(1, rank == 3 ? 3 : 5), dilation = pick(1, 3), padding = pick(0, 3);
+    const int64_t k = plain ? 3 : pick(1, rank == 3 ? 3 : 5), dilation = plain ? 1 : pick(1, 3), padding = pick(0, 3);
     const int64_t least = std::max<int64_t>(1, dilation * (k - 1) + 1 - 2 * padding);
     p.x.push_back(least + pick(0, rank == 1 ? 60 : rank == 2 ? 14 : 4));
     p.w.push_back(k);
-    p.stride.push_back(pick(1, 3));
+    p.stride.push_back(plain ? 1 : pick(1, 3));
     p.padding.push_back(padding);
     p.dilation.push_back(dilation);
   }
@@ -143,7 +157,7 @@ TEST_P(ConvEvery, AlgorithmEqualsTheReference) {
   std::mt19937 draw{unsigned(GetParam())};
   manual_seed(1);
   for (const Device device : devices()) {
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 120; ++i) {
       const Problem p = random_problem(draw, GetParam());
       const DType dtype = i % 8 == 0 ? f16 : i % 8 == 4 ? bf16 : i % 3 == 2 ? f64 : f32;
       ASSERT_NO_FATAL_FAILURE(check_problem(p, dtype, device));
@@ -201,11 +215,12 @@ TEST(ConvTransposed, IsTheGradientOfTheForwardConvolution) {
     const Tensor y = randn(p.y(), {.dtype = f64}), b = randn({p.x[1]}, {.dtype = f64});
     Shape more;
     for (int k = 0; k < rank; ++k)
-      more.push_back(p.x[2 + k] - ((p.y()[2 + k] - 1) * p.stride[k] - 2 * p.padding[k] + p.dilation[k] * (p.w[2 + k] - 1) + 1));
+      more.push_back(p.x[2 + k] -
+                     ((p.y()[2 + k] - 1) * p.stride[k] - 2 * p.padding[k] + p.dilation[k] * (p.w[2 + k] - 1) + 1));
     const Tensor expected = grad(conv(rank, x, w, {}, p.options()), x, {.grad_outputs = {y}});
-    const Tensor got = conv_transpose(rank, y, w, b,
-                                      {.stride = p.stride, .padding = p.padding, .output_padding = more,
-                                       .groups = p.groups, .dilation = p.dilation});
+    const Tensor got = conv_transpose(
+        rank, y, w, b,
+        {.stride = p.stride, .padding = p.padding, .output_padding = more, .groups = p.groups, .dilation = p.dilation});
     Shape per_channel = Shape::filled(rank + 1, 1);
     per_channel[0] = -1;
     EXPECT_TRUE(allclose(got, expected + b.reshape(per_channel), {.rtol = 1e-12, .atol = 1e-12})) << p.text();
@@ -265,7 +280,8 @@ TEST(ConvInput, MayLackABatchOrHaveNone) {
   EXPECT_TRUE(equal(conv2d(x, w, b), conv2d(x.unsqueeze(0), w, b).squeeze(0)));
   EXPECT_EQ(conv_transpose2d(x, randn({3, 4, 3, 3})).shape(), (Shape{4, 10, 10}));
   EXPECT_EQ(conv1d(randn({2, 9}), randn({5, 2, 3})).shape(), (Shape{5, 7}));
-  const Tensor none = randn({0, 3, 8, 8}, {.requires_grad = true}), weight = randn({4, 3, 3, 3}, {.requires_grad = true});
+  const Tensor none = randn({0, 3, 8, 8}, {.requires_grad = true}),
+               weight = randn({4, 3, 3, 3}, {.requires_grad = true});
   const Tensor y = conv2d(none, weight, b);
   EXPECT_EQ(y.shape(), (Shape{0, 4, 6, 6}));
   const std::vector<Tensor> grads = grad(y.sum(), {none, weight});
@@ -298,15 +314,96 @@ TEST(ConvPadding, SameAndValid) {
 TEST(ConvChoice, IsReportedAndCanBeForced) {
   const Tensor x = randn({8, 64, 56, 56}), w = randn({64, 64, 3, 3}), each = randn({64, 1, 3, 3});
   const ConvOptions padded{.padding = 1}, depthwise{.padding = 1, .groups = 64};
-  EXPECT_NE(conv_algorithm(x, w, padded), ConvAlgorithm::automatic);
+  EXPECT_EQ(conv_algorithm(x, w, padded), ConvAlgorithm::winograd);
+  EXPECT_EQ(conv_algorithm(x, w, padded, ConvPiece::weight), ConvAlgorithm::implicit_gemm);
+  EXPECT_EQ(conv_algorithm(x.to(f64), w.to(f64), padded), ConvAlgorithm::implicit_gemm);
   EXPECT_EQ(conv_algorithm(x, each, depthwise), ConvAlgorithm::direct);
   for (const ConvAlgorithm a : {ConvAlgorithm::direct, ConvAlgorithm::im2col, ConvAlgorithm::implicit_gemm}) {
     const UseConvAlgorithm use(a);
     EXPECT_EQ(conv_algorithm(x, w, padded), a);
     EXPECT_EQ(conv_algorithm(x, w, {.algorithm = ConvAlgorithm::direct}), ConvAlgorithm::direct);
   }
-  EXPECT_EQ(conv_algorithm(x, randn({8, 64, 5, 5}), {.algorithm = ConvAlgorithm::winograd}), ConvAlgorithm::implicit_gemm);
-  EXPECT_EQ(conv_algorithm(x, w, {.algorithm = ConvAlgorithm::winograd}, ConvPiece::weight), ConvAlgorithm::implicit_gemm);
+  EXPECT_EQ(conv_algorithm(x, randn({8, 64, 5, 5}), {.algorithm = ConvAlgorithm::winograd}),
+            ConvAlgorithm::implicit_gemm);
+  EXPECT_EQ(conv_algorithm(x, w, {.algorithm = ConvAlgorithm::winograd}, ConvPiece::weight),
+            ConvAlgorithm::implicit_gemm);
+}
+
+TEST(ConvWinograd, ErrorIsAsStatedAtManyChannels) {
+  manual_seed(8);
+  const Tensor x = randn({1, 256, 20, 20}), w = randn({32, 256, 3, 3});
+  const auto by = [&](ConvAlgorithm a, DType t) {
+    return conv2d(x.to(t), w.to(t), {}, {.padding = 1, .algorithm = a}).to(f64);
+  };
+  const Tensor exact = by(ConvAlgorithm::direct, f64), error = by(ConvAlgorithm::winograd, f32) - exact;
+  const double rms = (error.square().mean() / exact.square().mean()).sqrt().item<double>();
+  EXPECT_LT(rms, 5e-6);
+  EXPECT_GT(rms, 1e-7);  // it is another algorithm
+}
+
+TEST(ConvLayers, HaveTheParametersOfPyTorch) {
+  manual_seed(9);
+  const nn::Conv2d layer(8, 6, {3, 5}, {.stride = 2, .padding = {1, 2}, .groups = 2});
+  EXPECT_EQ(layer.weight.shape(), (Shape{6, 4, 3, 5}));
+  EXPECT_EQ(layer.bias.shape(), (Shape{6}));
+  const double bound = 1 / std::sqrt(4 * 15.0);
+  EXPECT_LE(layer.weight.abs().max().item<double>(), bound);
+  EXPECT_GT(layer.weight.abs().max().item<double>(), 0.9 * bound);
+  EXPECT_LE(layer.bias.abs().max().item<double>(), bound);
+  const Tensor x = randn({2, 8, 9, 9});
+  EXPECT_TRUE(equal(layer(x), conv2d(x, layer.weight, layer.bias, {.stride = 2, .padding = {1, 2}, .groups = 2})));
+  EXPECT_EQ(layer.flops(x, layer(x)), 2.0 * double(layer(x).numel()) * 4 * 15);
+  EXPECT_FALSE(nn::Conv1d(2, 3, 3, {.bias = false}).bias.defined());
+
+  const nn::ConvTranspose2d up(6, 4, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2});
+  EXPECT_EQ(up.weight.shape(), (Shape{6, 2, 3, 3}));
+  EXPECT_LE(up.weight.abs().max().item<double>(), 1 / std::sqrt(2 * 9.0));
+  const Tensor z = randn({2, 6, 5, 5});
+  EXPECT_EQ(up(z).shape(), (Shape{2, 4, 10, 10}));
+  EXPECT_EQ(up(z, {9, 10}).shape(), (Shape{2, 4, 9, 10}));
+  EXPECT_EQ(up.flops(z, up(z)), 2.0 * double(z.numel()) * 2 * 9);
+  EXPECT_EQ(nn::ConvTranspose1d(2, 3, 4)(randn({2, 5})).shape(), (Shape{3, 8}));
+  EXPECT_EQ(nn::ConvTranspose3d(1, 2, 2, {.stride = 2})(randn({1, 1, 2, 3, 4})).shape(), (Shape{1, 2, 4, 6, 8}));
+  EXPECT_EQ(nn::Conv3d(1, 2, {1, 2, 3})(randn({1, 1, 4, 4, 4})).shape(), (Shape{1, 2, 4, 3, 2}));
+}
+
+TEST(ConvLayers, PadInEveryMode) {
+  const Tensor x = randn({2, 3, 6, 7});
+  for (const std::string mode : {"reflect", "replicate", "circular"}) {
+    const nn::Conv2d layer(3, 4, 3, {.padding = {1, 2}, .padding_mode = mode});
+    EXPECT_TRUE(equal(layer(x), conv2d(pad(x, {2, 2, 1, 1}, {.mode = mode}), layer.weight, layer.bias))) << mode;
+    const nn::Conv2d same(3, 4, {2, 3}, {.padding = "same", .padding_mode = mode});
+    EXPECT_TRUE(equal(same(x), conv2d(pad(x, {1, 1, 0, 1}, {.mode = mode}), same.weight, same.bias))) << mode;
+  }
+}
+
+TEST(ConvLayers, LeaveNoParameterBehind) {
+  const nn::Conv2d layer(2, 4, 3, {.padding = "same"});
+  const nn::ConvTranspose2d up(4, 2, 3);
+  up(layer(randn({2, 2, 5, 5}))).square().sum().backward();
+  for (const Tensor& p : {Tensor(layer.weight), Tensor(layer.bias), Tensor(up.weight), Tensor(up.bias)}) {
+    ASSERT_TRUE(p.grad().has_value());
+    EXPECT_TRUE(p.grad()->isfinite().all().item<bool>());
+    EXPECT_GT(p.grad()->abs().max().item<double>(), 0);
+  }
+}
+
+TEST(ConvLayers, RefuseWhatCannotBe) {
+  const auto refused = [](auto f, const std::string& part) {
+    const auto r = attempt(f);
+    ASSERT_FALSE(r) << part;
+    EXPECT_NE(std::string(r.error().what()).find(part), std::string::npos) << r.error().what();
+  };
+  refused([] { return nn::Conv2d(3, 4, 3, {.groups = 2}); }, "2 groups do not divide 3 and 4 channels");
+  refused([] { return nn::Conv2d(0, 4, 3); }, "in_channels must be positive");
+  refused([] { return nn::Conv2d(1, 4, 0); }, "kernel_size must be positive");
+  refused([] { return nn::Conv2d(1, 4, {3, 3, 3}); }, "needs one number or 2");
+  refused([] { return nn::Conv2d(1, 4, 3, {.padding_mode = "mirror"}); }, "'mirror'");
+  refused([] { return nn::Conv2d(1, 4, 3, {.padding = "full"}); }, "'full'");
+  refused([] { return nn::Conv2d(1, 4, 3, {.stride = 2, .padding = "same"}); }, "stride of 1");
+  refused([] { return nn::ConvTranspose2d(3, 4, 3, {.groups = 3}); }, "3 groups do not divide 3 and 4 channels");
+  refused([] { return nn::ConvTranspose2d(1, 1, 3, {.stride = 2})(randn({1, 1, 4, 4}), {4, 4}); }, "output_padding");
+  refused([] { return nn::ConvTranspose2d(1, 1, 3)(randn({1, 1, 4, 4}), {4}); }, "output_size [4]");
 }
 
 // Beyond inputs, outputs and gradients.
@@ -354,8 +451,16 @@ TEST(ConvErrors, NameTheOpAndTheSizes) {
   expect([&] { return conv2d(x, randn({6, 4, 3})); }, Kind::shape, "weight of 4 axes");
   expect([&] { return conv1d(x, randn({6, 4, 3})); }, Kind::shape, "input of 2 axes");
   expect([&] { return conv2d(Tensor(), w); }, Kind::argument, "conv2d");
-  expect([&] { return conv_transpose2d(x, randn({4, 2, 3, 3}), {}, {.output_padding = 1}); }, Kind::argument, "output_padding");
-  expect([&] { return conv_transpose2d(x, randn({4, 2, 3, 3}), {}, {.stride = 2, .output_padding = -1}); }, Kind::argument, "output_padding");
+  expect(
+      [&] {
+        return conv_transpose2d(x, randn({4, 2, 3, 3}), {}, {.output_padding = 1});
+      },
+      Kind::argument, "output_padding");
+  expect(
+      [&] {
+        return conv_transpose2d(x, randn({4, 2, 3, 3}), {}, {.stride = 2, .output_padding = -1});
+      },
+      Kind::argument, "output_padding");
   expect([&] { return conv_transpose2d(x, randn({5, 2, 3, 3})); }, Kind::shape, "needs 5");
   expect([&] { return conv_transpose2d(x, randn({4, 2, 3, 3}), {}, {.padding = 6}); }, Kind::shape, "leaves an output");
   expect([&] { return conv_transpose2d(x, randn({4, 2, 3, 3}), zeros({4})); }, Kind::shape, "bias must have shape [2]");

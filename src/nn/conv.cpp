@@ -92,8 +92,8 @@ template class Conv<1>;
 template class Conv<2>;
 template class Conv<3>;
 
-template <int Axes> ConvTranspose<Axes>::ConvTranspose(int64_t in, int64_t out, const PerAxis& kernel,
-                                                       const ConvTransposeLayerOptions& o)
+template <int Axes>
+ConvTranspose<Axes>::ConvTranspose(int64_t in, int64_t out, const PerAxis& kernel, const ConvTransposeLayerOptions& o)
     : Layer(transpose_names[Axes - 1]), options(o) {
   check_groups(in, out, o.groups, type());
   weight = empty(kernel_shape(Axes, kernel, type(), in, out / o.groups));
@@ -108,11 +108,13 @@ template <int Axes> Tensor ConvTranspose<Axes>::operator()(const Tensor& x, cons
     if (!output_size.empty()) {
       if (output_size.size() != Axes || in.checked(type()).dim() < Axes)
         throw Error(Error::Kind::shape, type(), "output_size " + output_size.str() + " needs a size for each axis");
-      const Shape stride = options.stride.of(Axes, type(), "stride"), padding = options.padding.of(Axes, type(), "padding");
+      const Shape stride = options.stride.of(Axes, type(), "stride"),
+                  padding = options.padding.of(Axes, type(), "padding");
       const Shape dilation = options.dilation.of(Axes, type(), "dilation");
       Shape missing;
       for (int i = 0; i < Axes; ++i) {
-        const int64_t least = (in.size(i - Axes) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.size(2 + i) - 1) + 1;
+        const int64_t least =
+            (in.size(i - Axes) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.size(2 + i) - 1) + 1;
         missing.push_back(output_size[i] - least);
       }
       more = missing;

@@ -69,8 +69,9 @@ Tensor by_taps(const Convolution& c, ConvPiece piece, const Tensor& a, const Ten
   const ConvolveGeometry& g = c.g;
   const int64_t per_group = g.out_channels / g.groups, outputs = g.outputs();
   const Tensor w = piece == ConvPiece::forward ? b : a;  // not used for the weight
-  const Tensor image = piece == ConvPiece::input ? padded(c, zeros(c.x_shape(), {.dtype = a.dtype(), .device = a.device()}))
-                                                 : padded(c, a);
+  const Tensor image = piece == ConvPiece::input
+                           ? padded(c, zeros(c.x_shape(), {.dtype = a.dtype(), .device = a.device()}))
+                           : padded(c, a);
   const Tensor y = piece == ConvPiece::forward
                        ? zeros({g.batch, g.groups, per_group, outputs}, {.dtype = a.dtype(), .device = a.device()})
                        : b.reshape({g.batch, g.groups, per_group, outputs});
@@ -99,7 +100,8 @@ Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor&
   if (shape.numel() == 0 || a.numel() == 0 || b.numel() == 0)
     return with_bias(zeros(shape, {.dtype = a.dtype(), .device = a.device()}));
   const Tensor out = allocate(shape, a.dtype(), a.device(), c.op);
-  const Tensor first = piece == ConvPiece::input ? a.contiguous() : a, second = piece == ConvPiece::forward ? b.contiguous() : b;
+  const Tensor first = piece == ConvPiece::input ? a.contiguous() : a,
+               second = piece == ConvPiece::forward ? b.contiguous() : b;
   ConvolveCall call{piece, c.algorithm, c.chunk, {}, {}, {}, {}, c.g};
   Arg* const places[3][3] = {{&call.y, &call.x, &call.w}, {&call.x, &call.w, &call.y}, {&call.w, &call.x, &call.y}};
   *places[int(piece)][0] = arg(out);
@@ -169,7 +171,8 @@ void check_operands(const char* op, int rank, const Tensor& x, const Tensor& w, 
   require(w.numel() > 0, Wrong::shape, op, "an empty weight ", w);
   const int64_t channels = x.size(x.dim() - rank - 1), first = w.size(0), second = w.size(1);
   const int64_t in = transposed ? first : second * groups, out = transposed ? second * groups : first;
-  require(first % groups == 0, Wrong::shape, op, groups, " groups do not divide the ", first, " channels of weight ", w);
+  require(first % groups == 0, Wrong::shape, op, groups, " groups do not divide the ", first, " channels of weight ",
+          w);
   require(channels == in, Wrong::shape, op, "input ", x, " has ", channels, " channels where weight ", w, " with ",
           groups, " groups needs ", in);
   require(!bias.defined() || bias.shape() == Shape{out}, Wrong::shape, op, "the bias must have shape [", out, "], not ",
@@ -177,7 +180,8 @@ void check_operands(const char* op, int rank, const Tensor& x, const Tensor& w, 
 }
 
 void require_at_least(const Shape& sizes, int64_t least, const char* op, const char* what) {
-  for (const int64_t n : sizes) require(n >= least, Wrong::argument, op, what, " ", sizes, " has an entry below ", least);
+  for (const int64_t n : sizes)
+    require(n >= least, Wrong::argument, op, what, " ", sizes, " has an entry below ", least);
 }
 
 ConvolveGeometry geometry_of(const Tensor& x, const Tensor& w, int rank, int64_t groups, const Shape& stride,
@@ -240,8 +244,8 @@ Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tens
   const Shape padding = o.padding.of(rank, op, "padding"), more = o.output_padding.of(rank, op, "output_padding");
   require_at_least(padding, 0, op, "padding");
   require_at_least(more, 0, op, "output_padding");
-  ConvolveGeometry g = geometry_of(x, w, rank, o.groups, o.stride.of(rank, op, "stride"),
-                                   o.dilation.of(rank, op, "dilation"), op);
+  ConvolveGeometry g =
+      geometry_of(x, w, rank, o.groups, o.stride.of(rank, op, "stride"), o.dilation.of(rank, op, "dilation"), op);
   for (int i = 0; i < rank; ++i) {
     ConvolveAxis& a = g.axes[space - rank + i];
     require(more[i] < std::max(a.stride, a.dilation), Wrong::argument, op, "output_padding ", more,
@@ -284,13 +288,16 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
   return convolve("conv3d", 3, x, weight, bias, options);
 }
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& options) {
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTransposeOptions& options) {
   return convolve_transposed("conv_transpose1d", 1, x, weight, bias, options);
 }
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& options) {
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTransposeOptions& options) {
   return convolve_transposed("conv_transpose2d", 2, x, weight, bias, options);
 }
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& options) {
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTransposeOptions& options) {
   return convolve_transposed("conv_transpose3d", 3, x, weight, bias, options);
 }
 

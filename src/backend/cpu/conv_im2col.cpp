@@ -13,7 +13,8 @@ constexpr int64_t chunk_bytes = 1 << 19;
 // Calls f(columns, their step, first pixel, pixels) with the patches of some pixels as a matrix [depth, pixels].
 template <class T, class F> void each_chunk(const ConvPart<T>& part, F f) {
   if (part.regular) return f(part.image, part.regular, 0, part.pixels);
-  const int64_t wanted = part.chunk > 0 ? part.chunk : std::max<int64_t>(16, chunk_bytes / (part.depth * int64_t(sizeof(T))));
+  const int64_t wanted =
+      part.chunk > 0 ? part.chunk : std::max<int64_t>(16, chunk_bytes / (part.depth * int64_t(sizeof(T))));
   const int64_t chunk = std::min(part.pixels, wanted);
   T* columns = static_cast<T*>(scratch(Scratch::columns, size_t(part.depth * chunk) * sizeof(T)));
   for (int64_t j = 0; j < part.pixels; j += chunk) {
@@ -35,15 +36,31 @@ template <class T> void correlate(const ConvPart<T>& part) {
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
     T* c = part.c + j;
     for (int64_t i = 0; i < part.m && part.bias; ++i) std::fill_n(c + i * part.c_step, n, part.bias[i]);
-    gemm({dtype_of<T>(), part.m, n, part.depth, {part.a, part.a_step, part.a_depth}, {columns, step, 1}, c, part.c_step, 1,
+    gemm({dtype_of<T>(),
+          part.m,
+          n,
+          part.depth,
+          {part.a, part.a_step, part.a_depth},
+          {columns, step, 1},
+          c,
+          part.c_step,
+          1,
           part.bias != nullptr});
   });
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
-    gemm({dtype_of<T>(), part.m, part.depth, n, {part.a + j * part.a_depth, part.a_step, part.a_depth}, {columns, 1, step},
-          part.c, part.c_step, 1, true});
+    gemm({dtype_of<T>(),
+          part.m,
+          part.depth,
+          n,
+          {part.a + j * part.a_depth, part.a_step, part.a_depth},
+          {columns, 1, step},
+          part.c,
+          part.c_step,
+          1,
+          true});
   });
 }
 

@@ -53,7 +53,8 @@ std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece) {
   std::vector<Pass> passes;
   const int64_t all = g.axes[0].stride * g.axes[1].stride * g.axes[2].stride;
   for (int64_t i = 0; i < all; ++i) {
-    const int64_t a = i / g.axes[2].stride, phases[] = {a / g.axes[1].stride, a % g.axes[1].stride, i % g.axes[2].stride};
+    const int64_t a = i / g.axes[2].stride,
+                  phases[] = {a / g.axes[1].stride, a % g.axes[1].stride, i % g.axes[2].stride};
     Pass pass{{input_axis(g.axes[0], phases[0]), input_axis(g.axes[1], phases[1]), input_axis(g.axes[2], phases[2])}};
     if (pass.outputs() > 0) passes.push_back(std::move(pass));
   }

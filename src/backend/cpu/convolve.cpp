@@ -12,10 +12,10 @@
 namespace volta::cpu {
 namespace {
 
-constexpr double serial_work = 1 << 17;        // multiply-adds below which a second thread does not pay
-constexpr int64_t partial_bytes = 16 << 20;    // of all partial gradients of a weight
+constexpr double serial_work = 1 << 17;      // multiply-adds below which a second thread does not pay
+constexpr int64_t partial_bytes = 16 << 20;  // of all partial gradients of a weight
 constexpr int64_t most_segments = 16;
-constexpr int64_t least_rows = 32;             // of the left operand that are worth staging a box again
+constexpr int64_t least_rows = 32;  // of the left operand that are worth staging a box again
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
   if (!serial) return parallel(parts, f);
@@ -46,8 +46,8 @@ struct Image {
 };
 
 // Elements [0, n) of a staged row read the source at first + i * step; those outside it are zero.
-template <class T>
-void stage_row(T* to, int64_t n, const char* row, DType dtype, int64_t stride, int64_t size, int64_t first, int64_t step) {
+template <class T> void stage_row(T* to, int64_t n, const char* row, DType dtype, int64_t stride, int64_t size,
+                                  int64_t first, int64_t step) {
   const int64_t begin = std::clamp<int64_t>(first < 0 ? divide_up(-first, step) : 0, 0, n);
   const int64_t end = std::clamp<int64_t>(size - 1 - first < 0 ? 0 : (size - 1 - first) / step + 1, begin, n);
   std::fill(to, to + begin, T(0));
@@ -60,10 +60,12 @@ void stage_row(T* to, int64_t n, const char* row, DType dtype, int64_t stride, i
 }
 
 // One channel of a box, all its phases, with zeros where the source ends.
-template <class T>
-void stage_channel(T* to, const Image& source, const char* channel, const Pass& pass, const Box& box, const Staged& staged) {
+template <class T> void stage_channel(T* to, const Image& source, const char* channel, const Pass& pass, const Box& box,
+                                      const Staged& staged) {
   const PassAxis &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
-  const auto first = [&](int i, int64_t phase) { return pass.axes[i].start + box.begin[i] * pass.axes[i].step + phase; };
+  const auto first = [&](int i, int64_t phase) {
+    return pass.axes[i].start + box.begin[i] * pass.axes[i].step + phase;
+  };
   for (const int64_t phase_d : d.phases) {
     for (const int64_t phase_h : h.phases) {
       for (const int64_t phase_w : w.phases) {
@@ -82,12 +84,13 @@ void stage_channel(T* to, const Image& source, const char* channel, const Pass& 
   }
 }
 
-template <class T> T* stage(const Image& source, int64_t b, int64_t c, int64_t channels, const Pass& pass, const Box& box,
-                            const Staged& staged) {
+template <class T> T* stage(const Image& source, int64_t b, int64_t c, int64_t channels, const Pass& pass,
+                            const Box& box, const Staged& staged) {
   constexpr int64_t beyond = 64;  // values an algorithm may read past the end
   const int64_t each = pass.phases() * staged.plane();
   T* image = static_cast<T*>(scratch(Scratch::image, size_t(channels * each + beyond) * sizeof(T)));
-  for (int64_t i = 0; i < channels; ++i) stage_channel(image + i * each, source, source.at(b, c + i), pass, box, staged);
+  for (int64_t i = 0; i < channels; ++i)
+    stage_channel(image + i * each, source, source.at(b, c + i), pass, box, staged);
   return image;
 }
 
@@ -140,12 +143,17 @@ template <class T> struct Convolver {
   const ConvolveGeometry g;
   ConvKernels<T> kernels;
   bool serial;
-  DType dtype;  // of the tensors; they are computed as T
+  DType dtype;      // of the tensors; they are computed as T
   int64_t in, out;  // channels of a group
 
   Convolver(const ConvolveCall& c, const ConvKernels<T>& k)
-      : call(c), g(folded(c.geometry)), kernels(k), serial(g.work() < serial_work), dtype(c.w.dtype),
-        in(g.in_channels / g.groups), out(g.out_channels / g.groups) {}
+      : call(c),
+        g(folded(c.geometry)),
+        kernels(k),
+        serial(g.work() < serial_work),
+        dtype(c.w.dtype),
+        in(g.in_channels / g.groups),
+        out(g.out_channels / g.groups) {}
 
   bool native() const { return dtype == dtype_of<T>(); }
   Image image(const Arg& a) const { return Image(a, folds(call.geometry)); }
@@ -189,8 +197,8 @@ template <class T> struct Convolver {
     part.chunk = call.chunk;
   }
   // The image of a box, staged unless it can be read where it is.
-  void set_image(ConvPart<T>& part, const Image& source, const Pass& pass, const Box& box, const Staged& staged, int64_t b,
-                 int64_t c, int64_t channels) const {
+  void set_image(ConvPart<T>& part, const Image& source, const Pass& pass, const Box& box, const Staged& staged,
+                 int64_t b, int64_t c, int64_t channels) const {
     const int64_t sizes[] = {pass.axes[0].size, pass.axes[1].size, pass.axes[2].size};
     if (kernels.in_place && native() && pass.in_place() && source.dense(sizes)) {
       part.image = reinterpret_cast<const T*>(source.at(b, c)) + first_pixel(pass, box);
@@ -268,7 +276,8 @@ template <class T> struct Convolver {
   }
 
   // Gradients of a box's outputs as rows that are contiguous along the pixels.
-  void set_gradients(ConvPart<T>& part, const Image& y, const Pass& outputs, const Box& box, int64_t b, int64_t c) const {
+  void set_gradients(ConvPart<T>& part, const Image& y, const Pass& outputs, const Box& box, int64_t b,
+                     int64_t c) const {
     const int64_t sizes[] = {outputs.axes[0].size, outputs.axes[1].size, outputs.axes[2].size};
     part.a_depth = 1;
     if (native() && y.dense(sizes)) {
@@ -278,8 +287,7 @@ template <class T> struct Convolver {
     }
     T* rows = static_cast<T*>(scratch(Scratch::other, size_t(part.m * part.pixels) * sizeof(T)));
     const Staged exact = staged_of(outputs, box, 1);
-    for (int64_t i = 0; i < part.m; ++i)
-      stage_channel(rows + i * part.pixels, y, y.at(b, c + i), outputs, box, exact);
+    for (int64_t i = 0; i < part.m; ++i) stage_channel(rows + i * part.pixels, y, y.at(b, c + i), outputs, box, exact);
     part.a = rows;
     part.a_step = part.pixels;
   }
@@ -359,27 +367,7 @@ template <class T> ConvKernels<T> kernels_of(ConvAlgorithm algorithm) {
   return for_isa([]<Isa level>() { return conv_implicit_gemm<level, T>(); });
 }
 
-// Two-dimensional kernels of 3 x 3, one step apart, computed in f32.
-bool suits_winograd(const ConvolveCall& call) {
-  const ConvolveAxis &d = call.geometry.axes[0], &h = call.geometry.axes[1], &w = call.geometry.axes[2];
-  const auto fits = [](const ConvolveAxis& a) { return a.kernel == 3 && a.stride == 1 && a.dilation == 1; };
-  return call.piece != ConvPiece::weight && call.w.dtype != f64 && d.kernel == 1 && d.input == 1 && d.output == 1 &&
-         fits(h) && fits(w);
-}
-
 }  // namespace
-
-ConvAlgorithm convolve_algorithm(const ConvolveCall& call) {
-  if (call.algorithm == ConvAlgorithm::winograd && !suits_winograd(call)) return ConvAlgorithm::implicit_gemm;
-  if (call.algorithm != ConvAlgorithm::automatic) return call.algorithm;
-  const ConvolveGeometry& g = call.geometry;
-  const bool input = call.piece == ConvPiece::input;
-  const int64_t rows = (input ? g.in_channels : g.out_channels) / g.groups;
-  const int64_t channels = (input ? g.out_channels : g.in_channels) / g.groups;
-  if (rows <= 8) return ConvAlgorithm::direct;
-  if (suits_winograd(call) && rows >= 32 && channels >= 32 && g.outputs() >= 400) return ConvAlgorithm::winograd;
-  return ConvAlgorithm::implicit_gemm;
-}
 
 bool convolve(const ConvolveCall& call) {
   const ConvAlgorithm algorithm = convolve_algorithm(call);

@@ -66,7 +66,8 @@ struct GemmTable {
 // (of B: columns) [i, i + n) and depths [p, p + k), using `buffer`, of tile * k values, if it has to pack; tile >= n.
 template <class T> struct PanelView {
   const T* data;
-  int64_t step, depth_step;  // element (i, p) is data[i * step + p * depth_step]; step is 1, of A too with short vectors
+  int64_t step,
+      depth_step;  // element (i, p) is data[i * step + p * depth_step]; step is 1, of A too with short vectors
 };
 template <class T> struct PanelOperand {
   const void* self;

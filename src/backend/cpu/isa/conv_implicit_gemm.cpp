@@ -20,7 +20,8 @@ struct Run {
 template <class T> struct Pixels {
   const ConvPart<T>& part;
   int64_t column, row, plane;
-  Pixels(const ConvPart<T>& p, int64_t j) : part(p), column(j % p.row), row(j / p.row % p.rows), plane(j / p.row / p.rows) {}
+  Pixels(const ConvPart<T>& p, int64_t j)
+      : part(p), column(j % p.row), row(j / p.row % p.rows), plane(j / p.row / p.rows) {}
   Run next(int64_t most) {
     const Run run = {smaller(most, part.row - column), plane * part.plane_step + row * part.row_step + column};
     column += run.n;
@@ -45,8 +46,7 @@ template <class T> [[gnu::always_inline]] inline void copy_run(T* to, const T* f
   for (; i < n; ++i) to[i] = from[i];
 }
 
-template <class T, int vectors>
-void copy_whole(T* to, const T* image, const int64_t* offsets, int64_t k) {
+template <class T, int vectors> void copy_whole(T* to, const T* image, const int64_t* offsets, int64_t k) {
   for (int64_t p = 0; p < k; ++p, to += vectors * lanes<T>) {
     const T* from = image + offsets[p];
 #pragma GCC unroll 8
@@ -129,16 +129,15 @@ template <class T> void correlate(const ConvPart<T>& part) {
   const MatrixOperand<T, !by_lane> weights = {part.a, part.a_step, part.a_depth, false};
   const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, part.m <= few_rows};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
-  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, operand(weights), b, part.c, part.c_step,
-                                  part.bias != nullptr});
+  multiply_panels(
+      PanelProduct<T>{part.m, part.pixels, part.depth, operand(weights), b, part.c, part.c_step, part.bias != nullptr});
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
   const MatrixOperand<T, !by_lane> gradients = {part.a, part.a_step, part.a_depth, false};
   const MatrixOperand<T, false> pixels = {part.image, part.regular, 1, false};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
-  multiply_panels(
-      PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, true});
+  multiply_panels(PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, true});
 }
 
 }  // namespace

@@ -138,15 +138,17 @@ void correlate(const ConvPart<float>& part) {
   const Tiles tiles(part);
   const int64_t channels = part.depth / taps, n = tiles.count(), each = n + together;
   constexpr int64_t page = 1024;  // values; rows so far apart compete for the same lines of the first cache
-  float* v = static_cast<float*>(scratch(Scratch::columns, size_t(products * (channels + part.m) * each) * sizeof(float)));
+  float* v =
+      static_cast<float*>(scratch(Scratch::columns, size_t(products * (channels + part.m) * each) * sizeof(float)));
   float* m = v + products * channels * each;
   for (int64_t c = 0; c < channels; ++c) gather_inputs(part, tiles, c, v + c * each, channels * each);
   for (int64_t f = 0; f < products; ++f) {
     const float* weights = part.prepared + f * channels * part.prepared_rows + part.first_row;
-    const MatrixOperand<float, !by_lane> a = {weights, 1, part.prepared_rows, channels * part.prepared_rows <= 4 * page};
+    const MatrixOperand<float, !by_lane> a = {weights, 1, part.prepared_rows,
+                                              channels * part.prepared_rows <= 4 * page};
     const MatrixOperand<float, false> b = {v + f * channels * each, 1, each, part.m <= 128};
-    multiply_panels(PanelProduct<float>{part.m, n, channels, {&a, panel<!by_lane>}, {&b, panel<false>},
-                                        m + f * part.m * each, each, false});
+    multiply_panels(PanelProduct<float>{
+        part.m, n, channels, {&a, panel<!by_lane>}, {&b, panel<false>}, m + f * part.m * each, each, false});
   }
   for (int64_t i = 0; i < part.m; ++i) scatter_outputs(part, tiles, i, m + i * each, part.m * each);
 }
@@ -156,9 +158,9 @@ int64_t prepared(int64_t rows, int64_t depth) { return products * rows * (depth 
 // to[product][channel][row], four rows at a time.
 void prepare(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
   const int64_t channels = depth / taps;
-  for (int64_t row = first; row < first + count; row += together) {
-    const int64_t n = smaller(together, first + count - row);
-    for (int64_t c = 0; c < channels; ++c) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t row = first; row < first + count; row += together) {
+      const int64_t n = smaller(together, first + count - row);
       Four w[3][3] = {}, half[3][window], u[window];
       for (int64_t l = 0; l < n; ++l) {
         const float* from = weights + (row + l) * depth + c * taps;

@@ -1,0 +1,72 @@
+// Which algorithm a convolution uses: the cheapest by a model of their costs, fitted to measurements (bench/conv_volta). By
+// shape and dtype alone, never by the number of threads: results must not depend on that.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/conv_plan.h"
+#include "backend/cpu/split.h"
+
+namespace volta::cpu {
+namespace {
+
+// Costs are in multiply-adds of a large matrix product.
+struct Problem {
+  double rows, channels, depth;  // of one group: of results (or of the weight's), of the source, and what a pixel sums
+  double pixels, tiles;          // of the batch; in tiles of 4 x 4
+  double width, lanes;           // of a row of pixels; of a vector
+  double groups;
+
+  explicit Problem(const ConvolveCall& call) {
+    const ConvolveGeometry& g = call.geometry;
+    const bool input = call.piece == ConvPiece::input;
+    const auto count = [&](int i) { return input ? g.axes[i].input : g.axes[i].output; };
+    // For the input's gradient, the pixels of one phase of the stride under the taps that reach it.
+    const double phases = input ? double(g.axes[0].stride) * double(g.axes[1].stride) * double(g.axes[2].stride) : 1;
+    groups = double(g.groups);
+    rows = double((input ? g.in_channels : g.out_channels) / g.groups);
+    channels = double((input ? g.out_channels : g.in_channels) / g.groups);
+    depth = channels * double(g.taps()) / phases;
+    pixels = double(g.batch) * double(count(0)) * double(count(1)) * double(count(2));
+    tiles = double(g.batch) * double(divide_up(count(1), 4)) * double(divide_up(count(2), 4));
+    width = double(input ? divide_up(g.axes[2].input, g.axes[2].stride) : g.axes[2].output);
+    lanes = double(isa() == Isa::v4 ? 64 : isa() == Isa::v3 ? 32 : 16) / (call.w.dtype == f64 ? 8 : 4);
+  }
+
+  double implicit_gemm() const { return groups * pixels * (depth * (rows + 8) + 10 * rows); }
+  double direct() const {
+    const double whole = lanes * std::ceil(width / lanes) / width;
+    return groups * pixels * depth * (1.5 * rows + 1.6) * whole;
+  }
+  double direct_weight() const {
+    const double ragged = std::fmod(width, lanes) > 0 ? 3 * lanes / width : 0;
+    return groups * pixels * depth * (1.45 * rows + 1) * (1 + ragged);
+  }
+  // Products; transforms, which work on four tiles at a time whatever the vectors; and the transform of the weights, which
+  // costs more where it leaves the second cache.
+  double winograd() const {
+    const double weights = rows * channels, transform = 840 * lanes / 4;
+    return groups *
+           (tiles * (36 * 1.15 * weights + transform * (rows + channels)) + weights * (weights > 32768 ? 4000 : 1500));
+  }
+};
+
+// Two-dimensional kernels of 3 x 3, one step apart, computed in f32.
+bool suits_winograd(const ConvolveCall& call) {
+  const ConvolveAxis &d = call.geometry.axes[0], &h = call.geometry.axes[1], &w = call.geometry.axes[2];
+  const auto fits = [](const ConvolveAxis& a) { return a.kernel == 3 && a.stride == 1 && a.dilation == 1; };
+  return call.piece != ConvPiece::weight && call.w.dtype != f64 && d.kernel == 1 && d.input == 1 && d.output == 1 &&
+         fits(h) && fits(w);
+}
+
+}  // namespace
+
+ConvAlgorithm convolve_algorithm(const ConvolveCall& call) {
+  if (call.algorithm == ConvAlgorithm::winograd && !suits_winograd(call)) return ConvAlgorithm::implicit_gemm;
+  if (call.algorithm != ConvAlgorithm::automatic) return call.algorithm;
+  const Problem p(call);
+  const double direct = call.piece == ConvPiece::weight ? p.direct_weight() : p.direct(), implicit = p.implicit_gemm();
+  if (suits_winograd(call) && p.winograd() < std::min(direct, implicit)) return ConvAlgorithm::winograd;
+  return direct < implicit ? ConvAlgorithm::direct : ConvAlgorithm::implicit_gemm;
+}
+
+}  // namespace volta::cpu
