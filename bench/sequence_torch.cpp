@@ -42,9 +42,7 @@ struct GPTImpl : nn::Module {
   nn::Sequential b = register_module("b", nn::Sequential(Block(128, 4), Block(128, 4), Block(128, 4), Block(128, 4)));
   nn::LayerNorm n = register_module("n", nn::LayerNorm(nn::LayerNormOptions({128})));
   nn::Linear o = register_module("o", nn::Linear(128, 65));
-  Tensor forward(const Tensor& ids) {
-    return o(n(b->forward(e(ids) + p->weight.narrow(0, 0, ids.size(1)))));
-  }
+  Tensor forward(const Tensor& ids) { return o(n(b->forward(e(ids) + p->weight.narrow(0, 0, ids.size(1))))); }
 };
 
 template <class M, class O> auto step(std::int64_t batch, std::int64_t time) {

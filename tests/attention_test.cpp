@@ -41,7 +41,8 @@ Problem draw_problem(int number, Device device) {
   Tensor q = randn({batch, group * few, queries, width}, o), k = randn({batch, few, keys, width}, o),
          v = randn({batch, few, keys, values}, o);
   if (number % 3 == 1) q = randn({batch, queries, group * few, width}, o).transpose(1, 2);
-  if (number % 3 == 2) k = randn({batch, few, width, keys}, o).mT(), v = randn({batch, few, keys, 2 * values}, o).slice(-1, 0, {}, 2);
+  if (number % 3 == 2)
+    k = randn({batch, few, width, keys}, o).mT(), v = randn({batch, few, keys, 2 * values}, o).slice(-1, 0, {}, 2);
   p.qkv = {q, k, v};
   p.options.enable_gqa = group > 1;
   p.options.is_causal = between(0, 1) == 1;
@@ -138,15 +139,18 @@ TEST(AttentionDropout, DropsTheSameWeightsBackwardAndInTheComposedForm) {
   for (size_t i = 0; i < 3; ++i) EXPECT_LT(distance(found[i], want[i]), 1e-11);
   // The output is linear in the values, so that its product with g is theirs with their gradient.
   EXPECT_NEAR((y * g).sum().item<double>(), (in[2] * found[2]).sum().item<double>(), 1e-9);
-  const Tensor even = scaled_dot_product_attention(zeros({4, 200, 2}), zeros({4, 300, 2}), ones({4, 300, 1}), {.dropout_p = 0.3});
+  const Tensor even =
+      scaled_dot_product_attention(zeros({4, 200, 2}), zeros({4, 300, 2}), ones({4, 300, 1}), {.dropout_p = 0.3});
   EXPECT_NEAR(even.mean().item<double>(), 1, 0.01);
   EXPECT_GT(even.std().item<double>(), 0.01);
   EXPECT_TRUE(equal(scaled_dot_product_attention(in[0], in[1], in[2], {.dropout_p = 1}).detach(), zeros_like(y)));
 }
 
 TEST(AttentionShapes, MayBeEmpty) {
-  EXPECT_EQ(scaled_dot_product_attention(randn({0, 2, 3, 4}), randn({0, 2, 3, 4}), randn({0, 2, 3, 4})).shape(), (Shape{0, 2, 3, 4}));
-  EXPECT_EQ(scaled_dot_product_attention(randn({2, 0, 4}), randn({2, 3, 4}), randn({2, 3, 5})).shape(), (Shape{2, 0, 5}));
+  EXPECT_EQ(scaled_dot_product_attention(randn({0, 2, 3, 4}), randn({0, 2, 3, 4}), randn({0, 2, 3, 4})).shape(),
+            (Shape{0, 2, 3, 4}));
+  EXPECT_EQ(scaled_dot_product_attention(randn({2, 0, 4}), randn({2, 3, 4}), randn({2, 3, 5})).shape(),
+            (Shape{2, 0, 5}));
   const Tensor q = randn({2, 3, 4}, {.requires_grad = true}), none = randn({2, 0, 4}, {.requires_grad = true});
   const Tensor y = scaled_dot_product_attention(q, none, none);
   EXPECT_TRUE(equal(y.detach(), zeros({2, 3, 4})));
@@ -262,10 +266,13 @@ TEST(AttentionPositions, AreSinesAndTurns) {
   for (const bool interleaved : {false, true}) {
     // Products of turned vectors depend on the distance of their positions alone.
     const Tensor q = randn({1, 8}, {.dtype = f64}), k = randn({1, 8}, {.dtype = f64});
-    const auto at = [&](const Tensor& x, int64_t n) { return rotary_positions(x, {.offset = n, .interleaved = interleaved}); };
+    const auto at = [&](const Tensor& x, int64_t n) {
+      return rotary_positions(x, {.offset = n, .interleaved = interleaved});
+    };
     EXPECT_NEAR((at(q, 3) * at(k, 1)).sum().item<double>(), (at(q, 102) * at(k, 100)).sum().item<double>(), 1e-10);
     EXPECT_TRUE(gradcheck([&](const Tensor& x) { return at(x, 5); }, q.detach().requires_grad_()));
-    EXPECT_LT(distance(rotary_positions(cat({q, q}), {.offset = 4, .interleaved = interleaved})[1], at(q, 5)[0]), 1e-12);
+    EXPECT_LT(distance(rotary_positions(cat({q, q}), {.offset = 4, .interleaved = interleaved})[1], at(q, 5)[0]),
+              1e-12);
   }
   const Tensor x = randn({2, 4, 6});
   EXPECT_LT(distance(nn::SinusoidalPositions(6)(x), x + sinusoidal_positions(4, 6)), 1e-6);

@@ -65,7 +65,8 @@ struct Check {
   }
   void close(const Tensor& got, const Tensor& want, const std::string& what) const {
     ASSERT_EQ(got.shape(), want.shape()) << what;
-    EXPECT_TRUE(allclose(got.detach(), want, {.rtol = 1e-9, .atol = 1e-11})) << what << " of " << c.op << " " << c.label;
+    EXPECT_TRUE(allclose(got.detach(), want, {.rtol = 1e-9, .atol = 1e-11}))
+        << what << " of " << c.op << " " << c.label;
   }
   void results(const Tensors& ys) const {
     ASSERT_EQ(ys.size(), c.outputs.size());

@@ -123,8 +123,9 @@ Tensor composed(const Attention& a) {
 }
 
 AttendCall call_of(const Attention& a, const Layout& mask, const Tensor& out, const Tensor& logsumexp) {
-  AttendCall call{false, arg(a.q), arg(a.k), arg(a.v), {}, arg(out), arg(logsumexp), a.scale, a.causal, a.dropout,
-                  a.random.seed, a.random.offset, {}, {}, {}, {}};
+  AttendCall call{
+      false,         arg(a.q),        arg(a.k), arg(a.v), {}, arg(out), arg(logsumexp), a.scale, a.causal, a.dropout,
+      a.random.seed, a.random.offset, {},       {},       {}, {}};
   if (a.mask.defined()) call.mask = {address(a.mask), &mask, a.mask.dtype(), {}};
   return call;
 }

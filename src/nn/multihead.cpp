@@ -28,7 +28,11 @@ Tensor angles(int64_t offset, int64_t length, int64_t width, double base, Device
 Tensor sinusoidal_positions(int64_t length, int64_t width, double base, const Options& options) {
   require(length >= 0 && width > 0, Wrong::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
   const Tensor a = angles(0, length, width, base, options.device.value_or(Device()));
-  return stack({sin(a), cos(a)}, -1).flatten(1).narrow(1, 0, width).contiguous().to(options.dtype.value_or(default_dtype()));
+  return stack({sin(a), cos(a)}, -1)
+      .flatten(1)
+      .narrow(1, 0, width)
+      .contiguous()
+      .to(options.dtype.value_or(default_dtype()));
 }
 
 Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
@@ -147,7 +151,8 @@ MultiheadAttention::Heads MultiheadAttention::project(const Tensor& q, const Ten
 
 // All masks as one that is added or true where a key is seen, broadcasting to [batch, heads, queries, keys].
 Tensor MultiheadAttention::mask_of(const MultiheadInput& in, const Heads& h, int64_t past) const {
-  const int64_t batch = h.q.size(0), queries = h.q.size(2), keys = h.k.size(2), given = keys - options.add_bias_kv - options.add_zero_attn;
+  const int64_t batch = h.q.size(0), queries = h.q.size(2), keys = h.k.size(2),
+                given = keys - options.add_bias_kv - options.add_zero_attn;
   Tensor seen, bias;
   const auto add = [&](Tensor mask) {
     if (given < keys) mask = pad(mask, {0, keys - given});
@@ -169,8 +174,7 @@ Tensor MultiheadAttention::mask_of(const MultiheadInput& in, const Heads& h, int
     check(m.shape() == Shape{batch, given}, m, "key_padding_mask", {batch, given});
     add(m.unsqueeze(1).unsqueeze(1));
   }
-  if (in.is_causal && (past > 0 || given < keys))
-    add(~tri(queries, given, past, {boolean, h.q.device()}));
+  if (in.is_causal && (past > 0 || given < keys)) add(~tri(queries, given, past, {boolean, h.q.device()}));
   if (!bias.defined()) return seen;
   return seen.defined() ? where(seen, bias, -std::numeric_limits<double>::infinity()) : bias;
 }

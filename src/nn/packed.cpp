@@ -42,7 +42,8 @@ PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>&
 
 PaddedSequence pad_packed_sequence(const PackedSequence& p, bool batch_first, double padding_value) {
   const char* op = "pad_packed_sequence";
-  const int64_t rows = p.data.checked(op).size(0), batch = int64_t(p.order.size()), time = int64_t(p.batch_sizes.size());
+  const int64_t rows = p.data.checked(op).size(0), batch = int64_t(p.order.size()),
+                time = int64_t(p.batch_sizes.size());
   require(rows == std::accumulate(p.batch_sizes.begin(), p.batch_sizes.end(), int64_t{0}), Wrong::argument, op,
           "the batch sizes do not add up to ", rows, " rows");
   std::vector<int64_t> places(size_t(batch * time), rows);  // the row after the last is padding

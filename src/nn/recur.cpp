@@ -58,13 +58,15 @@ Tensor summed_products(const RecurLayer& l, const Tensor& grads, const Tensor& h
   const int64_t time = grads.size(0), first = step_number(l, 0, time);
   const Tensor start = matmul(grads.select(0, first).mT(), h0);
   if (time == 1) return start;
-  const Tensor later = grads.narrow(0, l.reverse ? 0 : 1, time - 1), before = hidden.narrow(0, l.reverse ? 1 : 0, time - 1);
+  const Tensor later = grads.narrow(0, l.reverse ? 0 : 1, time - 1),
+               before = hidden.narrow(0, l.reverse ? 1 : 0, time - 1);
   return matmul(rows(later).mT(), rows(before)) + start;
 }
 
 Tensor last_contiguous(const Tensor& g) { return !g.defined() || g.stride(-1) == 1 ? g : g.contiguous(); }
 
-void fused_gradients(const RecurLayer& l, const Tensor& x, const Trace& saved, std::span<const Tensor> g, Gradients& d) {
+void fused_gradients(const RecurLayer& l, const Tensor& x, const Trace& saved, std::span<const Tensor> g,
+                     Gradients& d) {
   const int64_t time = x.size(0), batch = x.size(1);
   const bool gru = l.cell == Cell::gru, lstm = l.cell == Cell::lstm;
   const Tensor w = l.w_hh.contiguous(), gh = last_contiguous(g[0]), gc = lstm ? last_contiguous(g[1]) : Tensor();

@@ -39,8 +39,11 @@ Tensor state_of(const Tensor& given, const Shape& wanted, const Tensor& x, const
 }  // namespace
 
 Recurrent::Recurrent(const char* type, int kind, int64_t input, int64_t hidden, const RecurrentOptions& o)
-    : Layer(type), input_size(positive(input, type, "input_size")), hidden_size(positive(hidden, type, "hidden_size")),
-      options(o), kind_(kind) {
+    : Layer(type),
+      input_size(positive(input, type, "input_size")),
+      hidden_size(positive(hidden, type, "hidden_size")),
+      options(o),
+      kind_(kind) {
   positive(o.num_layers, type, "num_layers");
   probability(o.dropout, type);
   const bool lstm = Cell(kind) == Cell::lstm;
@@ -95,7 +98,8 @@ RecurrentOutput Recurrent::run(const Tensor& x, const RecurrentInput& given) con
     std::vector<Tensor> sides;
     for (int64_t s = i; s < i + directions; ++s) {
       const Weights& w = weights[size_t(s)];
-      const RecurLayer layer{Cell(kind_), s > i, w.ih, w.hh, w.bias_ih, w.bias_hh, w.hr, many ? &given.lengths : nullptr};
+      const RecurLayer layer{Cell(kind_), s > i,     w.ih, w.hh,
+                             w.bias_ih,   w.bias_hh, w.hr, many ? &given.lengths : nullptr};
       const RecurStates all = recur(layer, y, h0.select(0, s), lstm ? c0.select(0, s) : c0);
       const int64_t last = s > i ? 0 : x.size(0) - 1;
       h_n.push_back(all.hidden.select(0, last));

@@ -139,7 +139,8 @@ Transformer::Transformer(int64_t width, int64_t heads, int64_t encoders, int64_t
   for (Tensor p : parameters(*this))
     if (p.dim() > 1) init::xavier_uniform_(p);
 }
-Tensor Transformer::operator()(const Tensor& src, const Tensor& tgt, const EncoderInput& e, const DecoderInput& d) const {
+Tensor Transformer::operator()(const Tensor& src, const Tensor& tgt, const EncoderInput& e,
+                               const DecoderInput& d) const {
   return call(src, [&](const Tensor& x) { return decoder(tgt, encoder(x, e), d); });
 }
 void Transformer::fields(Fields& f) { f("encoder", encoder), f("decoder", decoder); }

@@ -20,7 +20,8 @@ struct PaddedSequence {
 };
 // pack_padded_sequence(x, {5, 3, 2}) of [time, batch, ...], or [batch, time, ...]; lengths in any order.
 PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths, bool batch_first = false);
-PaddedSequence pad_packed_sequence(const PackedSequence& packed, bool batch_first = false, double padding_value = 0);  // back
+PaddedSequence pad_packed_sequence(const PackedSequence& packed, bool batch_first = false,
+                                   double padding_value = 0);  // back
 
 namespace nn {
 

@@ -20,10 +20,10 @@ struct RecurRun {
 };
 
 struct RecurKernel {
-  int64_t strip;                                                // rows of a tile
-  int64_t (*packed)(int64_t rows, int64_t columns);             // numbers that pack writes
+  int64_t strip;                                     // rows of a tile
+  int64_t (*packed)(int64_t rows, int64_t columns);  // numbers that pack writes
   void (*pack)(void* to, const void* weight, int64_t outputs, int64_t inputs, bool backward);
-  void (*forward)(const RecurRun& run, Range rows);             // rows of the batch, through all of time
+  void (*forward)(const RecurRun& run, Range rows);  // rows of the batch, through all of time
   void (*backward)(const RecurRun& run, Range rows);
 };
 template <Isa> RecurKernel recur_kernel(DType dtype);

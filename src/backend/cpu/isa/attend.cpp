@@ -9,9 +9,7 @@
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
-inline Range block_of(Range all, int64_t begin) {
-  return {begin, smaller(attend_block, all.begin + all.size - begin)};
-}
+inline Range block_of(Range all, int64_t begin) { return {begin, smaller(attend_block, all.begin + all.size - begin)}; }
 
 template <class S> Strided<S> rows_of(const HeadMatrix& m, int64_t first) {
   return {static_cast<const S*>(m.data) + first * m.row, m.row, m.column};
@@ -79,41 +77,46 @@ template <class T> void draw_factors(const AttendHead& h, const Tile<T>& factors
 template <class T> struct Softening {
   T *top, *total, *fade;
 
-  template <int ways> [[gnu::always_inline]] void columns(const Tile<T>& s, int64_t c) const {
+  // `ways` vectors of queries side by side: their operations overlap. Sizes by value: stores cannot alias them.
+  template <int ways>
+  [[gnu::always_inline]] static void columns(T* scores, int64_t step, int64_t keys, T* top, T* total, T* fade) {
     using V = Vector<T>;
     V best[ways], base[ways], sum[ways];
-    for (int w = 0; w < ways; ++w) best[w] = load(top + c + w * lanes<T>);
-    for (int64_t k = 0; k < s.keys.size; ++k) {
 #pragma GCC unroll 4
-      for (int w = 0; w < ways; ++w) {
-        const V x = load(s.row(k) + c + w * lanes<T>);
-        best[w] = choose(x > best[w], x, best[w]);
-      }
+    for (int w = 0; w < ways; ++w) best[w] = load(top + w * lanes<T>);
+    const T* row = scores;
+    for (int64_t k = 0; k < keys; ++k, row += step) {
+#pragma GCC unroll 4
+      for (int w = 0; w < ways; ++w) best[w] = larger_of(best[w], load(row + w * lanes<T>));
     }
+#pragma GCC unroll 4
     for (int w = 0; w < ways; ++w) {
-      const int64_t at = c + w * lanes<T>;
       base[w] = choose(best[w] == nothing<T>, V{}, best[w]);
-      const V f = exp_down(load(top + at) - base[w]);
-      sum[w] = load(total + at) * f;
-      store<T>(fade + at, f);
-      store<T>(top + at, best[w]);
+      const V f = exp_down(load(top + w * lanes<T>) - base[w]);
+      sum[w] = load(total + w * lanes<T>) * f;
+      store<T>(fade + w * lanes<T>, f);
+      store<T>(top + w * lanes<T>, best[w]);
     }
-    for (int64_t k = 0; k < s.keys.size; ++k) {
+    T* x = scores;
+    for (int64_t k = 0; k < keys; ++k, x += step) {
+      V p[ways];
+#pragma GCC unroll 4
+      for (int w = 0; w < ways; ++w) p[w] = exp_down(load(x + w * lanes<T>) - base[w]);
 #pragma GCC unroll 4
       for (int w = 0; w < ways; ++w) {
-        T* x = s.row(k) + c + w * lanes<T>;
-        const V p = exp_down(load(x) - base[w]);
-        sum[w] += p;
-        store<T>(x, p);
+        sum[w] += p[w];
+        store<T>(x + w * lanes<T>, p[w]);
       }
     }
-    for (int w = 0; w < ways; ++w) store<T>(total + c + w * lanes<T>, sum[w]);
+#pragma GCC unroll 4
+    for (int w = 0; w < ways; ++w) store<T>(total + w * lanes<T>, sum[w]);
   }
   void run(const Tile<T>& s) const {
     const int64_t n = whole_columns<T>(s.queries.size);
     int64_t c = 0;
-    for (; c + 4 * lanes<T> <= n; c += 4 * lanes<T>) columns<4>(s, c);
-    for (; c < n; c += lanes<T>) columns<1>(s, c);
+    for (; c + 4 * lanes<T> <= n; c += 4 * lanes<T>)
+      columns<4>(s.data + c, s.step, s.keys.size, top + c, total + c, fade + c);
+    for (; c < n; c += lanes<T>) columns<1>(s.data + c, s.step, s.keys.size, top + c, total + c, fade + c);
   }
 };
 
@@ -130,8 +133,9 @@ template <class S> void forward(const AttendHead& h, Range queries) {
   using T = Compute<S>;
   const int64_t nq = queries.size, step = Tile<T>::room(nq), columns = whole_columns<T>(nq), d = h.width;
   const int64_t out_step = whole_columns<T>(h.value_width), block = whole_rows<T>(attend_block);
-  const int64_t rooms[] = {d * columns, block * d,  attend_block * out_step, block * step, whole_rows<T>(nq) * out_step,
-                           columns,     columns,    columns,                 h.dropout > 0 ? block * step : 0};
+  const int64_t rooms[] = {
+      d * columns, block * d, attend_block * out_step,         block * step, whole_rows<T>(nq) * out_step, columns,
+      columns,     columns,   h.dropout > 0 ? block * step : 0};
   int64_t bytes = 0;
   for (const int64_t n : rooms) bytes += Room::bytes<T>(n);
   Room room(scratch(Scratch::panels, size_t(bytes)));
@@ -190,13 +194,24 @@ template <class S> class Backward {
  public:
   explicit Backward(const AttendHead& h) : width_(whole_columns<T>(h.width)), values_(whole_columns<T>(h.value_width)) {
     const int64_t b = whole_rows<T>(attend_block), wide = Tile<T>::room(attend_block);
-    const int64_t rooms[] = {b * h.width, b * h.value_width, b * width_,         b * width_,        b * values_,
-                             wide * h.width, wide * h.value_width, b * width_,   b * values_,       b * width_,
-                             b * wide,    b * wide,          b * wide,           h.dropout > 0 ? b * wide : 0};
+    const int64_t rooms[] = {b * h.width,
+                             b * h.value_width,
+                             b * width_,
+                             b * width_,
+                             b * values_,
+                             wide * h.width,
+                             wide * h.value_width,
+                             b * width_,
+                             b * values_,
+                             b * width_,
+                             b * wide,
+                             b * wide,
+                             b * wide,
+                             h.dropout > 0 ? b * wide : 0};
     int64_t bytes = 0;
     for (const int64_t n : rooms) bytes += Room::bytes<T>(n);
     Room room(scratch(Scratch::panels, size_t(bytes)));
-    T** const parts[] = {&k_rows_,  &v_rows_, &k_room_,  &grad_k_, &grad_v_,  &q_columns_, &g_columns_,
+    T** const parts[] = {&k_rows_, &v_rows_, &k_room_, &grad_k_, &grad_v_,  &q_columns_, &g_columns_,
                          &q_room_, &g_room_, &grad_q_, &scores_, &weights_, &packed_,    &factors_};
     for (int i = 0; i < 14; ++i) *parts[i] = room.take<T>(rooms[i]);
   }

@@ -1,21 +1,42 @@
 // exp of numbers that are not positive: what softmax and the gates of recurrent layers need, for vectors and numbers.
 #pragma once
 #include <volta/scalar.h>
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#elif defined(__SSE__)
+#include <immintrin.h>
+#endif
 
 #include "backend/cpu/isa/vector.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
+// The larger of two in one instruction; b where it is NaN.
+[[gnu::always_inline]] inline Vector<float> larger_of(Vector<float> a, Vector<float> b) {
+#if defined(__aarch64__)
+  return Vector<float>(vmaxq_f32(float32x4_t(a), float32x4_t(b)));
+#elif defined(__AVX512F__)
+  return _mm512_maskz_max_ps(__mmask16(0xffff), a, b);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(a, b);
+#elif defined(__SSE__)
+  return _mm_max_ps(a, b);
+#else
+  return choose(a > b, a, b);
+#endif
+}
+[[gnu::always_inline]] inline Vector<double> larger_of(Vector<double> a, Vector<double> b) {
+  return choose(a > b, a, b);
+}
+
 // exp(x) = power (1 + less_one) for x <= 0; the power of two is 0 below the normal numbers.
-template <class V> struct Exponential {
-  V power, less_one;
-};
+template <class V> struct Exponential { V power, less_one; };
 [[gnu::always_inline]] inline Exponential<Vector<float>> exp_parts(Vector<float> x) {
   using V = Vector<float>;
   constexpr float least = -88.02969f;       // -127 ln 2, whose power of two comes out as the bits of 0
   constexpr float magic = 0x1.8p23f + 127;  // adding it leaves the biased exponent in the low bits
-  const V inside = choose(x < least, V{} + least, x);
+  const V inside = larger_of(V{} + least, x);
   const V shifted = inside * scalar::detail::log2_e<float> + magic, k = shifted - magic;
   const V r = (inside - k * scalar::detail::ln2_hi<float>)-k * scalar::detail::ln2_lo<float>, square = r * r;
   const V low = 0.49999994f + 0.16666521f * r, high = (0.04166839f + 0.008368745f * r) + 0.001381454f * square;

@@ -51,7 +51,8 @@ template <class T> class Way {
       }
       const T* grads = static_cast<const T*>(run_.grad_state ? run_.grad_state : run_.grad_gates);
       const Strided<T> rows = {grads + (t * run_.batch + rows_.begin) * gates_, gates_, 1};
-      multiply(rows_.size, step, gates_, pack_left<T>(packed, rows, rows_.size, gates_), weight(gates_), products, step, false);
+      multiply(rows_.size, step, gates_, pack_left<T>(packed, rows, rows_.size, gates_), weight(gates_), products, step,
+               false);
     }
     for (int64_t r = 0; r < rows_.size; ++r) {
       const int64_t at = (rows_.begin + r) * size_;
@@ -110,7 +111,8 @@ template <class T> class Way {
       each<T>(n, [=](auto read, auto write, int64_t j) {
         const auto reset = gate_sigmoid(read(x + j) + (read(p + j) + read(b + j))),
                    update = gate_sigmoid(read(x + n + j) + (read(p + n + j) + read(b + n + j))),
-                   state = read(p + 2 * n + j) + read(b + 2 * n + j), fresh = gate_tanh(read(x + 2 * n + j) + reset * state);
+                   state = read(p + 2 * n + j) + read(b + 2 * n + j),
+                   fresh = gate_tanh(read(x + 2 * n + j) + reset * state);
         write(x + j, reset), write(x + n + j, update), write(x + 2 * n + j, fresh), write(share + j, state);
         write(h + j, fresh + update * (read(old + j) - fresh));
       });

@@ -43,9 +43,7 @@ template <class S, class T = Compute<S>> Left<T> pack_left(T* to, const Strided<
   return {to, strip<T> * k, 1, strip<T>};
 }
 // Rows of x that are columns in memory: whole_rows(rows) of them can be read.
-template <class T> Left<T> left_in_place(const T* data, int64_t depth_step) {
-  return {data, strip<T>, 1, depth_step};
-}
+template <class T> Left<T> left_in_place(const T* data, int64_t depth_step) { return {data, strip<T>, 1, depth_step}; }
 
 // k x `columns` of x, in k * whole_columns(columns) numbers.
 template <class S, class T = Compute<S>> Right<T> pack_right(T* to, const Strided<S>& x, int64_t k, int64_t columns) {
@@ -89,7 +87,9 @@ class Room {
     at_ += bytes<T>(count);
     return reinterpret_cast<T*>(here);
   }
-  template <class T> static constexpr int64_t bytes(int64_t count) { return (count * int64_t(sizeof(T)) + 63) / 64 * 64; }
+  template <class T> static constexpr int64_t bytes(int64_t count) {
+    return (count * int64_t(sizeof(T)) + 63) / 64 * 64;
+  }
 
  private:
   char* at_;
