@@ -32,14 +32,16 @@ struct CustomNode final : Node {
   std::function<Tensors(const Tensor&)> rule;
 };
 
-// While it lives, the generator draws again what it drew from `then` on.
-struct Replay {
-  explicit Replay(const Generator::State& then) { default_generator().set_state(then); }
-  ~Replay() { default_generator().set_state(now); }
-  Replay(const Replay&) = delete;
-  Replay& operator=(const Replay&) = delete;
-  const Generator::State now = default_generator().state();
-};
+// f(), recorded, with the random numbers that the generator drew from `then` on; it then goes on where it was.
+template <class F> Tensor replayed(const Generator::State& then, F f) {
+  struct Restore {
+    ~Restore() { default_generator().set_state(now); }
+    const Generator::State now = default_generator().state();
+  } const restore;
+  const EnableGrad on;
+  default_generator().set_state(then);
+  return f();
+}
 
 Tensor leaf_copy(const Tensor& x) {
   Tensor y = x.detach();
@@ -53,17 +55,12 @@ Tensor one_at(const Shape& shape, int64_t element, const Options& options) {
   return v.reshape(shape);
 }
 
-// The gradient of ys by x as grad() gives it, or zeros when none of them depends on x.
-Tensor grad_or_zeros(const Tensors& ys, const Tensor& x, GradOptions options) {
-  Tensors roots, cotangents;
-  for (size_t k = 0; k < ys.size(); ++k) {
-    if (!needs_grad(ys[k])) continue;
-    roots.push_back(ys[k]);
-    cotangents.push_back(options.grad_outputs[k]);
-  }
-  options.grad_outputs = cotangents;
+// The gradient of y by x as grad() gives it, or zeros when y does not depend on x.
+Tensor grad_or_zeros(const Tensor& y, const Tensor& x, const Tensor& cotangent, GradOptions options = {}) {
+  if (!needs_grad(y)) return zeros_like(x);
+  options.grad_outputs = {cotangent};
   options.allow_unused = true;
-  const Tensor g = roots.empty() ? Tensor() : grad(roots, Tensors{x}, options)[0];
+  const Tensor g = grad(y, x, options);
   return g.defined() ? g : zeros_like(x);
 }
 
@@ -88,19 +85,13 @@ Tensor checkpoint(const std::function<Tensor(const Tensors&)>& f, const Tensors&
   const Tensor y = unrecorded([&] { return f(inputs); }).detach();
   std::vector<Saved> kept;
   for (const Tensor& x : inputs) kept.push_back(save(x));
-  // The second run draws the same random numbers (dropout) and leaves the generator as it found it.
   return record("checkpoint", y, std::span(inputs), [f, kept, before](const Tensor& g, Gradients& d) {
-    const auto run_again = [&](const Tensors& x) {
-      const EnableGrad on;
-      const Replay numbers(before);
-      return f(x);
-    };
     const bool again = grad_enabled();
     Tensors x, wanted;
     for (const Saved& s : kept) x.push_back(again ? d.take(s) : leaf_copy(d.take(s)));
-    const Tensor value = run_again(x);
     for (size_t i = 0; i < x.size(); ++i)
       if (d.needs(i)) wanted.push_back(x[i]);
+    const Tensor value = replayed(before, [&] { return f(x); });
     const auto grads = grad(Tensors{value}, wanted,
                             {.grad_outputs = {g}, .retain_graph = again, .create_graph = again, .allow_unused = true});
     for (size_t i = 0, k = 0; i < x.size(); ++i)
@@ -114,10 +105,8 @@ Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {
   const Shape shape = joined(y.shape(), x.shape());
   Tensors rows;
   for (int64_t i = 0; i < y.numel(); ++i)
-    rows.push_back(grad_or_zeros({y}, at,
-                                 {.grad_outputs = {one_at(y.shape(), i, {y.dtype(), y.device()})},
-                                  .retain_graph = true,
-                                  .create_graph = create_graph}));
+    rows.push_back(grad_or_zeros(y, at, one_at(y.shape(), i, {y.dtype(), y.device()}),
+                                 {.retain_graph = true, .create_graph = create_graph}));
   return rows.empty() ? zeros(shape, {x.dtype(), x.device()}) : stack(rows).reshape(shape);
 }
 
@@ -125,7 +114,7 @@ Tensor hessian(const OneToOne& f, const Tensor& x) {
   const OneToOne gradient = [&](const Tensor& at) {
     const Tensor y = f(at);
     require(y.numel() == 1, Wrong::shape, "hessian", "needs a function with one output, got shape ", y);
-    return grad_or_zeros({y}, at, {.grad_outputs = {Tensor()}, .create_graph = true});
+    return grad_or_zeros(y, at, Tensor(), {.create_graph = true});
   };
   return jacobian(gradient, x).detach();
 }
@@ -133,7 +122,7 @@ Tensor hessian(const OneToOne& f, const Tensor& x) {
 ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
   const EnableGrad on;
   const Tensor at = leaf_copy(x.checked("vjp")), y = f(at);
-  return {y.detach(), grad_or_zeros({y}, at, {.grad_outputs = {v}})};
+  return {y.detach(), grad_or_zeros(y, at, v)};
 }
 
 // Reverse mode twice: u -> u^T J is linear in u, and pulling v back through it gives J v.
@@ -144,8 +133,8 @@ ValueProduct jvp(const OneToOne& f, const Tensor& x, const Tensor& v) {
   const Tensor at = leaf_copy(x), y = f(at);
   if (!needs_grad(y)) return {y, zeros_like(y)};
   const Tensor u = zeros_like(y).requires_grad_();
-  const Tensor pulled = grad_or_zeros({y}, at, {.grad_outputs = {u}, .create_graph = true});
-  return {y.detach(), grad_or_zeros({pulled}, u, {.grad_outputs = {v}})};
+  const Tensor pulled = grad_or_zeros(y, at, u, {.create_graph = true});
+  return {y.detach(), grad_or_zeros(pulled, u, v)};
 }
 
 namespace {
@@ -199,7 +188,7 @@ struct Checker {
     for (size_t k = 0; k < ys.size(); ++k) {
       const Tensors weights = probes(ys[k]);
       for (size_t j = 0; j < weights.size(); ++j) {
-        const Tensor row = grad_or_zeros({ys[k]}, inputs[i], {.grad_outputs = {weights[j]}, .retain_graph = true});
+        const Tensor row = grad_or_zeros(ys[k], inputs[i], weights[j], {.retain_graph = true});
         for (size_t e = 0; e < directions.size(); ++e) {
           const double analytic = dot_of(row, directions[e]), numeric = dot_of(columns[e][k], weights[j]);
           if (!(std::abs(analytic - numeric) <= options.atol + options.rtol * std::abs(numeric)))

@@ -60,11 +60,10 @@ std::optional<Tensor> Tensor::grad() const {
 void Tensor::set_grad(const Tensor& gradient) const {
   LeafNode* leaf = leaf_of(checked("set_grad"));
   require(leaf, Wrong::autograd, "set_grad", "only a leaf that requires grad has a gradient");
-  const bool alike = !gradient.defined() ||
-                     (gradient.shape() == shape() && gradient.dtype() == dtype() && gradient.device() == device());
-  if (!alike)
-    refuse(Wrong::shape, "set_grad", "a gradient of shape ", gradient, " does not fit a tensor of shape ", *this,
-           ", or dtype or device differ");
+  const Tensor& g = gradient;
+  require(!g.defined() || (g.shape() == shape() && g.dtype() == dtype() && g.device() == device()), Wrong::shape,
+          "set_grad", "a gradient of shape ", g, " does not fit a tensor of shape ", *this,
+          ", or dtype or device differ");
   const std::lock_guard lock(leaf->mutex);
   leaf->grad = gradient;
 }

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <volta/ops.h>
 
@@ -20,10 +21,8 @@ template <class T> bool holds(const Scalar& x) {
     const double d = std::trunc(x.as<double>());
     constexpr double high = double(uint64_t(1) << (8 * sizeof(T) - 1)) * (std::is_signed_v<T> ? 1.0 : 2.0);
     return d >= double(std::numeric_limits<T>::min()) && d < high;
-  } else if (x.kind() == Kind::unsigned_int || x.as<int64_t>() >= 0) {
-    return x.as<uint64_t>() <= uint64_t(std::numeric_limits<T>::max());
   } else {
-    return std::is_signed_v<T> && x.as<int64_t>() >= int64_t(std::numeric_limits<T>::min());
+    return x.kind() == Kind::unsigned_int ? std::in_range<T>(x.as<uint64_t>()) : std::in_range<T>(x.as<int64_t>());
   }
 }
 

@@ -84,7 +84,7 @@ struct Place {
   Tensor combine(Combine how, const Tensor& x, const Tensor& src) const;  // in a copy of x
 };
 
-// Of values that meet in one place the last stays: which those are.
+// Of the values that meet in one place the last stays, and takes the gradient.
 void set_back(const Place& at, const Tensor& g, Gradients& d) {
   if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
   if (!d.needs(1)) return;
