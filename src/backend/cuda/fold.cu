@@ -32,8 +32,8 @@ __device__ void conclude(const FoldArgs& a, const Team& team, typename F::State 
     if (to.p[0][2]) *reinterpret_cast<int64_t*>(to.p[0][2]) = s.index;
 }
 
-// Takes U packs of V elements of type S at a time, where rows are contiguous and aligned to 16 bytes; with V = 1, elements
-// of any dtype and strides. Several states per thread: shorter chains of sums round less.
+// Takes U packs of V elements of type S at a time, where rows are contiguous and aligned to 16 bytes; with V = 1,
+// elements of any dtype and strides. Several states per thread: shorter chains of sums round less.
 template <class F, class S, int V>
 __global__ __launch_bounds__(threads) void fold_rows(const __grid_constant__ FoldArgs a) {
   using P = Pack<S, V>;

@@ -128,8 +128,8 @@ template <int N, class F> __device__ __forceinline__ void unroll(F f) {
   for (int i = 0; i < N; ++i) f(i);
 }
 
-// The addresses of the first K operands at U elements, whose indices are used up. Offsets are summed before the bases are
-// added: it takes half the registers.
+// The addresses of the first K operands at U elements, whose indices are used up. Offsets are summed before the bases
+// are added: it takes half the registers.
 template <int U, int K> struct Places {
   char* p[U][K];
   template <int N> __device__ Places(const Strided<N>& g, uint32_t (&index)[U]) {
@@ -199,9 +199,9 @@ template <class F> void with_word(int64_t size, F f) {
   }
 }
 
-// Runs each F<Word>{parts…} over the elements of `size` bytes merged, along the innermost axis, into words of at most 16
-// bytes. Operands whose bit `moved` lacks must stand still along that axis, or nothing is merged; what the functor steps
-// by itself is a multiple of `step`.
+// Runs F<Word>{parts…} over elements of `size` bytes that are merged, along the innermost axis, into words of at most
+// 16 bytes. Operands whose bit `moved` lacks must stand still along that axis, or nothing is merged; what the functor
+// steps by itself is a multiple of `step`.
 template <template <class> class F, int N, class... P> void each_word(const Context& c, const char* op, Operands<N> x,
                                                                       int64_t size, uint32_t moved, int64_t step,
                                                                       const P&... parts) {

@@ -182,7 +182,7 @@ bool run(Context& c, Problem& p) {
   auto known = e.plans.find(p);
   if (known == e.plans.end()) {
     if (e.plans.size() >= most_plans) e.plans.clear();
-    known = e.plans.emplace(p, Plan(e.handle, p)).first;
+    known = e.plans.try_emplace(p, e.handle, p).first;
   }
   Plan& plan = known->second;
   if (!plan.found) return false;
