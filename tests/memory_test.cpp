@@ -24,6 +24,32 @@ TEST(MemoryFlat, Training) {
     w.zero_grad();
   });
 }
+// A layer of each kind, its loss and its optimizer.
+template <class Model> void expect_flat_training(Model model, const Tensor& x) {
+  optim::Adam adam(parameters(model), {.lr = 1e-4});
+  expect_flat([&](int) {
+    adam.zero_grad();
+    model(x).square().mean().backward();
+    adam.step();
+  });
+}
+TEST(MemoryFlat, ConvolutionalSteps) {
+  expect_flat_training(nn::Sequential(nn::Conv2d(1, 2, 3, {.padding = 1}), nn::BatchNorm2d(2), nn::ReLU(),
+                                      nn::MaxPool2d(2), nn::Flatten(), nn::Dropout(0.1), nn::Linear(8, 2)),
+                       randn({2, 1, 4, 4}));
+}
+TEST(MemoryFlat, SequenceSteps) {
+  struct Model {
+    nn::LayerNorm norm{4};
+    nn::MultiheadAttention attention{4, 2};
+    nn::LSTM lstm{4, 3};
+    Tensor operator()(const Tensor& x) const {
+      const Tensor y = norm(x);
+      return lstm(attention(y, y, y, {.need_weights = false}).output).output;
+    }
+  };
+  expect_flat_training(Model{}, randn({3, 2, 4}));
+}
 TEST(MemoryFlat, ForwardOnly) {
   const Tensor w = randn({8, 8}, {.requires_grad = true}), x = randn({4, 8});
   expect_flat([&](int) { matmul(x, w).softmax(-1); });
