@@ -258,6 +258,18 @@ TEST(AttentionLayers, KeyPaddingHidesKeys) {
   EXPECT_LT(distance(y[{slice(0, 3), slice(1, 2)}], alone), 1e-5);
 }
 
+TEST(AttentionLayers, AHiddenQueryGivesZerosWithAndWithoutWeights) {
+  nn::MultiheadAttention layer(8, 2, {.bias = false});
+  const Tensor x = randn({3, 2, 8});
+  Tensor mask = zeros({3, 3}).to(boolean);
+  mask[{1}] = true;
+  for (const bool weights : {false, true}) {
+    const nn::MultiheadOutput y = layer(x, x, x, {.attn_mask = mask, .need_weights = weights});
+    EXPECT_TRUE(equal(y.output[1].detach(), zeros({2, 8})));
+    EXPECT_EQ(y.weights.defined(), weights);
+  }
+}
+
 TEST(AttentionPositions, AreSinesAndTurns) {
   const Tensor p = sinusoidal_positions(50, 6, 10000, {.dtype = f64});
   EXPECT_NEAR((p[{7, 2}].item<double>()), std::sin(7 / std::pow(10000.0, 2.0 / 6)), 1e-12);

@@ -10,6 +10,7 @@
 
 #include "autograd/composed.h"
 #include "backend/attend.h"
+#include "nn/attention.h"
 #include "nn/check.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
@@ -108,24 +109,18 @@ Tensor composed(const Attention& a) {
     const Tensor mask = by_group(expanded(a.mask, a.scores), a.group);
     s = mask.dtype() == boolean ? where(mask, s, hidden) : s + mask.to(wide);
   }
-  const int64_t queries = s.size(-2), keys = s.size(-1);
-  if (a.causal) s = where(tri(queries, keys, 0, {boolean, s.device()}), s, hidden);
-  Tensor unseen;
-  if (a.mask.defined() && keys > 0) {
-    unseen = amax(s.detach(), -1, true) == hidden;
-    s = where(unseen, 0, s);
-  }
-  Tensor w = softmax(s, -1);
-  if (unseen.defined()) w = where(unseen, 0, w);
+  if (a.causal) s = where(tri(s.size(-2), s.size(-1), 0, {boolean, s.device()}), s, hidden);
+  Tensor w = a.mask.defined() ? masked_softmax(s) : softmax(s, -1);
   if (a.dropout > 0) w = w * by_group(dropout_factors(a, wide), a.group);
   const Tensor y = matmul(w, v.to(wide)).to(a.q.dtype());
   return grouped ? y.flatten(-4, -3) : y;
 }
 
 AttendCall call_of(const Attention& a, const Layout& mask, const Tensor& out, const Tensor& logsumexp) {
-  AttendCall call{
-      false,         arg(a.q),        arg(a.k), arg(a.v), {}, arg(out), arg(logsumexp), a.scale, a.causal, a.dropout,
-      a.random.seed, a.random.offset, {},       {},       {}, {}};
+  AttendCall call{};
+  call.q = arg(a.q), call.k = arg(a.k), call.v = arg(a.v), call.out = arg(out), call.logsumexp = arg(logsumexp);
+  call.scale = a.scale, call.causal = a.causal, call.dropout = a.dropout;
+  call.seed = a.random.seed, call.offset = a.random.offset;
   if (a.mask.defined()) call.mask = {address(a.mask), &mask, a.mask.dtype(), {}};
   return call;
 }
@@ -159,6 +154,12 @@ void fused_gradients(const Attention& a, const Tensor& out, const Tensor& logsum
 }
 
 }  // namespace
+
+Tensor masked_softmax(const Tensor& scores) {
+  if (scores.size(-1) == 0) return softmax(scores, -1);
+  const Tensor hidden = amax(scores.detach(), -1, true) == -std::numeric_limits<double>::infinity();
+  return where(hidden, 0, softmax(where(hidden, 0, scores), -1));
+}
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   Attention a = plan(q, k, v, o);

@@ -10,6 +10,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "nn/attention.h"
 #include "nn/check.h"
 #include "ops/check.h"
 
@@ -205,7 +206,7 @@ MultiheadOutput MultiheadAttention::run(const Tensor& q, const Tensor& k, const 
     Tensor s = matmul(h.q * (1 / std::sqrt(double(head_dim))), every(h.k).mT());
     if (mask.defined()) s = mask.dtype() == boolean ? where(mask, s, hidden) : s + mask;
     if (causal) s = where(tri(s.size(2), s.size(3), 0, {boolean, s.device()}), s, hidden);
-    const Tensor weights = dropout(softmax(s, -1), options.dropout, training);
+    const Tensor weights = dropout(masked_softmax(s), options.dropout, training);
     result.weights = in.average_attn_weights ? weights.mean(1) : weights;
     y = matmul(weights, every(h.v));
   }

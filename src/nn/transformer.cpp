@@ -136,7 +136,7 @@ Transformer::Transformer(int64_t width, int64_t heads, int64_t encoders, int64_t
     : Layer("Transformer"),
       encoder(TransformerEncoderLayer(width, heads, o), encoders, layer_norm_of(width, o)),
       decoder(TransformerDecoderLayer(width, heads, o), decoders, layer_norm_of(width, o)) {
-  for (Tensor p : parameters(*this))
+  for (const Tensor& p : parameters(*this))
     if (p.dim() > 1) init::xavier_uniform_(p);
 }
 Tensor Transformer::operator()(const Tensor& src, const Tensor& tgt, const EncoderInput& e,
