@@ -61,8 +61,9 @@ class FusedNorm {
     const Tensor up = gathered(g, sets_, compute_);
     Tensor dx;
     if (d.needs(0)) dx = allocate(x_.shape(), compute_, x_.device(), sets_.op), call_.dx = arg(dx);
-    // A part has few enough rows that plain sums over them are exact enough, and enough to be worth its memory.
-    const int64_t rows = sets_.inner > 1 ? 1 : std::clamp<int64_t>(65536 / (sets_.groups * sets_.channels), 1, 256);
+    // Few enough rows to a part that plain sums over them are exact enough; few enough parts to be worth their memory.
+    const int64_t enough = std::max(65536 / (sets_.groups * sets_.channels), sets_.outer / 16);
+    const int64_t rows = sets_.inner > 1 ? 1 : std::clamp<int64_t>(enough, 1, 256);
     call_.parts = sets_.over_outer ? 1 : (sets_.outer + rows - 1) / rows;
     const Tensor sums = zeros({call_.parts, 2, sets_.groups * sets_.channels}, {compute_, x_.device()});
     call_.g = arg(up), call_.sums = arg(sums);

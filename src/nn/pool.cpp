@@ -4,21 +4,17 @@
 #include <algorithm>
 
 #include <volta/create.h>
-#include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
 #include "nn/taps.h"
 #include "ops/check.h"
 #include "ops/reduce.h"
 
-namespace volta {
-namespace pooling {
+namespace volta::pooling {
 namespace {
 
 constexpr int64_t largest =
     int64_t(1) << 31;  // of a kernel, stride, padding or dilation: products of two do not overflow
-
-const char* name_of(const char* const (&names)[3], int axes) { return names[axes - 1]; }
 
 void check_input(const Tensor& x, int axes, const char* op) {
   require_floating(x, op);
@@ -99,14 +95,14 @@ TapTable adaptive_table(const Tensor& x, const Shape& sizes) {
 }  // namespace
 
 ValuesIndices max(int axes, const Tensor& x, const PerAxis& kernel, const MaxPoolOptions& o, bool indices) {
-  const char* op = name_of(max_names, axes);
+  const char* op = max_names[axes - 1];
   check_input(x, axes, op);
   return max_of_taps(op, x, taps_of(x, windows_of(axes, op, kernel, o.stride, o.padding, o.dilation, o.ceil_mode), op),
                      indices);
 }
 
 Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOptions& o) {
-  const char* op = name_of(avg_names, axes);
+  const char* op = avg_names[axes - 1];
   check_input(x, axes, op);
   require(o.divisor_override.value_or(1) != 0, Wrong::argument, op, "divisor_override must not be 0");
   const std::vector<Window> windows = windows_of(axes, op, kernel, o.stride, o.padding, 1, o.ceil_mode);
@@ -121,7 +117,7 @@ Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOp
 }
 
 Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPoolOptions& o) {
-  const char* op = name_of(lp_names, axes);
+  const char* op = lp_names[axes - 1];
   check_input(x, axes, op);
   require(p != 0, Wrong::argument, op, "norm_type must not be 0");
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
@@ -130,7 +126,7 @@ Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPo
 }
 
 Tensor adaptive_average(int axes, const Tensor& x, const PerAxis& output_size) {
-  const char* op = name_of(adaptive_avg_names, axes);
+  const char* op = adaptive_avg_names[axes - 1];
   const Shape sizes = adaptive_sizes(x, axes, output_size, op);
   if (sizes == Shape::filled(axes, 1)) {
     std::vector<int64_t> last;
@@ -141,13 +137,13 @@ Tensor adaptive_average(int axes, const Tensor& x, const PerAxis& output_size) {
 }
 
 ValuesIndices adaptive_max(int axes, const Tensor& x, const PerAxis& output_size, bool indices) {
-  const char* op = name_of(adaptive_max_names, axes);
+  const char* op = adaptive_max_names[axes - 1];
   const Shape sizes = adaptive_sizes(x, axes, output_size, op);
   return max_of_taps(op, x, adaptive_table(x, sizes), indices);
 }
 
 Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& kernel, const MaxUnpoolOptions& o) {
-  const char* op = name_of(unpool_names, axes);
+  const char* op = unpool_names[axes - 1];
   check_input(x, axes, op);
   require(indices.checked(op).dtype() == i64 && indices.shape() == x.shape(), Wrong::shape, op,
           "needs i64 indices of shape ", x, ", got ", indices.dtype(), " of shape ", indices);
@@ -175,78 +171,4 @@ Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& k
       .reshape(shape);
 }
 
-}  // namespace pooling
-
-namespace nn {
-namespace {
-constexpr const char *max_types[] = {"MaxPool1d", "MaxPool2d", "MaxPool3d"},
-                     *avg_types[] = {"AvgPool1d", "AvgPool2d", "AvgPool3d"},
-                     *lp_types[] = {"LPPool1d", "LPPool2d", "LPPool3d"},
-                     *adaptive_avg_types[] = {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"},
-                     *adaptive_max_types[] = {"AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"},
-                     *unpool_types[] = {"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"};
-}  // namespace
-
-template <int Axes> MaxPool<Axes>::MaxPool(const PerAxis& kernel, const MaxPoolOptions& o)
-    : Layer(max_types[Axes - 1]), kernel_size(kernel), options(o) {}
-template <int Axes> Tensor MaxPool<Axes>::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, false).values; });
-}
-template <int Axes> ValuesIndices MaxPool<Axes>::with_indices(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, true); });
-}
-
-template <int Axes> AvgPool<Axes>::AvgPool(const PerAxis& kernel, const AvgPoolOptions& o)
-    : Layer(avg_types[Axes - 1]), kernel_size(kernel), options(o) {}
-template <int Axes> Tensor AvgPool<Axes>::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pooling::average(Axes, in, kernel_size, options); });
-}
-
-template <int Axes> LPPool<Axes>::LPPool(double p, const PerAxis& kernel, const LPPoolOptions& o)
-    : Layer(lp_types[Axes - 1]), norm_type(p), kernel_size(kernel), options(o) {}
-template <int Axes> Tensor LPPool<Axes>::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pooling::lp(Axes, in, norm_type, kernel_size, options); });
-}
-
-template <int Axes> AdaptiveAvgPool<Axes>::AdaptiveAvgPool(const PerAxis& size)
-    : Layer(adaptive_avg_types[Axes - 1]), output_size(size) {}
-template <int Axes> Tensor AdaptiveAvgPool<Axes>::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pooling::adaptive_average(Axes, in, output_size); });
-}
-
-template <int Axes> AdaptiveMaxPool<Axes>::AdaptiveMaxPool(const PerAxis& size)
-    : Layer(adaptive_max_types[Axes - 1]), output_size(size) {}
-template <int Axes> Tensor AdaptiveMaxPool<Axes>::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pooling::adaptive_max(Axes, in, output_size, false).values; });
-}
-template <int Axes> ValuesIndices AdaptiveMaxPool<Axes>::with_indices(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return pooling::adaptive_max(Axes, in, output_size, true); });
-}
-
-template <int Axes> MaxUnpool<Axes>::MaxUnpool(const PerAxis& kernel, const MaxUnpoolOptions& o)
-    : Layer(unpool_types[Axes - 1]), kernel_size(kernel), options(o) {}
-template <int Axes> Tensor MaxUnpool<Axes>::operator()(const Tensor& x, const Tensor& indices) const {
-  return call(x, [&](const Tensor& in) { return pooling::unpool(Axes, in, indices, kernel_size, options); });
-}
-
-template class MaxPool<1>;
-template class MaxPool<2>;
-template class MaxPool<3>;
-template class AvgPool<1>;
-template class AvgPool<2>;
-template class AvgPool<3>;
-template class LPPool<1>;
-template class LPPool<2>;
-template class LPPool<3>;
-template class AdaptiveAvgPool<1>;
-template class AdaptiveAvgPool<2>;
-template class AdaptiveAvgPool<3>;
-template class AdaptiveMaxPool<1>;
-template class AdaptiveMaxPool<2>;
-template class AdaptiveMaxPool<3>;
-template class MaxUnpool<1>;
-template class MaxUnpool<2>;
-template class MaxUnpool<3>;
-
-}  // namespace nn
-}  // namespace volta
+}  // namespace volta::pooling

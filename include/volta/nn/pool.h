@@ -71,61 +71,88 @@ inline Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const PerAxis
 
 namespace nn {
 
-// nn::MaxPool2d(3, {.stride = 2, .padding = 1}); with_indices gives the places too, for nn::MaxUnpool2d.
-template <int Axes> class MaxPool : public Layer {
+// What pooling layers share: nothing to learn, and a type named after the number of axes.
+template <int Axes> class AnyPool : public Layer {
  public:
-  explicit MaxPool(const PerAxis& kernel_size, const MaxPoolOptions& options = {});
-  Tensor operator()(const Tensor& x) const;
-  ValuesIndices with_indices(const Tensor& x) const;
   void fields(Fields&) override {}
+
+ protected:
+  explicit AnyPool(const char* const (&types)[3]) : Layer(types[Axes - 1]) {}
+};
+
+// nn::MaxPool2d(3, {.stride = 2, .padding = 1}); with_indices gives the places too, for nn::MaxUnpool2d.
+template <int Axes> class MaxPool : public AnyPool<Axes> {
+ public:
+  explicit MaxPool(const PerAxis& kernel, const MaxPoolOptions& o = {})
+      : AnyPool<Axes>({"MaxPool1d", "MaxPool2d", "MaxPool3d"}), kernel_size(kernel), options(o) {}
+  Tensor operator()(const Tensor& x) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, false).values; });
+  }
+  ValuesIndices with_indices(const Tensor& x) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, true); });
+  }
   PerAxis kernel_size;
   MaxPoolOptions options;
 };
 
 // nn::AvgPool2d(2).
-template <int Axes> class AvgPool : public Layer {
+template <int Axes> class AvgPool : public AnyPool<Axes> {
  public:
-  explicit AvgPool(const PerAxis& kernel_size, const AvgPoolOptions& options = {});
-  Tensor operator()(const Tensor& x) const;
-  void fields(Fields&) override {}
+  explicit AvgPool(const PerAxis& kernel, const AvgPoolOptions& o = {})
+      : AnyPool<Axes>({"AvgPool1d", "AvgPool2d", "AvgPool3d"}), kernel_size(kernel), options(o) {}
+  Tensor operator()(const Tensor& x) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::average(Axes, in, kernel_size, options); });
+  }
   PerAxis kernel_size;
   AvgPoolOptions options;
 };
 
 // nn::LPPool2d(2, 3).
-template <int Axes> class LPPool : public Layer {
+template <int Axes> class LPPool : public AnyPool<Axes> {
  public:
-  LPPool(double norm_type, const PerAxis& kernel_size, const LPPoolOptions& options = {});
-  Tensor operator()(const Tensor& x) const;
-  void fields(Fields&) override {}
+  LPPool(double norm, const PerAxis& kernel, const LPPoolOptions& o = {})
+      : AnyPool<Axes>({"LPPool1d", "LPPool2d", "LPPool3d"}), norm_type(norm), kernel_size(kernel), options(o) {}
+  Tensor operator()(const Tensor& x) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::lp(Axes, in, norm_type, kernel_size, options); });
+  }
   double norm_type;
   PerAxis kernel_size;
   LPPoolOptions options;
 };
 
 // nn::AdaptiveAvgPool2d(1) pools globally.
-template <int Axes> class AdaptiveAvgPool : public Layer {
+template <int Axes> class AdaptiveAvgPool : public AnyPool<Axes> {
  public:
-  explicit AdaptiveAvgPool(const PerAxis& output_size);
-  Tensor operator()(const Tensor& x) const;
-  void fields(Fields&) override {}
+  explicit AdaptiveAvgPool(const PerAxis& size)
+      : AnyPool<Axes>({"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"}), output_size(size) {}
+  Tensor operator()(const Tensor& x) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::adaptive_average(Axes, in, output_size); });
+  }
   PerAxis output_size;
 };
-template <int Axes> class AdaptiveMaxPool : public Layer {
+
+// nn::AdaptiveMaxPool2d({7, 7}).
+template <int Axes> class AdaptiveMaxPool : public AnyPool<Axes> {
  public:
-  explicit AdaptiveMaxPool(const PerAxis& output_size);
-  Tensor operator()(const Tensor& x) const;
-  ValuesIndices with_indices(const Tensor& x) const;
-  void fields(Fields&) override {}
+  explicit AdaptiveMaxPool(const PerAxis& size)
+      : AnyPool<Axes>({"AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"}), output_size(size) {}
+  Tensor operator()(const Tensor& x) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::adaptive_max(Axes, in, output_size, false).values; });
+  }
+  ValuesIndices with_indices(const Tensor& x) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::adaptive_max(Axes, in, output_size, true); });
+  }
   PerAxis output_size;
 };
 
 // nn::MaxUnpool2d(2)(y, indices).
-template <int Axes> class MaxUnpool : public Layer {
+template <int Axes> class MaxUnpool : public AnyPool<Axes> {
  public:
-  explicit MaxUnpool(const PerAxis& kernel_size, const MaxUnpoolOptions& options = {});
-  Tensor operator()(const Tensor& x, const Tensor& indices) const;
-  void fields(Fields&) override {}
+  explicit MaxUnpool(const PerAxis& kernel, const MaxUnpoolOptions& o = {})
+      : AnyPool<Axes>({"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"}), kernel_size(kernel), options(o) {}
+  Tensor operator()(const Tensor& x, const Tensor& indices) const {
+    return this->call(x, [&](const Tensor& in) { return pooling::unpool(Axes, in, indices, kernel_size, options); });
+  }
   PerAxis kernel_size;
   MaxUnpoolOptions options;
 };

@@ -57,6 +57,12 @@ template <class F> [[gnu::always_inline]] inline void for_form(const PoolAxis& a
 
 template <class T> using Position = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
+// Every second number of two vectors, of which the first number of b is the last of a.
+template <class T, int... I>
+[[gnu::always_inline]] inline Vector<T> halved(Vector<T> a, Vector<T> b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (2 * I < int(sizeof...(I)) ? 2 * I : 2 * I + 1)...);
+}
+
 // Neighbouring outputs as a vector, and one output by itself, under the same names.
 template <class T, int Stride> struct Wide {
   static constexpr int width = lanes<T>;
@@ -65,10 +71,7 @@ template <class T, int Stride> struct Wide {
   // Every stride-th number from p on, reading nothing behind the last of them.
   static Vector<T> spaced(const T* p, int64_t stride) {
     if constexpr (Stride == 1) return load(p);
-    if constexpr (Stride == 2) return [p]<int... I>(std::integer_sequence<int, I...>) {
-        return __builtin_shufflevector(load(p), load(p + width - 1), (I < width / 2 ? 2 * I : 2 * I + 1)...);
-      }
-    (std::make_integer_sequence<int, width>());
+    if constexpr (Stride == 2) return halved<T>(load(p), load(p + width - 1), std::make_integer_sequence<int, width>());
     Vector<T> v;
     for (int i = 0; i < width; ++i) v[i] = p[i * stride];
     return v;
