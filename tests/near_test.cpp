@@ -27,7 +27,7 @@ const Function functions[] = {
     {"sin", [](const Tensor& x) { return sin(x); }, 0x1p31},
     {"cos", [](const Tensor& x) { return cos(x); }, 0x1p31},
     {"tan", [](const Tensor& x) { return tan(x); }, 0x1p31},
-    {"tanh", [](const Tensor& x) { return tanh(x); }, 20},
+    {"tanh", [](const Tensor& x) { return tanh(x); }, 10},
 };
 
 template <class T> std::vector<T> samples(int64_t n, double range, uint64_t seed) {

@@ -293,6 +293,7 @@ TEST(ScalarNear, equals_the_general_formula) {
     const float size = std::fabs(x);
     ASSERT_TRUE(!(size <= sc::exp_limit<float>) || sc::exp_near(x) == sc::exp(x)) << x;
     ASSERT_TRUE(!(size <= sc::normal_limit) || sc::gelu_near(x) == sc::gelu(x)) << x;
+    ASSERT_TRUE(!(size <= sc::tanh_limit<float>) || sc::tanh_near(x) == sc::tanh(x)) << x;
     if (!(size <= sc::trig_limit<float>)) continue;
     ASSERT_EQ(sc::sin_near(x), sc::sin(x)) << x;
     ASSERT_EQ(sc::cos_near(x), sc::cos(x)) << x;

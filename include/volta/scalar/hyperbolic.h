@@ -39,19 +39,27 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T cosh(T x) {
   return half + T(0.25) / half;
 }
 
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh(T x) {
+// The largest |x| of tanh_near: from here on tanh rounds to 1.
+template <Real T> inline constexpr T tanh_limit = detail::is_float<T> ? T(10) : T(20);
+
+// tanh(x) to the last bit, for |x| <= tanh_limit: an odd series, or 1 - 2 / (exp(2 |x|) + 1).
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_near(T x) {
   using namespace detail;
-  constexpr T bound = is_float<T> ? T(10) : T(20);  // from here on tanh rounds to 1
-  const T a = abs(x), b = select(a > bound, bound, a), z = a * a;
+  constexpr T magic = BitsOf<T>::magic + T(BitsOf<T>::bias);
+  const T a = abs(x), z = a * a, twice = a + a;
   T p;
-  if constexpr (is_float<T>)
-    p = poly(z, -3.333333e-1f, 1.3333221e-1f, -5.3947445e-2f, 2.170016e-2f, -8.168656e-3f, 2.1301068e-3f);
+  if constexpr (is_float<T>) p = poly(z, -3.333296e-1f, 1.3320942e-1f, -5.2684143e-2f, 1.6458757e-2f);
   else
     p = poly(z, -0.33333333333333315, 0.13333333333329017, -0.0539682539648043, 0.021869488407853563,
              -0.008863232857794525, 0.003592093758897744, -0.001455549374984897, 0.0005884554661642834,
              -0.0002333752574267448, 8.326545947986512e-5, -1.9440914799680953e-5);
-  const T outer = T(1) - T(2) / (exp_normal(T(2) * b) + T(1));
-  return copysign(select(a < T(is_float<T> ? 0.625 : 0.55), a + a * z * p, outer), x);
+  const T shifted = twice * log2_e<T> + magic, k = shifted - magic, power = power_of_two<T>(bits(shifted));
+  const T sum = power * expm1_kernel(twice - k * T(0.69314718055994530942)) + (power + T(1));
+  return copysign(select(a < T(0.55), a + a * z * p, T(1) - T(2) / sum), x);
+}
+
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh(T x) {
+  return tanh_near(select(abs(x) > tanh_limit<T>, copysign(tanh_limit<T>, x), x));
 }
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T asinh(T x) {

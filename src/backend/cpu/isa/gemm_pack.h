@@ -112,7 +112,7 @@ template <class S> void pack_rows(PackCall<S> c) {
   for (int64_t p = 0; p < c.k; ++p) {
     const S* from = c.from + p * c.depth_step;
     T* to = c.to + p * c.tile;
-    __builtin_prefetch(from + 8 * c.depth_step);
+    for (int64_t i = 0; i < c.n; i += 64 / int(sizeof(S))) __builtin_prefetch(from + 8 * c.depth_step + i);
     int64_t i = 0;
     for (; i + lanes<T> <= c.n; i += lanes<T>) store<T>(to + i, load_some<lanes<T>>(from + i));
     for (; i < c.n; ++i) to[i] = widen(from[i]);
