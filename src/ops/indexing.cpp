@@ -36,7 +36,7 @@ struct Plan {
   Shape order;    // of the view's axes
   Shape ordered;  // their sizes
   Shape flat;     // with the indexed axes as one
-  int axis;       // that one
+  int axis = 0;   // that one
   Tensor index;   // of any shape; undefined when the view is all
   Shape result;
 };
@@ -73,10 +73,12 @@ Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
   return bad.defined() ? where(bad, total, place) : place;
 }
 
-Plan make_plan(const Tensor& view, const std::vector<Advanced>& list) {
-  Plan p{view, {}, {}, {}, list.empty() ? 0 : list[0].axis, {}, view.shape()};
+Plan make_plan(Tensor view, const std::vector<Advanced>& list) {
+  Plan p;
+  p.view = std::move(view);
   if (list.empty()) return p;
-  const Shape& shape = view.shape();
+  p.axis = list[0].axis;
+  const Shape& shape = p.view.shape();
   Shape common, indexed;
   int64_t total = 1;
   for (const Advanced& a : list) {
@@ -131,7 +133,7 @@ Plan parse(const Tensor& x, std::span<const Index> indices) {
     }
     from += consumed(i);
   }
-  return make_plan(view, list);
+  return make_plan(std::move(view), list);
 }
 
 Tensor flattened(const Plan& p) {
@@ -208,8 +210,8 @@ void combine(Tensor& value, const Tensor& base, std::span<const Index> indices, 
 }
 
 Indexed indexed(const Tensor& x, std::span<const Index> indices) {
-  const Plan p = parse(x, indices);
-  if (!p.index.defined()) return Indexed(p.view, x, {});
+  Plan p = parse(x, indices);
+  if (!p.index.defined()) return Indexed(std::move(p.view), x, {});
   return Indexed(pick_slices(op, flattened(p), p.axis, p.index), x, {indices.begin(), indices.end()});
 }
 Indexed indexed(const Tensor& x, const Index& index) { return indexed(x, std::span(&index, 1)); }

@@ -161,7 +161,13 @@ Shape Reduction::axes() const {
 
 Tensor Reduction::restore(const Tensor& y) const {
   if (grad_enabled()) return expand(reshape(y, kept), from);
-  return alias(y, views::expand(*views::reshape(layout(y), kept), from, op));
+  Layout l{from, from, layout(y).offset};
+  for (int i = 0, k = 0; i < from.size(); ++i) {
+    const bool gone = mask >> i & 1;
+    l.strides[i] = gone ? 0 : layout(y).strides[k];
+    k += !gone || to.size() == from.size();
+  }
+  return alias(y, l);
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape, const char* op) {
