@@ -1,11 +1,10 @@
 # The vector kernels, src/backend/cpu/isa/*.cpp, compiled once per instruction-set level; the library picks one at start.
 # Each build gets VOLTA_ISA=<level>, a name fit for a namespace; the library gets VOLTA_HAVE_ISA_<LEVEL> per level.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  set(volta_known_levels baseline v3 v4 bfloat)
+  set(volta_known_levels baseline v3 v4)
   set(volta_march_baseline -march=x86-64-v2)
   set(volta_march_v3 -march=x86-64-v3)
   set(volta_march_v4 -march=x86-64-v4)
-  set(volta_march_bfloat -march=x86-64-v4 -mavx512bf16)
 else()
   set(volta_known_levels baseline)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")

@@ -20,7 +20,6 @@ Isa detected() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
-  if (v4 && __builtin_cpu_supports("avx512bf16")) return Isa::bfloat;
   return v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::baseline;
 #elif defined(__aarch64__) && defined(__linux__)
   return getauxval(AT_HWCAP2) & HWCAP2_BF16 ? Isa::bfloat : Isa::baseline;

@@ -10,7 +10,7 @@
 namespace volta::cpu {
 
 // On x86-64: x86-64-v2, v3 (AVX2, FMA, F16C, BMI) and v4 (AVX-512 F, BW, CD, DQ, VL). Elsewhere baseline. With products
-// of bf16 besides, on v4 (AVX-512 BF16) or ARM64: bfloat.
+// of bf16 besides, on ARM64: bfloat.
 enum class Isa : uint8_t { baseline, v3, v4, bfloat };
 
 // What this processor has, lowered by the environment variable VOLTA_ISA=baseline|v3|v4.

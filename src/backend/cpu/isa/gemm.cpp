@@ -209,7 +209,7 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
   const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
   if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);
-#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) || defined(__AVX512BF16__)
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
   else if constexpr (std::is_same_v<S, bfloat16>) {
     const GroupOperand left = {a.data, a.step, a.depth_step, k}, right = {b.data, b.step, b.depth_step, k};
     Multiplication<T, GroupOperand, GroupOperand, GroupTile>(left, right, sums, step)
@@ -253,7 +253,7 @@ template <class S> constexpr GemmKernels kernels() {
 
 }  // namespace
 
-#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) || defined(__AVX512BF16__)
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 const GemmKernels gemm_bf16 = kernels<bfloat16>();
 #else
 void multiply_panels(const PanelProduct<float>& p) { multiply_erased(p); }
