@@ -9,6 +9,7 @@
 #include "autograd/record.h"
 #include "backend/convolve.h"
 #include "ops/check.h"
+#include "ops/conv.h"
 #include "ops/pointwise.h"
 
 namespace volta {
@@ -17,88 +18,17 @@ namespace {
 constexpr int space = ConvolveGeometry::space;
 thread_local constinit ConvAlgorithm preferred = ConvAlgorithm::automatic;
 
-// A convolution of `rank` axes: what the three pieces share.
-struct Convolution {
-  const char* op;
-  int rank;
-  ConvolveGeometry g;
-  ConvAlgorithm algorithm;
-  int64_t chunk;
-
-  Shape shaped(Shape front, int64_t ConvolveAxis::*size) const {
-    for (int i = space - rank; i < space; ++i) front.push_back(g.axes[i].*size);
-    return front;
-  }
-  Shape x_shape() const { return shaped({g.batch, g.in_channels}, &ConvolveAxis::input); }
-  Shape w_shape() const { return shaped({g.out_channels, g.in_channels / g.groups}, &ConvolveAxis::kernel); }
-  Shape y_shape() const { return shaped({g.batch, g.out_channels}, &ConvolveAxis::output); }
-};
-
-// --- Where a device has no loop for it: a matrix product for every tap of the kernel ---
-
-// What tap k sees of a zero-padded x: every output's input under it, [batch, groups, channels / groups, outputs…].
-Tensor under_tap(const Convolution& c, const Tensor& padded, int64_t k) {
-  Tensor seen = padded;
-  for (int i = space - 1, axis = c.rank + 1; axis > 1; --i, --axis) {
-    const ConvolveAxis& a = c.g.axes[i];
-    const int64_t first = k % a.kernel * a.dilation;
-    seen = seen.slice(axis, first, first + (a.output - 1) * a.stride + 1, a.stride);
-    k /= a.kernel;
-  }
-  return seen.unflatten(1, {c.g.groups, -1});
-}
-
-// Pads so that every tap of every output lies inside; `crop` undoes it.
-Tensor padded(const Convolution& c, const Tensor& x) {
-  std::vector<int64_t> sides;
-  for (int i = space - 1; i >= space - c.rank; --i) {
-    const ConvolveAxis& a = c.g.axes[i];
-    const int64_t reach = (a.output - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
-    sides.push_back(a.padding);
-    sides.push_back(std::max<int64_t>(0, reach - a.padding - a.input));
-  }
-  return pad(x, sides);
-}
-Tensor cropped(const Convolution& c, Tensor x) {
-  for (int i = space - c.rank, axis = 2; i < space; ++i, ++axis)
-    x = x.narrow(axis, c.g.axes[i].padding, c.g.axes[i].input);
-  return x;
-}
-
-Tensor by_taps(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor& b) {
-  const ConvolveGeometry& g = c.g;
-  const int64_t per_group = g.out_channels / g.groups, outputs = g.outputs();
-  const Tensor w = piece == ConvPiece::forward ? b : a;  // not used for the weight
-  const Tensor image = piece == ConvPiece::input
-                           ? padded(c, zeros(c.x_shape(), {.dtype = a.dtype(), .device = a.device()}))
-                           : padded(c, a);
-  const Tensor y = piece == ConvPiece::forward
-                       ? zeros({g.batch, g.groups, per_group, outputs}, {.dtype = a.dtype(), .device = a.device()})
-                       : b.reshape({g.batch, g.groups, per_group, outputs});
-  std::vector<Tensor> taps;
-  for (int64_t k = 0; k < g.taps(); ++k) {
-    Tensor seen = under_tap(c, image, k);
-    const Tensor matrix =
-        piece == ConvPiece::weight ? Tensor() : w.reshape({g.groups, per_group, -1, g.taps()}).select(-1, k);
-    if (piece == ConvPiece::forward) Tensor(y).add_(matmul(matrix, seen.flatten(3)));
-    else if (piece == ConvPiece::input) seen.add_(matmul(matrix.mT(), y).reshape(seen.shape()));
-    else taps.push_back(matmul(y, seen.flatten(3).mT()).sum(0));
-  }
-  if (piece == ConvPiece::forward) return y.reshape(c.y_shape());
-  return piece == ConvPiece::input ? cropped(c, image).contiguous() : stack(taps, -1).reshape(c.w_shape());
-}
-
-// --- The pieces ---
-
+// forward(x, w), input(w, y) or weight(x, y), by the device's loop if it has one; no graph.
 Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   const Shape shape = piece == ConvPiece::forward ? c.y_shape() : piece == ConvPiece::input ? c.x_shape() : c.w_shape();
   checked_numel(shape, c.op);
   const auto with_bias = [&](const Tensor& y) {
     return bias.defined() ? y + bias.reshape(joined({-1}, Shape::filled(c.rank, 1))) : y;
   };
-  const NoGrad off;
-  if (shape.numel() == 0 || a.numel() == 0 || b.numel() == 0)
+  if (shape.numel() == 0 || a.numel() == 0 || b.numel() == 0) {
+    const NoGrad off;
     return with_bias(zeros(shape, {.dtype = a.dtype(), .device = a.device()}));
+  }
   const Tensor out = allocate(shape, a.dtype(), a.device(), c.op);
   const Tensor first = piece == ConvPiece::input ? a.contiguous() : a,
                second = piece == ConvPiece::forward ? b.contiguous() : b;
@@ -110,8 +40,9 @@ Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor&
   const Tensor row = bias.defined() ? bias.contiguous() : bias;
   if (row.defined()) call.bias = arg(row);
   if (backend(out.device()).convolve(call)) return out;
+  const NoGrad off;
   const bool half = is_half(a.dtype());  // summed over taps in f32
-  return with_bias(by_taps(c, piece, half ? a.to(f32) : a, half ? b.to(f32) : b)).to(a.dtype());
+  return with_bias(convolve_by_taps(c, piece, half ? a.to(f32) : a, half ? b.to(f32) : b)).to(a.dtype());
 }
 
 Tensor weight_piece(const Convolution& c, const Tensor& x, const Tensor& y);
@@ -154,8 +85,6 @@ Tensor weight_piece(const Convolution& c, const Tensor& x, const Tensor& y) {
                   if (d.needs(1)) d[1] = forward_piece(c, d.take(sx), g);
                 });
 }
-
-// --- Checks ---
 
 void check_operands(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias, int64_t groups,
                     bool transposed) {
