@@ -25,11 +25,11 @@ struct Mode {
 };
 constexpr Mode modes[] = {{"nearest", 1}, {"nearest", 2},  {"nearest-exact", 3}, {"linear", 1},
                           {"area", 2},    {"bilinear", 2}, {"trilinear", 3},     {"bicubic", 2}};
-bool can_align(const Mode& mode) { return std::string(mode.name).find("n") != 0 && std::string(mode.name) != "area"; }
+bool can_align(const Mode& mode) { return mode.name[0] != 'n' && std::string(mode.name) != "area"; }
 
 TEST(ResampleInterpolate, KnownValues) {
   const Tensor x = tensor<double>({0, 1, 4}).reshape({1, 1, 3});
-  const auto line = [&](InterpolateOptions o) { return interpolate(x, o).flatten(); };
+  const auto line = [&](const InterpolateOptions& o) { return interpolate(x, o).flatten(); };
   EXPECT_TRUE(equal(line({.size = 6}), tensor<double>({0, 0, 1, 1, 4, 4})));
   EXPECT_TRUE(equal(line({.size = 2}), tensor<double>({0, 1})));
   EXPECT_TRUE(equal(line({.size = 2, .mode = "nearest-exact"}), tensor<double>({0, 4})));
