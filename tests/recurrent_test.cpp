@@ -166,18 +166,32 @@ INSTANTIATE_TEST_SUITE_P(All, RecurrentKinds,
 TEST(RecurrentGates, SaturateAndPassNaN) {
   nn::LSTM layer(1, 40);
   for (Tensor p : parameters(layer)) nn::init::constant_(p, 1);
-  const Tensor y = layer(tensor({1e4f, -1e4f, INFINITY, -INFINITY}).reshape({1, 4, 1})).output.detach();
+  const Tensor y =
+      layer(tensor({1e4f, -1e4f, INFINITY, -INFINITY}).reshape({1, 4, 1}).expand({2, -1, -1})).output.detach();
   EXPECT_FALSE(isnan(y).any().item<bool>());
   EXPECT_NEAR((y[{0, 0, 0}].item<float>()), std::tanh(1.f), 1e-6);
   EXPECT_EQ((y[{0, 1, 39}].item<float>()), 0);
-  EXPECT_TRUE(isnan(layer(full({1, 1, 1}, NAN)).output).all().item<bool>());
+  EXPECT_TRUE(isnan(layer(full({2, 1, 1}, NAN)).output).all().item<bool>());
 }
 
 TEST(RecurrentGates, AreAccurateNearZero) {
   nn::RNN layer(1, 1, {.bias = false});
   nn::init::constant_(layer.weights[0].ih, 1);
   for (const float x : {1e-20f, 1e-6f, 1e-3f, 0.01f, 0.3f, 1.f, 5.f, 12.f})
-    EXPECT_NEAR(layer(full({1, 1, 1}, -x)).output.item<float>() / -std::tanh(double(x)), 1, 4e-7) << x;
+    EXPECT_NEAR(layer(full({2, 1, 1}, -x)).output[0].item<float>() / -std::tanh(double(x)), 1, 4e-7) << x;
+}
+
+TEST(RecurrentState, GoesOnStepByStep) {
+  nn::LSTM layer(3, 7, {.num_layers = 2});
+  const Tensor x = randn({5, 2, 3});
+  const nn::RecurrentOutput want = layer(x);
+  nn::RecurrentInput state;
+  for (int64_t t = 0; t < 5; ++t) {
+    const nn::RecurrentOutput y = layer(x.narrow(0, t, 1), state);
+    EXPECT_LT(distance(y.output[0], want.output[t]), 1e-6);
+    state.h_0 = y.h_n, state.c_0 = y.c_n;
+  }
+  EXPECT_LT(distance(state.c_0, want.c_n), 1e-6);
 }
 
 TEST(RecurrentState, HasPyTorchsNames) {

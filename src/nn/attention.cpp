@@ -165,6 +165,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   Attention a = plan(q, k, v, o);
   if (a.dropout > 0) a.random = default_generator().take((uint64_t(a.scores.numel()) + 3) / 4);
   if (a.mask.defined() && a.mask.dtype() != boolean) a.mask = a.mask.to(compute_type(a));
+  // For one query the products are matrix times vector, which run at the speed of memory.
+  if (q.size(-2) == 1 && q.dtype() == compute_type(a)) return composed(a);
   const Tensor out = allocate_out(a);
   const Tensor logsumexp = allocate(leading(a.q, 1), compute_type(a), q.device(), op);
   const Layout mask = mask_layout(a);

@@ -175,7 +175,8 @@ Tensor MultiheadAttention::mask_of(const MultiheadInput& in, const Heads& h, int
     check(m.shape() == Shape{batch, given}, m, "key_padding_mask", {batch, given});
     add(m.unsqueeze(1).unsqueeze(1));
   }
-  if (in.is_causal && (past > 0 || given < keys)) add(~tri(queries, given, past, {boolean, h.q.device()}));
+  if (in.is_causal && past + 1 < given && (past > 0 || given < keys))
+    add(~tri(queries, given, past, {boolean, h.q.device()}));
   if (!bias.defined()) return seen;
   return seen.defined() ? where(seen, bias, -std::numeric_limits<double>::infinity()) : bias;
 }
