@@ -19,7 +19,8 @@ struct ConvolveGeometry {
   int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
   int64_t outputs() const { return axes[0].output * axes[1].output * axes[2].output; }
   double work() const {  // multiply-adds
-    return double(batch) * double(in_channels / groups) * double(out_channels) * double(taps()) * double(outputs());
+    const int64_t inputs = in_channels / groups;
+    return double(batch) * double(inputs) * double(out_channels) * double(taps()) * double(outputs());
   }
 };
 

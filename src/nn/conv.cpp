@@ -39,7 +39,7 @@ void draw(Parameter& weight, Parameter& bias) {
 
 // Multiplications and additions: each element of one side meets every value of its group's part of the weight.
 double conv_flops(const Tensor& weight, const Tensor& side) {
-  return 2.0 * double(side.numel()) * double(weight.numel() / weight.size(0));
+  return 2.0 * double(side.numel()) * double(weight.numel()) / double(weight.size(0));
 }
 
 // (before, after) of each axis from the last on, as pad() wants them.

@@ -9,6 +9,8 @@
 namespace volta::cpu {
 namespace {
 
+constexpr double most_weights = 1 << 18;  // of which Winograd's form, four times as large, takes 38 MB
+
 // Costs are in multiply-adds of a large matrix product.
 struct Problem {
   double rows, channels, depth;  // of one group: of results (or of the weight's), of the source, and what a pixel sums
@@ -23,8 +25,8 @@ struct Problem {
     // For the input's gradient, the pixels of one phase of the stride under the taps that reach it.
     const double phases = input ? double(g.axes[0].stride) * double(g.axes[1].stride) * double(g.axes[2].stride) : 1;
     groups = double(g.groups);
-    rows = double((input ? g.in_channels : g.out_channels) / g.groups);
-    channels = double((input ? g.out_channels : g.in_channels) / g.groups);
+    rows = double(input ? g.in_channels : g.out_channels) / groups;
+    channels = double(input ? g.out_channels : g.in_channels) / groups;
     depth = channels * double(g.taps()) / phases;
     pixels = double(g.batch) * double(count(0)) * double(count(1)) * double(count(2));
     tiles = double(g.batch) * double(divide_up(count(1), 4)) * double(divide_up(count(2), 4));
@@ -66,7 +68,8 @@ ConvAlgorithm convolve_algorithm(const ConvolveCall& call) {
   if (call.algorithm != ConvAlgorithm::automatic) return call.algorithm;
   const Problem p(call);
   const double direct = call.piece == ConvPiece::weight ? p.direct_weight() : p.direct(), implicit = p.implicit_gemm();
-  if (suits_winograd(call) && p.winograd() < std::min(direct, implicit)) return ConvAlgorithm::winograd;
+  const bool affordable = p.rows * p.channels <= most_weights && suits_winograd(call);
+  if (affordable && p.winograd() < std::min(direct, implicit)) return ConvAlgorithm::winograd;
   return direct < implicit ? ConvAlgorithm::direct : ConvAlgorithm::implicit_gemm;
 }
 
