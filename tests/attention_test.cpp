@@ -111,7 +111,7 @@ TEST(AttentionGradients, PassNumericalChecksOfBothOrders) {
 TEST(AttentionMask, AQueryThatSeesNothingGetsZeros) {
   for (const bool floating : {false, true}) {
     Tensor seen = ones({5, 130}).to(boolean);
-    seen[{2}] = false;
+    seen[2] = false;
     const Tensor mask = floating ? where(seen, 0.0, -INFINITY).to(f32) : seen;
     const Tensor q = randn({1, 5, 8}, {.requires_grad = true}), k = randn({1, 130, 8}, {.requires_grad = true});
     const Tensor y = scaled_dot_product_attention(q, k, k, {.attn_mask = mask});
@@ -262,7 +262,7 @@ TEST(AttentionLayers, AHiddenQueryGivesZerosWithAndWithoutWeights) {
   nn::MultiheadAttention layer(8, 2, {.bias = false});
   const Tensor x = randn({3, 2, 8});
   Tensor mask = zeros({3, 3}).to(boolean);
-  mask[{1}] = true;
+  mask[1] = true;
   for (const bool weights : {false, true}) {
     const nn::MultiheadOutput y = layer(x, x, x, {.attn_mask = mask, .need_weights = weights});
     EXPECT_TRUE(equal(y.output[1].detach(), zeros({2, 8})));

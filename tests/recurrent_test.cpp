@@ -27,7 +27,7 @@ template <class L> Kind kind_of(const char* name, const char* nonlinearity = "ta
             return std::make_unique<L>(input, hidden, o);
           }};
 }
-void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
+std::ostream& operator<<(std::ostream& out, const Kind& k) { return out << k.name; }
 
 // One layer, one step of ordinary ops.
 nn::LSTMState step(const std::string& kind, const nn::Recurrent::Weights& w, const Tensor& x, const Tensor& h,
@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(All, RecurrentKinds,
 
 TEST(RecurrentGates, SaturateAndPassNaN) {
   nn::LSTM layer(1, 40);
-  for (Tensor p : parameters(layer)) nn::init::constant_(p, 1);
+  for (const Tensor& p : parameters(layer)) nn::init::constant_(p, 1);
   const Tensor y =
       layer(tensor({1e4f, -1e4f, INFINITY, -INFINITY}).reshape({1, 4, 1}).expand({2, -1, -1})).output.detach();
   EXPECT_FALSE(isnan(y).any().item<bool>());
