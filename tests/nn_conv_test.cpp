@@ -64,7 +64,7 @@ TEST(NnConv, RefuseWhatCannotBe) {
   refused([] { return nn::Conv2d(3, 4, 3, {.groups = 2}); }, "2 groups do not divide 3 and 4 channels");
   refused([] { return nn::Conv2d(0, 4, 3); }, "in_channels must be positive");
   refused([] { return nn::Conv2d(1, 4, 0); }, "kernel_size must be positive");
-  refused([] { return nn::Conv2d(1, 4, {3, 3, 3}); }, "needs one number or 2");
+  refused([] { return nn::Conv2d(1, 4, {3, 3, 3}); }, "3 numbers for 2 axes");
   refused([] { return nn::Conv2d(1, 4, 3, {.padding_mode = "mirror"}); }, "'mirror'");
   refused([] { return nn::Conv2d(1, 4, 3, {.padding = "full"}); }, "'full'");
   refused([] { return nn::Conv2d(1, 4, 3, {.stride = 2, .padding = "same"}); }, "stride of 1");

@@ -188,7 +188,8 @@ Options resolved(Options options, DType dtype, const char* op, Device device) {
 }
 
 Options resolved_like(const Tensor& x, const Options& options, const char* op) {
-  return resolved(options, x.checked(op).dtype(), op, x.device());
+  const Tensor& like = x.checked(op);
+  return resolved(options, like.dtype(), op, like.device());
 }
 
 Tensor finished(Tensor x, const Options& options) {
