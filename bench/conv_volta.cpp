@@ -59,7 +59,7 @@ void print_row(const Row& row, ConvAlgorithm algorithm, double seconds) {
   const Tensor w = randn({row.outputs, row.channels / row.groups, row.kernel, row.kernel}, {.requires_grad = true});
   const Tensor by_x = conv2d(x, w.detach(), {}, options), by_w = conv2d(x.detach(), w, {}, options);
   const Tensor g = randn(by_x.shape());
-  const double work = 2e-9 * static_cast<double>(g.numel() * w.numel() / row.outputs);
+  const double work = 2e-9 * static_cast<double>(g.numel() * w.select(0, 0).numel());
   const auto run = [&](ConvPiece piece) {
     const NoGrad off;
     if (piece == ConvPiece::forward) conv2d(x, w, {}, options);
