@@ -86,12 +86,8 @@ template <class T> VOLTA_HD constexpr Dual<T> erf(Dual<T> x) {
 template <class T> VOLTA_HD constexpr Dual<T> erfc(Dual<T> x) {
   return {erfc(x.v), x.d * T(-1.12837916709551257390) * exp(neg(x.v * x.v))};
 }
-template <class T> [[gnu::always_inline]] VOLTA_HD constexpr Dual<T> lgamma(Dual<T> x) {
-  return {lgamma(x.v), x.d * digamma(x.v)};
-}
-template <class T> [[gnu::always_inline]] VOLTA_HD constexpr Dual<T> digamma(Dual<T> x) {
-  return {digamma(x.v), x.d * trigamma(x.v)};
-}
+template <class T> VOLTA_HD constexpr Dual<T> lgamma(Dual<T> x) { return {lgamma(x.v), x.d * digamma(x.v)}; }
+template <class T> VOLTA_HD constexpr Dual<T> digamma(Dual<T> x) { return {digamma(x.v), x.d * trigamma(x.v)}; }
 template <class T> VOLTA_HD constexpr Dual<T> floor(Dual<T> x) { return {floor(x.v), T(0)}; }
 template <class T> VOLTA_HD constexpr Dual<T> ceil(Dual<T> x) { return {ceil(x.v), T(0)}; }
 template <class T> VOLTA_HD constexpr Dual<T> trunc(Dual<T> x) { return {trunc(x.v), T(0)}; }

@@ -42,13 +42,7 @@ struct Acos : Op<Floating, "acos", "inverse cosine"> { static constexpr auto f(a
 struct Atan : Op<Floating, "atan", "inverse tangent"> { static constexpr auto f(auto x) { return atan(x); } };
 struct Sinh : Op<Floating, "sinh", "hyperbolic sine"> { static constexpr auto f(auto x) { return sinh(x); } };
 struct Cosh : Op<Floating, "cosh", "hyperbolic cosine"> { static constexpr auto f(auto x) { return cosh(x); } };
-struct Asinh : Op<Long, "asinh", "inverse hyperbolic sine"> { static constexpr auto f(auto x) { return asinh(x); } };
-struct Acosh : Op<Long, "acosh", "inverse hyperbolic cosine"> { static constexpr auto f(auto x) { return acosh(x); } };
-struct Atanh : Op<Long, "atanh", "inverse hyperbolic tangent"> { static constexpr auto f(auto x) { return atanh(x); } };
 struct Erf : Op<Floating, "erf", "error function"> { static constexpr auto f(auto x) { return erf(x); } };
-struct Erfc : Op<Long, "erfc", "1 - erf(x), exact for large x"> { static constexpr auto f(auto x) { return erfc(x); } };
-struct Lgamma : Op<Long, "lgamma", "log of |gamma(x)|"> { static constexpr auto f(auto x) { return lgamma(x); } };
-struct Digamma : Op<Long, "digamma", "derivative of lgamma"> { static constexpr auto f(auto x) { return digamma(x); } };
 struct Floor : Op<Numeric, "floor", "round down; gradient 0"> { static constexpr auto f(auto x) { return floor(x); } };
 struct Ceil : Op<Numeric, "ceil", "round up; gradient 0"> { static constexpr auto f(auto x) { return ceil(x); } };
 struct Frac : Op<Floating, "frac", "x - trunc(x)"> { static constexpr auto f(auto x) { return x - trunc(x); } };
@@ -128,6 +122,31 @@ struct Tanh : Op<Floating, "tanh", "hyperbolic tangent"> {
 struct Erfinv : Op<Long, "erfinv", "inverse error function on (-1, 1)"> {
   template <class T> static constexpr T f(T x) { return erfinv(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * T(0.886226925452758013649) * exp(y * y); }
+};
+// Long formulas say their derivative: as duals they would be compiled out of line, shared between instruction sets.
+struct Asinh : Op<Long, "asinh", "inverse hyperbolic sine"> {
+  template <class T> static constexpr T f(T x) { return asinh(x); }
+  template <class T> static constexpr T back(T g, T x, T) { return g / sqrt(x * x + T(1)); }
+};
+struct Acosh : Op<Long, "acosh", "inverse hyperbolic cosine"> {
+  template <class T> static constexpr T f(T x) { return acosh(x); }
+  template <class T> static constexpr T back(T g, T x, T) { return g / sqrt(x * x - T(1)); }
+};
+struct Atanh : Op<Long, "atanh", "inverse hyperbolic tangent"> {
+  template <class T> static constexpr T f(T x) { return atanh(x); }
+  template <class T> static constexpr T back(T g, T x, T) { return g / (T(1) - x * x); }
+};
+struct Erfc : Op<Long, "erfc", "1 - erf(x), exact for large x"> {
+  template <class T> static constexpr T f(T x) { return erfc(x); }
+  template <class T> static constexpr T back(T g, T x, T) { return g * T(-1.12837916709551257390) * exp(neg(x * x)); }
+};
+struct Lgamma : Op<Long, "lgamma", "log of |gamma(x)|"> {
+  template <class T> static constexpr T f(T x) { return lgamma(x); }
+  template <class T> static constexpr T back(T g, T x, T) { return g * digamma(x); }
+};
+struct Digamma : Op<Long, "digamma", "derivative of lgamma"> {
+  template <class T> static constexpr T f(T x) { return digamma(x); }
+  template <class T> static constexpr T back(T g, T x, T) { return g * trigamma(x); }
 };
 struct Trigamma : Op<Long, "trigamma", "derivative of digamma"> {
   template <class T> static constexpr T f(T x) { return trigamma(x); }

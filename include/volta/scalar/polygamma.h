@@ -11,7 +11,7 @@ template <std::floating_point T> [[gnu::always_inline]] VOLTA_HD constexpr T tri
 
 // The third derivative of lgamma. psi2(a) = psi2(a + 12) - 2 sum 1 / (a + i)^3, with the asymptotic series at a + 12;
 // below 0 by reflection, psi2(x) = psi2(1 - x) - 2 pi^3 cot(pi x) / sin^2(pi x).
-template <std::floating_point T> VOLTA_HD constexpr T polygamma2(T x) {
+template <std::floating_point T> [[gnu::always_inline]] VOLTA_HD constexpr T polygamma2(T x) {
   const double d = double(x), pi = 3.14159265358979323846;
   const double a = d < 0 ? 1 - d : d, z = 1 / (a + 12), s = z * z;
   const double tail =
