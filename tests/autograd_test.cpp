@@ -286,5 +286,24 @@ TEST(AutogradGraph, Printable) {
   EXPECT_NE(graph_dot(y).find("digraph"), std::string::npos);
 }
 
+// Gradients of parts are added in place to what has arrived, but never into memory that others see.
+TEST(AutogradParts, AddUpInPlace) {
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const Tensor h = x * 2;
+    const Tensor parts = h[0] * h[1] + h.slice(0, 1, 3).sum(0) + h.diagonal().sum() + h.as_strided({4}, {2}, 1);
+    return (parts * w).sum() + (h + w).sum() + h.t()[2].square().sum();
+  };
+  const Tensor x = randn({3, 4}, {.dtype = f64, .requires_grad = true});
+  const Tensor w = randn({4}, {.dtype = f64, .requires_grad = true});
+  EXPECT_TRUE(gradcheck(f, x, w));
+  EXPECT_TRUE(gradgradcheck(f, x, w));
+
+  Tensor h = x * 1, v = zeros({3, 4}, {.dtype = f64, .requires_grad = true});
+  const std::vector<Tensor> g =
+      grad((h + v).sum() + h[0].sum() + h[2].sum(), {v, x});  // h and v are handed one gradient
+  EXPECT_TRUE(equal(g[0], ones({3, 4}, {.dtype = f64})));
+  EXPECT_EQ(g[1].to_vector<double>(), (std::vector<double>{2, 2, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2}));
+}
+
 }  // namespace
 }  // namespace volta::test

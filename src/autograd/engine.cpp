@@ -124,10 +124,20 @@ class Walker {
     sum = sum.defined() ? sum + g : std::move(g);
   }
 
+  bool added_in_place(Node& n, std::span<const Tensor> outputs) {
+    if (n.edges.size() != 1 || !n.edges[0].node || grad_enabled() || modes.anomaly) return false;
+    const Edge& e = n.edges[0];
+    const Visit& v = at(e.node.get());
+    if (!v.needed || v.grads.empty() || !v.grads[e.output].defined()) return false;
+    const TensorImpl& sum = v.grads[e.output].impl();
+    const bool ours = sum.refs.load(std::memory_order_acquire) == 1 && sum.storage->unique() && !sum.node && !sum.view;
+    return ours && n.add_in_place(v.grads[e.output], outputs[0]);
+  }
+
   void step(Node& n, std::span<const Tensor> outputs, bool retain) {
     n.require_unreleased();
     std::vector<Tensor> inputs(n.edges.size());
-    n.backward(outputs, inputs);
+    if (!added_in_place(n, outputs)) n.backward(outputs, inputs);
     if (!retain) {
       n.release_saved();
       n.released = true;

@@ -76,6 +76,9 @@ struct Node : Pooled {
 
   // Gradients of the outputs (undefined where none arrived) to gradients of the inputs (only those edges that exist).
   virtual void backward(std::span<const Tensor> outputs, std::span<Tensor> inputs) = 0;
+  // Adds the gradient of the only input to the sum of those that came before, which nobody else holds, and returns true;
+  // or leaves that to backward.
+  virtual bool add_in_place(const Tensor&, const Tensor&) { return false; }
   virtual void release_saved() {}
   virtual bool is_leaf() const { return false; }
 
@@ -150,6 +153,10 @@ template <class Rule> struct RuleNode final : Node {
     Gradients d(*this, out);
     if constexpr (std::is_invocable_v<Rule&, const Tensor&, Gradients&>) (*rule)(g[0], d);
     else (*rule)(g, d);
+  }
+  bool add_in_place(const Tensor& sum, const Tensor& g) override {
+    if constexpr (requires { rule->add_in_place(sum, g); }) return rule->add_in_place(sum, g);
+    else return false;
   }
   void release_saved() override { rule.reset(); }
   std::optional<Rule> rule;

@@ -10,9 +10,9 @@
 namespace volta {
 namespace {
 
-// y = x seen through f(layout); undefined where f gives nothing. Gradients go back by inverse(g). A view whose layout
+// y = x seen through f(layout); undefined where f gives nothing. Gradients go back by a rule, or by inverse(g). A view whose layout
 // relative to the base cannot be said is not traced to it.
-template <class F, class Inverse> Tensor make_view(const char* op, const Tensor& x, F f, Inverse inverse) {
+template <class F, class Rule> Tensor record_view(const char* op, const Tensor& x, F f, Rule rule) {
   const std::optional<Layout> seen = f(layout(x));
   if (!seen) return {};
   Tensor y = alias(x, *seen);
@@ -21,12 +21,25 @@ template <class F, class Inverse> Tensor make_view(const char* op, const Tensor&
   if (parent) remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt);
   else if (x.is_contiguous() && layout(x).offset == 0) remember_view(y, x, seen);
   else remember_view(y, x, f(Layout::contiguous(x.shape())));
-  return record(op, std::move(y), {x}, [inverse](const Tensor& g, Gradients& d) { d[0] = inverse(g); });
+  return record(op, std::move(y), {x}, std::move(rule));
 }
-// A part of x: its gradient is embedded into zeros.
+template <class F, class Inverse> Tensor make_view(const char* op, const Tensor& x, F f, Inverse inverse) {
+  return record_view(op, x, f, [inverse](const Tensor& g, Gradients& d) { d[0] = inverse(g); });
+}
+// A part of x: its gradient is embedded into zeros, or added in its place to that of other parts.
+template <class F> struct PartRule {
+  Layout base;
+  F f;
+  void operator()(const Tensor& g, Gradients& d) const { d[0] = embed(g, base.shape, f(base)); }
+  bool add_in_place(const Tensor& sum, const Tensor& g) const {
+    const Layout place = f(layout(sum));
+    if (!sum.is_contiguous() || g.dtype() != sum.dtype() || place.overlaps_itself()) return false;
+    alias(sum, place).add_(g);
+    return true;
+  }
+};
 template <class F> Tensor make_part(const char* op, const Tensor& x, F f) {
-  return make_view(
-      op, x, f, [base = Layout::contiguous(x.shape()), f](const Tensor& g) { return embed(g, base.shape, f(base)); });
+  return record_view(op, x, f, PartRule<F>{Layout::contiguous(x.shape()), f});
 }
 // All of x in another shape.
 template <class F> Tensor make_reshaped(const char* op, const Tensor& x, F f) {
