@@ -25,7 +25,7 @@ struct Div : Op<Floating, "div", "a / b; integers give the default float"> {
   template <class T> static constexpr T back1(T g, T, T b, T y) { return neg(g * y / b); }
 };
 struct Pow : Op<Numeric, "pow", "a to the power b", "x, exponent"> {
-  template <class T> static constexpr T f(T a, T b) { return pow(a, b); }
+  template <class T> [[gnu::always_inline]] static constexpr T f(T a, T b) { return pow(a, b); }
   template <class T> static constexpr T back0(T g, T a, T b, T) {
     return select(b == T(0), T(0), g * b * pow(a, b - T(1)));
   }
