@@ -92,13 +92,14 @@ struct Naive {
 };
 
 // Errors are measured by the sum of absolute products; of Winograd, whose values meet those of their whole tile, by the
-// largest such sum.
+// largest such sum: along an axis |A^T| (|G w| . |B^T x|) is at most 48 where |w| and |x| are 1 and their products add up to
+// 3, so that a unit of rounding, 2^-24, grows by up to (48 / 3)^2 = 256.
 struct Tolerance {
   double own, largest, rounding;
   Tolerance(DType dtype, ConvAlgorithm a) {
     const bool winograd = a == ConvAlgorithm::winograd || a == ConvAlgorithm::automatic;
     own = dtype == f64 ? 1e-15 : 5e-7;
-    largest = dtype != f64 && winograd ? 3e-6 : 0;
+    largest = dtype != f64 && winograd ? 256 * 0x1p-24 : 0;
     rounding = dtype == f16 ? 0x1p-11 : dtype == bf16 ? 0x1p-8 : 0;
   }
 };

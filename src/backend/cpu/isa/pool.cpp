@@ -72,12 +72,12 @@ template <class T, int Stride> struct Wide {
   static Vector<T> spaced(const T* p, int64_t stride) {
     if constexpr (Stride == 1) return load(p);
     if constexpr (Stride == 2) return halved<T>(load(p), load(p + width - 1), std::make_integer_sequence<int, width>());
-    Vector<T> v;
+    Vector<T> v{};
     for (int i = 0; i < width; ++i) v[i] = p[i * stride];
     return v;
   }
   static Vector<Position<T>> counted(int64_t first, int64_t stride) {
-    Vector<Position<T>> v;
+    Vector<Position<T>> v{};
     for (int i = 0; i < width; ++i) v[i] = Position<T>(i * stride);
     return v + Position<T>(first);
   }
