@@ -113,8 +113,12 @@ class DirectRows {
         in_[k] = p.constant[k];
         continue;
       }
+      if (p.arg[k].unused) {  // any memory of our own will do
+        in_[k] = block_[k], constants_ |= 1u << (k - 1);
+        continue;
+      }
       Operand o{k, p.steady(k) ? size_of(p.dtype[k]) : 0, p.walk.rank > 1 ? p.walk.stride[1][k] : 0};
-      base_[count_] = static_cast<char*>(p.arg[p.arg[k].unused ? 0 : k].data) + columns.begin * p.stride(k);
+      base_[count_] = static_cast<char*>(p.arg[k].data) + columns.begin * p.stride(k);
       if (o.fill) in_[k] = block_[k], constants_ |= 1u << (k - 1);
       operand_[count_++] = o;
     }
