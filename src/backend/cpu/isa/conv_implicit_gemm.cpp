@@ -119,14 +119,14 @@ template <class T, bool any_strides> PanelOperand<T> operand(const MatrixOperand
   return {&m, matrix_panel<T, any_strides>};
 }
 
-constexpr int64_t few_rows = 32;  // too few uses to repay packing a matrix
+constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix
 
 template <class T> void correlate(const ConvPart<T>& part) {
   for (int64_t i = 0; i < part.m && part.bias; ++i) {
     const T value = part.bias[i];
     for (int64_t j = 0; j < part.pixels; ++j) part.c[i * part.c_step + j] = value;
   }
-  const MatrixOperand<T, !by_lane> weights = {part.a, part.a_step, part.a_depth, false};
+  const MatrixOperand<T, !by_lane> weights = {part.a, part.a_step, part.a_depth, part.pixels <= few_pixels};
   const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, part.m <= few_rows};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
   multiply_panels(

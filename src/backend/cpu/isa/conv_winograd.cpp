@@ -14,6 +14,9 @@ namespace {
 constexpr int64_t tile = 4, window = 6, products = window * window, taps = 9, together = 4;  // tiles in a vector
 using Four = Some<float, 4>;
 
+// From one product's matrix to the next: were it a multiple of a page, all would compete for the same lines of the caches.
+inline int64_t product_step(int64_t matrix) { return ceil_div(matrix, 16) * 16 + 16; }
+
 // B^T on six values, in place; and G on three, A^T on six.
 [[gnu::always_inline]] inline void transform_input(Four (&x)[window]) {
   const Four a = x[4] - 4 * x[2], b = x[3] - 4 * x[1], c = x[4] - x[2], d = 2 * (x[3] - x[1]);
@@ -46,6 +49,13 @@ using Four = Some<float, 4>;
   for (int i = 0; i < tile; ++i) x[i] = load_some<4>(columns + i * together);
   x[4] = __builtin_shufflevector(low, high, 0, 1, 4, 5);
   x[5] = __builtin_shufflevector(low, high, 2, 3, 6, 7);
+}
+
+// Stores the first n of four.
+[[gnu::always_inline]] inline void store_four(float* to, const Four& x, int64_t n) {
+  if (n == together) __builtin_memcpy(to, &x, sizeof x);
+  else
+    for (int64_t l = 0; l < n; ++l) to[l] = x[l];
 }
 
 // The tiles of a part, and how they are taken four at a time: the last four of a row overlap those before.
@@ -85,12 +95,7 @@ void gather_inputs(const ConvPart<float>& part, const Tiles& tiles, int64_t chan
       Four column[window] = {x[0][j], x[1][j], x[2][j], x[3][j], x[4][j], x[5][j]};
       transform_input(column);
 #pragma GCC unroll 8
-      for (int i = 0; i < window; ++i) {
-        float* product = to + (i * window + j) * step;
-        if (n == together) __builtin_memcpy(product, &column[i], sizeof column[i]);
-        else
-          for (int64_t l = 0; l < n; ++l) product[l] = column[i][l];
-      }
+      for (int i = 0; i < window; ++i) store_four(to + (i * window + j) * step, column[i], n);
     }
   });
 }
@@ -137,41 +142,45 @@ PanelView<float> panel(const void* self, float* buffer, int64_t i, int64_t n, in
 void correlate(const ConvPart<float>& part) {
   const Tiles tiles(part);
   const int64_t channels = part.depth / taps, n = tiles.count(), each = n + together;
+  const int64_t v_step = product_step(channels * each), m_step = product_step(part.m * each);
+  const int64_t w_step = product_step(channels * part.prepared_rows);
   constexpr int64_t page = 1024;  // values; rows so far apart compete for the same lines of the first cache
-  float* v =
-      static_cast<float*>(scratch(Scratch::columns, size_t(products * (channels + part.m) * each) * sizeof(float)));
-  float* m = v + products * channels * each;
-  for (int64_t c = 0; c < channels; ++c) gather_inputs(part, tiles, c, v + c * each, channels * each);
+  float* v = static_cast<float*>(scratch(Scratch::columns, size_t(products * (v_step + m_step)) * sizeof(float)));
+  float* m = v + products * v_step;
+  for (int64_t c = 0; c < channels; ++c) gather_inputs(part, tiles, c, v + c * each, v_step);
   for (int64_t f = 0; f < products; ++f) {
-    const float* weights = part.prepared + f * channels * part.prepared_rows + part.first_row;
+    const float* weights = part.prepared + f * w_step + part.first_row;
     const MatrixOperand<float, !by_lane> a = {weights, 1, part.prepared_rows,
                                               channels * part.prepared_rows <= 4 * page};
-    const MatrixOperand<float, false> b = {v + f * channels * each, 1, each, part.m <= 128};
+    const MatrixOperand<float, false> b = {v + f * v_step, 1, each, part.m <= 128};
     multiply_panels(PanelProduct<float>{
-        part.m, n, channels, {&a, panel<!by_lane>}, {&b, panel<false>}, m + f * part.m * each, each, false});
+        part.m, n, channels, {&a, panel<!by_lane>}, {&b, panel<false>}, m + f * m_step, each, false});
   }
-  for (int64_t i = 0; i < part.m; ++i) scatter_outputs(part, tiles, i, m + i * each, part.m * each);
+  for (int64_t i = 0; i < part.m; ++i) scatter_outputs(part, tiles, i, m + i * each, m_step);
 }
 
-int64_t prepared(int64_t rows, int64_t depth) { return products * rows * (depth / taps); }
+int64_t prepared(int64_t rows, int64_t depth) { return products * product_step(rows * (depth / taps)); }
 
-// to[product][channel][row], four rows at a time.
+// to[product][channel][row] of n <= 4 rows and one channel.
+[[gnu::always_inline]] inline void prepare_four(const float* from, int64_t depth, int64_t n, float* to, int64_t step) {
+  Four w[3][3] = {}, half[3][window], u[window];
+  for (int64_t l = 0; l < n; ++l) {
+    for (int k = 0; k < taps; ++k) w[k / 3][k % 3][l] = from[l * depth + k];
+  }
+  for (int i = 0; i < 3; ++i) transform_weight(w[i], half[i]);
+  for (int j = 0; j < window; ++j) {
+    transform_weight({half[0][j], half[1][j], half[2][j]}, u);
+    for (int i = 0; i < window; ++i) store_four(to + (i * window + j) * step, u[i], n);
+  }
+}
+
 void prepare(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
-  const int64_t channels = depth / taps;
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t row = first; row < first + count; row += together) {
-      const int64_t n = smaller(together, first + count - row);
-      Four w[3][3] = {}, half[3][window], u[window];
-      for (int64_t l = 0; l < n; ++l) {
-        const float* from = weights + (row + l) * depth + c * taps;
-        for (int k = 0; k < taps; ++k) w[k / 3][k % 3][l] = from[k];
-      }
-      for (int i = 0; i < 3; ++i) transform_weight(w[i], half[i]);
-      for (int j = 0; j < window; ++j) {
-        transform_weight({half[0][j], half[1][j], half[2][j]}, u);
-        for (int i = 0; i < window; ++i)
-          __builtin_memcpy(to + ((i * window + j) * channels + c) * rows + row, &u[i], size_t(n) * sizeof(float));
-      }
+  constexpr int64_t line = 16;  // rows: lines of the products are filled at once
+  const int64_t channels = depth / taps, step = product_step(rows * channels), end = first + count;
+  for (int64_t lines = first; lines < end; lines += line) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t row = lines; row < smaller(lines + line, end); row += together)
+        prepare_four(weights + row * depth + c * taps, depth, smaller(together, end - row), to + c * rows + row, step);
     }
   }
 }

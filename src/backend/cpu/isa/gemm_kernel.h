@@ -5,8 +5,9 @@
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
-// A tile is up to `vectors` wide and as high as its accumulators fill the registers. block_k x one panel of B fits the
-// first cache, block_m x block_k of A the second; block_n bounds the panels of B that a thread keeps.
+// A tile is up to `vectors` wide and as high as its accumulators fill the registers. block_m x block_k of A fits the second
+// cache; block_n bounds the panels of B that a thread keeps. A long block_k spares traffic of C: a panel of B that the first
+// cache does not hold comes from the second ahead of its use.
 struct TileSizes {
   int accumulators, vectors;
   int64_t block_k, block_m, block_n;
@@ -17,7 +18,8 @@ struct TileSizes {
 };
 
 #if defined(__AVX512F__)
-template <class T> constexpr TileSizes floating_sizes = {24, 3, 224, 384, 1056};
+template <class T> constexpr TileSizes floating_sizes = {24, 3, 512, 256, 1056};
+template <> constexpr TileSizes floating_sizes<double> = {24, 3, 256, 256, 1056};
 #elif defined(__AVX2__)
 template <class T> constexpr TileSizes floating_sizes = {12, 2, 256, 144, 1024};
 #elif defined(__aarch64__)
@@ -84,7 +86,7 @@ template <class T> struct Step {
     }
 #pragma GCC unroll 32
     for (int i = in_quads; i < rows; ++i) {
-      const T value = a[by_lane ? i : i * a_step];
+      const T value = a[i * a_step];
 #pragma GCC unroll 32
       for (int j = 0; j < vectors; ++j) sums[i][j] += row[j] * value;
     }
@@ -97,17 +99,28 @@ template <class T> struct Step {
 // not depend on the tile it falls into.
 template <class T, int rows, int vectors, class Element = T>
 [[gnu::noinline]] void tile_kernel(const TileCall<T, Element>& t) {
-  constexpr int width = lanes<T>, line = 64 / int(sizeof(Element)), together = Step<Element>::rows_together;
+  constexpr int width = lanes<T>, line = 64 / int(sizeof(Element)), c_line = 64 / int(sizeof(T)),
+                together = Step<Element>::rows_together;
   const Element *a = t.a.data, *b = t.b.data;
   const int64_t a_step = t.a.step, a_depth = t.a.depth_step, b_depth = t.b.depth_step, c_step = t.c_step;
   T* c = t.c;
   Vector<T> sums[(rows + together - 1) / together * together][vectors] = {};
 #pragma GCC unroll 32
-  for (int i = 0; i < rows; ++i) __builtin_prefetch(c + i * c_step, 1);
+  for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 32
+    for (int j = 0; j < vectors * width; j += c_line) __builtin_prefetch(c + i * c_step + j, 1);
+  }
   if constexpr (by_lane) {
     for (int64_t p = t.k; p > 0; --p, a += a_depth, b += b_depth) {
       __builtin_prefetch(a + 16 * line);
-      Step<Element>::multiply_add(a, a_step, b, sums);
+      Step<Element>::multiply_add(a, 1, b, sums);
+    }
+  } else if (a_step == 1 && a_depth == rows) {  // packed
+    for (int64_t p = t.k; p > 0; --p, a += rows, b += b_depth) {
+      __builtin_prefetch(a + 32 * rows);
+#pragma GCC unroll 32
+      for (int j = 0; j < vectors * width; j += line) __builtin_prefetch(b + 16 * b_depth + j);
+      Step<Element>::multiply_add(a, 1, b, sums);
     }
   } else {
     for (int64_t rest = t.k; rest > 0; rest -= line) {

@@ -120,26 +120,30 @@ template <class S> void pack_rows(PackCall<S> c) {
   }
 }
 
-// Otherwise squares of quads are transposed where k is contiguous, and the rest is gathered one by one.
+// Otherwise squares of quads are transposed where k is contiguous, the last overlapping those before, and the rest is
+// gathered one by one.
 template <class S> void pack(PackCall<S> c) {
   if (c.step == 1) return pack_rows(c);
   using T = Compute<S>;
   constexpr int q = quad<T>;
-  for (int64_t i = 0, height; i < c.tile; i += height) {
-    height = i + q <= c.n ? q : 1;
+  const int64_t squares = c.depth_step == 1 && c.n >= q ? c.k / q * q : 0;
+  for (int64_t at = 0; at < c.n; at += q) {
+    const int64_t i = c.n >= q ? smaller(at, c.n - q) : at;
     const S* from = c.from + i * c.step;
-    int64_t p = 0;
-    for (; height == q && c.depth_step == 1 && p + q <= c.k; p += q) {
+    for (int64_t p = 0; p < squares; p += q) {
       __builtin_prefetch(from + (q + p / q % q) * c.step + p);  // of the next squares, one row after the other
       Quad<T> square[q];
 #pragma GCC unroll 4
       for (int l = 0; l < q; ++l) square[l] = load_some<q>(from + l * c.step + p);
       store_transposed<T>(square, c.to + p * c.tile + i, c.tile);
     }
-    for (; p < c.k; ++p) {
-      for (int64_t l = 0; l < height; ++l)
-        c.to[p * c.tile + i + l] = i < c.n ? widen(from[l * c.step + p * c.depth_step]) : T(0);
+    for (int64_t p = squares; p < c.k; ++p) {
+      for (int64_t l = i; l < smaller(i + q, c.n); ++l)
+        c.to[p * c.tile + l] = widen(c.from[l * c.step + p * c.depth_step]);
     }
+  }
+  for (int64_t p = 0; p < c.k && c.n < c.tile; ++p) {
+    for (int64_t i = c.n; i < c.tile; ++i) c.to[p * c.tile + i] = 0;
   }
 }
 
@@ -157,10 +161,6 @@ template <class S, bool any_strides> struct MatrixOperand {
     if constexpr (sizeof(S) == sizeof(T)) {
       const bool readable = any_strides || (step == 1 && n == tile);
       if (direct && readable) return {reinterpret_cast<const T*>(from), step, depth_step};
-    }
-    if (any_strides && depth_step == 1) {
-      pack_rows(PackCall<S>{buffer, k, k, n, from, 1, step});
-      return {buffer, k, 1};
     }
     pack(PackCall<S>{buffer, tile, n, k, from, step, depth_step});
     return {buffer, 1, tile};
