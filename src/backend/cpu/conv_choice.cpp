@@ -47,8 +47,7 @@ struct Problem {
   // costs more where it leaves the second cache.
   double winograd() const {
     const double weights = rows * channels, transform = 840 * lanes / 4;
-    const bool wide = lanes > 4;  // on x86-64, whose products are fast, 36 streams of stores cost by far the most
-    const double weight = weights > (wide ? 8192 : 32768) ? (wide ? 30000 : 4000) : 1500;
+    const double weight = weights <= 32768 ? 1500 : lanes > 4 ? 7000 : 4000;  // fast products wait for memory
     return groups * (tiles * (36 * 1.15 * weights + transform * (rows + channels)) + weights * weight);
   }
 };

@@ -176,11 +176,13 @@ template <class T> struct Convolver {
         for (const auto& tw : pass.axes[2].taps)
           elements.push_back((td.kernel * g.axes[1].kernel + th.kernel) * g.axes[2].kernel + tw.kernel);
     run_parts(divide_up(g.in_channels, 8), serial, [&](int64_t part) {
-      for (int64_t c = part * 8; c < std::min(g.in_channels, part * 8 + 8); ++c) {
-        T* row = to.data() + c * depth;
-        const T* from = w + (c / in * out * in + c % in) * all;
-        for (int64_t o = 0; o < out; ++o, from += in * all)
+      const int64_t first = part * 8, end = std::min(g.in_channels, first + 8);
+      for (int64_t o = 0; o < out; ++o) {
+        for (int64_t c = first; c < end; ++c) {
+          T* row = to.data() + c * depth + o * taps;
+          const T* from = w + ((c / in * out + o) * in + c % in) * all;
           for (const int64_t k : elements) *row++ = from[k];
+        }
       }
     });
     return to;

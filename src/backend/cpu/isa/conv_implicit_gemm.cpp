@@ -31,19 +31,9 @@ template <class T> struct Pixels {
   }
 };
 
-template <class T> [[gnu::always_inline]] inline void copy_quad(T* to, const T* from) {
-  *reinterpret_cast<Quad<T>*>(to) = *reinterpret_cast<const Quad<T>*>(from);
-}
-
-// n values into a row of which `room` values may be overwritten: the next run, if any, comes after.
-template <class T> [[gnu::always_inline]] inline void copy_run(T* to, const T* from, int64_t n, int64_t room) {
-  constexpr int q = quad<T>;
-  int64_t i = 0;
-  for (; i + q <= n; i += q) copy_quad(to + i, from + i);
-  if (i == n) return;
-  if (i + q <= room) return copy_quad(to + i, from + i);
-  if (n >= q) return copy_quad(to + n - q, from + n - q);
-  for (; i < n; ++i) to[i] = from[i];
+// Whole vectors, of which the last may go beyond the n values: what comes after is written later.
+template <class T> [[gnu::always_inline]] inline void copy_run(T* to, const T* from, int64_t n) {
+  for (int64_t i = 0; i < n; i += lanes<T>) store<T>(to + i, load(from + i));
 }
 
 template <class T, int vectors> void copy_whole(T* to, const T* image, const int64_t* offsets, int64_t k) {
@@ -54,7 +44,7 @@ template <class T, int vectors> void copy_whole(T* to, const T* image, const int
   }
 }
 
-// Patches as the right operand: a tile of pixels, along the depth. An image has room for a quad after its end.
+// Patches as the right operand: a tile of pixels, along the depth. Images and panels have room for a vector after their end.
 template <class T>
 PanelView<T> patches(const void* self, T* buffer, int64_t j, int64_t n, int64_t tile, int64_t p, int64_t k) {
   const ConvPart<T>& part = *static_cast<const ConvPart<T>*>(self);
@@ -77,7 +67,7 @@ PanelView<T> patches(const void* self, T* buffer, int64_t j, int64_t n, int64_t 
   for (int64_t d = 0; d < k; ++d) {
     T* to = buffer + d * tile;
     const T* from = part.image + offsets[d];
-    for (int64_t r = 0, i = 0; r < count; i += runs[r++].n) copy_run(to + i, from + runs[r].place, runs[r].n, tile - i);
+    for (int64_t r = 0, i = 0; r < count; i += runs[r++].n) copy_run(to + i, from + runs[r].place, runs[r].n);
   }
   return {buffer, 1, tile};
 }

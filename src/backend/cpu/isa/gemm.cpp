@@ -32,7 +32,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
     keep_b_ = m_blocks > 1;
     const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div((smaller(m, s.block_m) + spare) * depth, 16) * 16;
     const int64_t b_room = (keep_b_ ? smaller(n, s.block_n) + lanes<T> : s.vectors * lanes<T>)*depth;
-    a_buffer_ = buffer<Element>(Scratch::panels, a_room + b_room);
+    a_buffer_ = buffer<Element>(Scratch::panels, a_room + b_room + lanes<T>);  // the last panel may be overrun
     b_buffer_ = a_buffer_ + a_room;
     for (int64_t j = 0; j < n; j += s.block_n) {
       for (int64_t kb = 0; kb < k_blocks; ++kb) {
@@ -248,7 +248,10 @@ template <class T> void multiply_erased(const PanelProduct<T>& p) {
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
   constexpr TileSizes s = sizes<T>;
-  return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 16, by_lane ? 4 : 10}, sizeof(T), part<S>, finish<S>};
+  return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 16, by_lane ? 4 : 10},
+          sizeof(T),
+          part<S>,
+          finish<S>};
 }
 
 }  // namespace
