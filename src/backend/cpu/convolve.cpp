@@ -175,13 +175,16 @@ template <class T> struct Convolver {
       for (const auto& th : pass.axes[1].taps)
         for (const auto& tw : pass.axes[2].taps)
           elements.push_back((td.kernel * g.axes[1].kernel + th.kernel) * g.axes[2].kernel + tw.kernel);
-    run_parts(divide_up(g.in_channels, 8), serial, [&](int64_t part) {
-      const int64_t first = part * 8, end = std::min(g.in_channels, first + 8);
+    constexpr int64_t together = 8;  // neighbouring channels, whose weights share cache lines
+    const int64_t parts = divide_up(in, together);
+    run_parts(g.groups * parts, serial, [&](int64_t part) {
+      const int64_t group = part / parts, first = part % parts * together, end = std::min(in, first + together);
       for (int64_t o = 0; o < out; ++o) {
-        for (int64_t c = first; c < end; ++c) {
-          T* row = to.data() + c * depth + o * taps;
-          const T* from = w + ((c / in * out + o) * in + c % in) * all;
-          for (const int64_t k : elements) *row++ = from[k];
+        T* row = to.data() + (group * in + first) * depth + o * taps;
+        const T* from = w + ((group * out + o) * in + first) * all;
+        for (int64_t c = first; c < end; ++c, row += depth, from += all) {
+          __builtin_prefetch(from + 4 * in * all);
+          for (int64_t k = 0; k < taps; ++k) row[k] = from[elements[size_t(k)]];
         }
       }
     });

@@ -204,8 +204,10 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
                             : buffer<T>(Scratch::tile, m * n);
   const S* a_data = static_cast<const S*>(p.a.data) + r.rows.begin * p.a.row_stride;
   const S* b_data = static_cast<const S*>(p.b.data) + r.columns.begin * p.b.column_stride;
-  const MatrixOperand<S, !by_lane> a = {a_data + depth.begin * p.a.column_stride, p.a.row_stride, p.a.column_stride,
-                                        n <= direct_columns && p.a.row_stride * int64_t(sizeof(T)) % page != 0};
+  const bool along = by_lane || p.a.column_stride == 1;  // A in place is read by lanes, across rows, or along them
+  const MatrixOperand<S, !by_lane> a = {
+      a_data + depth.begin * p.a.column_stride, p.a.row_stride, p.a.column_stride,
+      n <= direct_columns && along && p.a.row_stride * int64_t(sizeof(T)) % page != 0};
   const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
   if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);

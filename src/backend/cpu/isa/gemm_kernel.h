@@ -115,19 +115,24 @@ template <class T, int rows, int vectors, class Element = T>
       __builtin_prefetch(a + 16 * line);
       Step<Element>::multiply_add(a, 1, b, sums);
     }
-  } else if (a_step == 1 && a_depth == rows) {  // packed
-    for (int64_t p = t.k; p > 0; --p, a += rows, b += b_depth) {
-      __builtin_prefetch(a + 32 * rows);
+  } else {
+    const auto step = [&](int64_t stride) __attribute__((always_inline)) {
 #pragma GCC unroll 32
       for (int j = 0; j < vectors * width; j += line) __builtin_prefetch(b + 16 * b_depth + j);
-      Step<Element>::multiply_add(a, 1, b, sums);
-    }
-  } else {
-    for (int64_t rest = t.k; rest > 0; rest -= line) {
+      Step<Element>::multiply_add(a, stride, b, sums);
+      b += b_depth;
+    };
+    if (a_step == 1 && a_depth == rows) {  // packed
+      for (int64_t p = t.k; p > 0; --p, a += rows) {
+        __builtin_prefetch(a + 32 * rows);
+        step(1);
+      }
+    } else {
+      for (int64_t rest = t.k; rest > 0; rest -= line) {
 #pragma GCC unroll 32
-      for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (rows + i) * a_step);  // the next tile's rows
-      for (int64_t p = smaller(rest, line); p > 0; --p, a += a_depth, b += b_depth)
-        Step<Element>::multiply_add(a, a_step, b, sums);
+        for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (rows + i) * a_step);  // the next tile's rows
+        for (int64_t p = smaller(rest, line); p > 0; --p, a += a_depth) step(a_step);
+      }
     }
   }
   Step<Element>::arrange(sums);
