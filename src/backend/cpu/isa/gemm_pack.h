@@ -79,7 +79,10 @@ template <int n, class S> [[gnu::always_inline]] inline Some<Compute<S>, n> load
   }
 }
 
-// Rows of quads become columns: to[i * step + l] = r[l][i].
+// Squares of values are transposed in registers: quads, or with wide registers eight floats by eight.
+template <class T> constexpr int square = register_bytes > 16 && sizeof(T) == 4 ? 8 : quad<T>;
+
+// Rows become columns: to[i * step + l] = r[l][i].
 template <class T> [[gnu::always_inline]] inline void store_transposed(const Quad<T>* r, T* to, int64_t step) {
   const auto put = [&](int i, Quad<T> column) { __builtin_memcpy(to + i * step, &column, sizeof column); };
   if constexpr (sizeof(T) == 8) {
@@ -94,6 +97,28 @@ template <class T> [[gnu::always_inline]] inline void store_transposed(const Qua
     put(1, __builtin_shufflevector(x, z, 2, 3, 6, 7));
     put(2, __builtin_shufflevector(y, w, 0, 1, 4, 5));
     put(3, __builtin_shufflevector(y, w, 2, 3, 6, 7));
+  }
+}
+// Of eight rows, whose halves are transposed side by side and then put together.
+template <class T> [[gnu::always_inline]] inline void store_eight_transposed(const Some<T, 8>* r, T* to, int64_t step) {
+  Some<T, 8> pairs[8], fours[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pairs[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const Some<T, 8>&a = pairs[i / 2 * 4 + i % 2], &b = pairs[i / 2 * 4 + i % 2 + 2];
+    fours[2 * i] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+    fours[2 * i + 1] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const Some<T, 8> low = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11),
+                     high = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    __builtin_memcpy(to + i * step, &low, sizeof low);
+    __builtin_memcpy(to + (i + 4) * step, &high, sizeof high);
   }
 }
 
@@ -115,27 +140,29 @@ template <class S> void pack_rows(PackCall<S> c) {
     for (int64_t i = 0; i < c.n; i += 64 / int(sizeof(S))) __builtin_prefetch(from + 8 * c.depth_step + i);
     int64_t i = 0;
     for (; i + lanes<T> <= c.n; i += lanes<T>) store<T>(to + i, load_some<lanes<T>>(from + i));
+    for (; i + quad<T> <= c.n; i += quad<T>) *reinterpret_cast<Quad<T>*>(to + i) = load_some<quad<T>>(from + i);
     for (; i < c.n; ++i) to[i] = widen(from[i]);
     for (; i < c.tile; ++i) to[i] = 0;
   }
 }
 
-// Otherwise squares of quads are transposed where k is contiguous, the last overlapping those before, and the rest is
-// gathered one by one.
+// Otherwise squares are transposed where k is contiguous, the last overlapping those before, and the rest is gathered one by
+// one.
 template <class S> void pack(PackCall<S> c) {
   if (c.step == 1) return pack_rows(c);
   using T = Compute<S>;
-  constexpr int q = quad<T>;
+  constexpr int q = square<T>;
   const int64_t squares = c.depth_step == 1 && c.n >= q ? c.k / q * q : 0;
   for (int64_t at = 0; at < c.n; at += q) {
     const int64_t i = c.n >= q ? smaller(at, c.n - q) : at;
     const S* from = c.from + i * c.step;
     for (int64_t p = 0; p < squares; p += q) {
       __builtin_prefetch(from + (q + p / q % q) * c.step + p);  // of the next squares, one row after the other
-      Quad<T> square[q];
-#pragma GCC unroll 4
-      for (int l = 0; l < q; ++l) square[l] = load_some<q>(from + l * c.step + p);
-      store_transposed<T>(square, c.to + p * c.tile + i, c.tile);
+      Some<T, q> values[q];
+#pragma GCC unroll 8
+      for (int l = 0; l < q; ++l) values[l] = load_some<q>(from + l * c.step + p);
+      if constexpr (q == 8) store_eight_transposed<T>(values, c.to + p * c.tile + i, c.tile);
+      else store_transposed<T>(values, c.to + p * c.tile + i, c.tile);
     }
     for (int64_t p = squares; p < c.k; ++p) {
       for (int64_t l = i; l < smaller(i + q, c.n); ++l)
