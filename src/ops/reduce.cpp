@@ -7,6 +7,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "ops/index.h"
 #include "ops/pointwise.h"
 
 namespace volta {
@@ -85,10 +86,7 @@ ValuesIndices extreme_along(const char* op, Fold fold, const Tensor& x, int64_t 
   require_elements(x, r);
   ValuesIndices y;
   y.values = run_fold(fold, x, r, x.dtype(), 0, &y.indices);
-  y.values = record(op, std::move(y.values), {x}, [r, axis, indices = save(y.indices)](const Tensor& g, Gradients& d) {
-    const Tensor start = zeros(r.from, {g.dtype(), g.device()});
-    d[0] = scatter(start, axis, reshape(d.take(indices), r.kept), reshape(g, r.kept));
-  });
+  y.values = chosen(op, std::move(y.values), x, axis, y.indices);
   return y;
 }
 

@@ -3,17 +3,11 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
-#include "ops/pointwise.h"
+#include "ops/index.h"
 #include "ops/reduce.h"
 
 namespace volta {
 namespace {
-
-// A 0-d tensor is a row of one.
-Arg row_arg(const Tensor& x) {
-  static const Layout single = Layout::contiguous({1});
-  return x.dim() == 0 ? Arg{address(x), &single, x.dtype(), {}} : arg(x);
-}
 
 // A result as dense as the last operand, in its order of axes.
 Tensor run_rows(RowOp kind, const Tensor& a, const Tensor& b, int axis, const char* op) {
@@ -91,9 +85,7 @@ ValuesIndices running_extreme(const char* op, Scan scan, const Tensor& x, int64_
   const int axis = axis_of(x, dim, op);
   ValuesIndices y;
   y.values = run_scan(scan, x, axis, false, x.dtype(), op, &y.indices);
-  y.values = record(op, std::move(y.values), {x}, [axis, indices = save(y.indices)](const Tensor& g, Gradients& d) {
-    d[0] = scatter_add(zeros(g.shape(), {g.dtype(), g.device()}), axis, d.take(indices), g);
-  });
+  y.values = chosen(op, std::move(y.values), x, axis, y.indices);
   return y;
 }
 
