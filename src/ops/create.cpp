@@ -1,4 +1,5 @@
 // Tensors from numbers: filled, ranges, identity, grids, nested lists, memory of others.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -101,37 +102,22 @@ Tensor spaced(double start, double end, int64_t steps, DType dtype, Device devic
   return x;
 }
 
-// The shape of the first element at every depth; `check_lists` then holds all others to it.
-Shape shape_of(const Data& data) {
-  Shape shape;
-  for (const Data* d = &data; d->is_list(); d = &d->list()[0]) {
-    shape.push_back(int64_t(d->list().size()));
-    if (d->list().empty()) break;
-  }
-  return shape;
-}
-
-void check_lists(const Data& data, const Shape& shape, int depth) {
+// Appends the numbers of nested lists. The first list at every depth says how long the others there are.
+void collect(const Data& data, int depth, Shape& shape, std::vector<Scalar>& numbers) {
   const auto check = [&](bool fine, const auto&... what) {
     require(fine, Wrong::shape, "tensor", "ragged lists: at depth ", depth, " ", what..., " where shape ", shape,
             " is expected");
   };
-  check(!data.is_list() || depth < shape.size(), "a list stands among numbers");
-  check(data.is_list() || depth == shape.size(), "a number stands among lists");
-  if (!data.is_list()) return;
-  check(int64_t(data.list().size()) == shape[depth], "a list has ", data.list().size(), " elements");
-  for (const Data& d : data.list()) check_lists(d, shape, depth + 1);
-}
-
-template <class F> void for_each_number(const Data& data, F&& f) {
-  if (!data.is_list()) return f(data.value());
-  for (const Data& d : data.list()) for_each_number(d, f);
-}
-
-DType dtype_of_numbers(const Data& data) {
-  std::optional<Kind> kind;
-  for_each_number(data, [&](const Scalar& x) { kind = std::max(kind.value_or(Kind::boolean), x.kind()); });
-  return dtype_of_kind(kind.value_or(Kind::floating));
+  const bool known = depth < shape.size();
+  if (!data.is_list()) {
+    check(!known, "a number stands among lists");
+    return numbers.push_back(data.value());
+  }
+  check(known || numbers.empty(), "a list stands among numbers");
+  const auto n = int64_t(data.list().size());
+  if (!known) shape.push_back(n);
+  check(n == shape[depth], "a list has ", n, " elements");
+  for (const Data& d : data.list()) collect(d, depth + 1, shape, numbers);
 }
 
 }  // namespace
@@ -276,13 +262,16 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string&
 }
 
 Tensor tensor(const Data& data, const Options& given) {
-  const Shape shape = shape_of(data);
-  check_lists(data, shape, 0);
-  const Options options = resolved(given, dtype_of_numbers(data), "tensor");
-  for_each_number(data, [&](const Scalar& x) { require_held(x, *options.dtype, "tensor"); });
+  Shape shape;
+  std::vector<Scalar> numbers;
+  collect(data, 0, shape, numbers);
+  Kind kind = numbers.empty() ? Kind::floating : Kind::boolean;
+  for (const Scalar& x : numbers) kind = std::max(kind, x.kind());
+  const Options options = resolved(given, dtype_of_kind(kind), "tensor");
+  for (const Scalar& x : numbers) require_held(x, *options.dtype, "tensor");
   return visit(*options.dtype, [&]<class T>(TypeTag<T>) {
-    const auto values = std::make_unique<T[]>(size_t(shape.numel()));
-    for_each_number(data, [out = values.get()](const Scalar& v) mutable { *out++ = v.as<T>(); });
+    const auto values = std::make_unique<T[]>(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), values.get(), [](const Scalar& x) { return x.as<T>(); });
     return tensor_from(values.get(), *options.dtype, shape, options);
   });
 }

@@ -136,10 +136,6 @@ Fused fused_named(const std::string& name) {
   refuse(Wrong::argument, "linear", "activation '", name, "' is not one of ", known);
 }
 
-Tensor activated(const Tensor& x, Fused activation) {
-  return activation == Fused::none ? x : activations[size_t(activation)].apply(x);
-}
-
 // g where relu let something through, told from its output; one pass when no graph is wanted.
 Tensor through_relu(const Tensor& g, const Tensor& y) {
   if (grad_enabled()) return where(gt(y, 0), g, 0);
@@ -227,7 +223,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   const bool fuses =
       activation == Fused::none || activation == Fused::relu || (is_floating(dtype) && !any_needs_grad(input, w, b));
   const Tensor y = fused_linear(input, w, b, fuses ? activation : Fused::none);
-  return fuses ? y : activated(y, activation);
+  return fuses ? y : activations[size_t(activation)].apply(y);
 }
 
 }  // namespace volta

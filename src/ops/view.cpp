@@ -77,13 +77,9 @@ Tensor view(const Tensor& x, const Shape& shape) {
 Tensor permute(const Tensor& x, const Shape& dims) {
   const char* op = "permute";
   require(dims.size() == x.checked(op).dim(), Wrong::shape, op, dims, " does not name once every axis of shape ", x);
+  normalize_axes(dims, x.shape(), op);  // throws when one is named twice
   Shape axes = dims;
-  uint32_t named = 0;
-  for (int64_t& axis : axes) {
-    axis = axis_of(x, axis, op);
-    require(!(named >> axis & 1), Wrong::shape, op, dims, " names an axis of shape ", x, " twice");
-    named |= 1u << axis;
-  }
+  for (int64_t& axis : axes) axis = axis_of(x, axis, op);
   return permuted(op, x, axes);
 }
 
