@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<DType> default_float{f32};
 
-template <class T> bool holds(const Scalar& x) {
+template <class T> bool holds_as(const Scalar& x) {
   if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
     return true;
   } else if (x.is_floating()) {
@@ -140,9 +140,20 @@ void require_storable(const Scalar& value, DType dtype, const char* op) {
   require(std::isfinite(v) && v == std::trunc(v), Wrong::dtype, op, v, " is not whole, to be stored in ", dtype);
 }
 
+bool holds(DType dtype, const Scalar& value) {
+  return visit(dtype, [&]<class T>(TypeTag<T>) { return holds_as<T>(value); });
+}
+
 void require_held(const Scalar& value, DType dtype, const char* op) {
-  const bool fits = visit(dtype, [&]<class T>(TypeTag<T>) { return holds<T>(value); });
-  require(fits, Wrong::argument, op, value, " does not fit ", dtype);
+  require(holds(dtype, value), Wrong::argument, op, value, " does not fit ", dtype);
+}
+
+size_t choice(std::string_view given, std::span<const std::string_view> names, const char* what, const char* op) {
+  const auto found = std::find(names.begin(), names.end(), given);
+  if (found != names.end()) return size_t(found - names.begin());
+  std::string known;
+  for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
+  refuse(Wrong::argument, op, what, " '", given, "' is not one of ", known);
 }
 
 void require_fitting(DType values, DType place, const char* op) {
@@ -238,7 +249,8 @@ Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& given)
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {
   const char* op = "meshgrid";
-  require(indexing == "ij" || indexing == "xy", Wrong::argument, op, "indexing '", indexing, "' is not one of ij, xy");
+  constexpr std::string_view orders[] = {"ij", "xy"};
+  const bool swap = choice(indexing, orders, "indexing", op) == 1 && axes.size() >= 2;
   const int rank = int(axes.size());
   Shape sizes;
   for (const Tensor& x : axes) {
@@ -248,7 +260,6 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string&
             x.dtype());
     sizes.push_back(x.numel());
   }
-  const bool swap = indexing == "xy" && rank >= 2;
   if (swap) std::swap(sizes[0], sizes[1]);
   checked_numel(sizes, op);
   std::vector<Tensor> grids;

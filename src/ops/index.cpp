@@ -29,12 +29,6 @@ void check_indices(const Tensor& index, int64_t size, int axis, const char* op) 
 
 Tensor number(Scalar value, const Tensor& like) { return full({}, value, {like.dtype(), like.device()}); }
 
-const Layout& row_layout(const Tensor& x) {
-  static const Layout single = Layout::contiguous({1});
-  return x.dim() == 0 ? single : layout(x);
-}
-Arg row_arg(const Tensor& x) { return {address(x), &row_layout(x), x.dtype(), {}}; }
-
 Tensor spread_index(const Tensor& index, const Shape& shape, int axis) {
   Layout spread{shape, Shape::filled(shape.size(), 0), layout(index).offset};
   if (!shape.empty()) spread.strides[axis] = layout(index).strides[0];
@@ -212,17 +206,18 @@ void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
   require(mask.dtype() == boolean, Wrong::dtype, op, "the mask must be boolean, got ", mask.dtype());
 }
 
-// What is to stand where a mask holds, in the dtype of x.
-Tensor filling(const Tensor& x, const Tensor& mask, const Operand& value, const char* op) {
+// What is to stand where a mask holds: the number itself or, where it must take the dtype of x, a tensor kept in `typed`.
+Operand filling(const Tensor& x, const Tensor& mask, const Operand& value, Tensor& typed, const char* op) {
   require_mask(x, mask, op);
   if (!value.tensor) {
     require_storable(value.scalar, x.dtype(), op);
-    return number(value.scalar, x);
+    const bool fits = value.scalar.kind() <= traits(x.dtype()).kind && x.dtype() != boolean;
+    return fits ? value : Operand(typed = number(value.scalar, x));
   }
   const Tensor& v = value.tensor->checked(op);
   require(v.dim() == 0, Wrong::shape, op, "the value must be a number or a 0-d tensor, got shape ", v);
   require_fitting(v.dtype(), x.dtype(), op);
-  return v.to(x.dtype());
+  return typed = v.to(x.dtype());
 }
 
 }  // namespace
@@ -243,18 +238,16 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
                       bool include_self) {
   const char* op = "scatter_reduce";
-  using enum Combine;
-  constexpr std::pair<std::string_view, Combine> ways[] = {
-      {"sum", add}, {"mean", add}, {"prod", multiply}, {"amax", Combine::max}, {"amin", Combine::min}};
-  const auto* way = std::find_if(ways, std::end(ways), [&](const auto& w) { return w.first == reduce; });
-  require(way != std::end(ways), Wrong::argument, op, "reduce is one of sum, prod, mean, amax, amin; got ", reduce);
+  constexpr std::string_view names[] = {"sum", "mean", "prod", "amax", "amin"};
+  constexpr Combine ways[] = {Combine::add, Combine::add, Combine::multiply, Combine::max, Combine::min};
+  const Combine how = ways[choice(reduce, names, "reduce", op)];
   const Place at = along(x, dim, index, op);
   const Tensor values = source_for(at, x, src);
   require(x.dtype() != boolean || reduce != "mean", Wrong::dtype, op, "mean is not defined for booleans");
   const auto start = [&](const Tensor& from, Scalar value) {
     return include_self ? from : at.combine(Combine::set, from, at.repeated(value, from));
   };
-  const Tensor y = at.combine(way->second, start(x, neutral(way->second, x.dtype())), values);
+  const Tensor y = at.combine(how, start(x, neutral(how, x.dtype())), values);
   if (reduce != "mean") return y;
   const Tensor once = start(number(1, at.index).expand(x.shape()), 0);
   const Tensor count = at.combine(Combine::add, once, at.repeated(1, once)).clamp_min(1).to(x.dtype());
@@ -325,13 +318,15 @@ Tensor true_positions(const Tensor& mask) {
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
-  return where(mask, filling(x, mask, value, "masked_fill"), x);
+  Tensor typed;
+  return where(mask, filling(x, mask, value, typed, "masked_fill"), x);
 }
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
   const char* op = "masked_fill_";
   require_writable(checked(op), op);
-  const Tensor v = filling(*this, mask, value, op);
+  Tensor typed;
+  const Operand v = filling(*this, mask, value, typed, op);
   require(broadcast_shapes(shape(), mask.shape(), op) == shape(), Wrong::shape, op, "a mask of shape ", mask,
           " does not broadcast to shape ", *this);
   Operand choice[] = {mask, v, *this};

@@ -14,8 +14,11 @@ Tensor as_index(const Tensor& index, const char* op);
 void check_indices(const Tensor& index, int64_t size, int axis, const char* op);
 
 // A 0-d tensor counts as a row of one element.
-const Layout& row_layout(const Tensor& x);
-Arg row_arg(const Tensor& x);
+inline const Layout& row_layout(const Tensor& x) {
+  static const Layout single = Layout::contiguous({1});
+  return layout(x).shape.empty() ? single : layout(x);
+}
+inline Arg row_arg(const Tensor& x) { return {address(x), &row_layout(x), x.impl().dtype, {}}; }
 
 // The graph of y[i, j] = x[index[i, j], j] for axis 0, where y and the index may lack the axis if it has one element.
 Tensor chosen(const char* op, Tensor y, const Tensor& x, int axis, const Tensor& index);

@@ -272,7 +272,8 @@ Tensor& map_into(Tensor& self, const PointOp& op, std::span<Operand> operands) {
   require_fitting(r.result, self.dtype(), op.name);
   require_writable(self, op.name);
   for (size_t i = 0; i < operands.size(); ++i)
-    if (const Tensor* x = operands[i].tensor; x && overlaps(self, *x)) operands[i] = copies[i] = x->clone();
+    if (const Tensor* x = operands[i].tensor; x && x != &self && overlaps(self, *x))
+      operands[i] = copies[i] = x->clone();
   const Inferred stored{r.shape, r.common, self.dtype(), r.device};
   const Ptr<Node> node = needs_node(op, operands, stored) ? make_node(op, operands, stored, &self) : Ptr<Node>();
   run(op, operands, r.common, self);

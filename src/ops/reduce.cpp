@@ -60,19 +60,12 @@ Tensor shared_by_equals(Tensor y, const Tensor& x, const Reduction& r) {
 
 Tensor sum_over(const Tensor& x, const Reduction& r) {
   return record(r.op, run_fold(Fold::sum, x, r, sum_type(x.dtype())), {x},
-                [r](const Tensor& g, Gradients& d) { d[0] = r.restore(g); });
-}
-
-// n slices of one number, to go before or after x along the axis.
-Tensor slices(const Tensor& x, int axis, int64_t n, int value) {
-  Shape shape = x.shape();
-  shape[axis] = n;
-  return full(shape, value, {x.dtype(), x.device()});
+                [r](const Tensor& g) { return r.restore(g); });
 }
 
 // The product of the elements before each along an axis.
 Tensor products_before(const Tensor& x, int axis) {
-  return cat({slices(x, axis, 1, 1), cumprod(narrow(x, axis, 0, x.size(axis) - 1), axis)}, axis);
+  return cat({ones_like(narrow(x, axis, 0, 1)), cumprod(narrow(x, axis, 0, x.size(axis) - 1), axis)}, axis);
 }
 
 // The product of all other elements of a row, without division: of those before times those after.
@@ -181,12 +174,12 @@ Tensor soft_rows(const char* op, RowOp forward, RowOp back, const Tensor& x, int
 
 Tensor running_sum(const Tensor& x, int axis, bool reverse) {
   return record("cumsum", run_scan(Scan::sum, x, axis, reverse, sum_type(x.dtype()), "cumsum"), {x},
-                [axis, reverse](const Tensor& g, Gradients& d) { d[0] = running_sum(g, axis, !reverse); });
+                [axis, reverse](const Tensor& g) { return running_sum(g, axis, !reverse); });
 }
 
 // x[k + by] with zeros after the end.
 Tensor shifted(const Tensor& x, int axis, int64_t by) {
-  return cat({narrow(x, axis, by, x.size(axis) - by), slices(x, axis, by, 0)}, axis);
+  return cat({narrow(x, axis, by, x.size(axis) - by), zeros_like(narrow(x, axis, 0, by))}, axis);
 }
 
 // s[k] = b[k] + a[k] s[k + 1], the last s being b, in log2(n) steps of doubled reach: exact where a is 0, and made of
@@ -212,7 +205,7 @@ Tensor exp_difference(const Tensor& a, const Tensor& b) { return exp(where(eq(a,
 Tensor logcumsumexp_back(const Tensor& g, const Tensor& x, const Tensor& y, int axis) {
   const int64_t n = x.size(axis);
   const Tensor decay = exp_difference(narrow(y, axis, 0, n - 1), narrow(y, axis, 1, n - 1));
-  return exp_difference(x, y) * recurrence(cat({decay, slices(x, axis, 1, 0)}, axis), g, axis);
+  return exp_difference(x, y) * recurrence(cat({decay, zeros_like(narrow(x, axis, 0, 1))}, axis), g, axis);
 }
 
 ValuesIndices running_extreme(const char* op, Scan scan, const Tensor& x, int64_t dim) {
@@ -276,7 +269,7 @@ Tensor mean(const Tensor& x, const Axes& dim, bool keepdim) {
   require_floating(x, "mean");
   const Reduction r(x, dim, keepdim, "mean");
   return record("mean", run_fold(Fold::mean, x, r, x.dtype()), {x},
-                [r](const Tensor& g, Gradients& d) { d[0] = r.restore(g * (1.0 / double(r.count))); });
+                [r](const Tensor& g) { return r.restore(g * (1.0 / double(r.count))); });
 }
 
 Tensor prod(const Tensor& x, const Axes& dim, bool keepdim) {

@@ -18,7 +18,7 @@ Tensor copied(const char* op, const Tensor& x, DType dtype, bool keep_layout) {
   Tensor y = keep_layout ? allocate_as(x, dtype, device, op) : allocate(x.shape(), dtype, device, op);
   backend(device).copy(arg(y), arg(x));
   if (!is_floating(dtype)) return y;
-  return record(op, std::move(y), {x}, [](const Tensor& g, Gradients& d) { d[0] = g; });
+  return record(op, std::move(y), {x}, [](const Tensor& g) { return g; });
 }
 
 // Across devices only contiguous bytes travel, and between two that are not the CPU by way of it.
@@ -36,7 +36,7 @@ Tensor moved(const Tensor& x, Device device) {
 void written(const Tensor& self, const Tensor& source, const char* op) {
   bump_version(self);
   if (!is_floating(self.dtype()) || !any_needs_grad(source, self)) return;
-  rewrite_history(self, rule_node(op, std::span(&source, 1), [](const Tensor& g, Gradients& d) { d[0] = g; }));
+  rewrite_history(self, rule_node(op, std::span(&source, 1), [](const Tensor& g) { return g; }));
 }
 
 // A result is never x itself.
@@ -73,7 +73,7 @@ Tensor roll_axis(const Tensor& x, int axis, int64_t shift) {
 }
 
 enum class Border { constant, reflect, replicate, circular };
-constexpr std::array<std::string_view, 4> borders = {"constant", "reflect", "replicate", "circular"};
+constexpr std::string_view borders[] = {"constant", "reflect", "replicate", "circular"};
 
 // Pairs (before, after) from the last axis on; negative ones cut.
 void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border border) {
@@ -143,7 +143,7 @@ Tensor to(const Tensor& x, const Device& device) {
   const Device from = x.checked("to").device();
   if (from == device) return x;
   backend(device);  // throws when there is no such device
-  return record("to", moved(x.detach(), device), {x}, [from](const Tensor& g, Gradients& d) { d[0] = g.to(from); });
+  return record("to", moved(x.detach(), device), {x}, [from](const Tensor& g) { return g.to(from); });
 }
 
 Tensor& Tensor::copy_(const Tensor& source) {
@@ -268,9 +268,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
 }
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& options) {
-  const auto border = Border(std::find(borders.begin(), borders.end(), options.mode) - borders.begin());
-  require(size_t(border) < borders.size(), Wrong::argument, "pad",
-          "mode is one of constant, reflect, replicate, circular; got ", options.mode);
+  const auto border = Border(choice(options.mode, borders, "mode", "pad"));
   check_padding(x.checked("pad"), pad, border);
   if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
   Tensor y = x;
