@@ -167,12 +167,8 @@ Scalar factor_for(double value, DType dtype, const char* op) {
 }
 
 double largest_finite(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return 65504;
-    case DType::bf16: return 0x1.FEp127;
-    case DType::f32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
+  if (is_half(dtype)) return dtype == f16 ? 65504 : 0x1.FEp127;
+  return dtype == f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
 Options resolved(Options options, DType dtype, const char* op, Device device) {
@@ -260,14 +256,13 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string&
             x.dtype());
     sizes.push_back(x.numel());
   }
-  if (swap) std::swap(sizes[0], sizes[1]);
   checked_numel(sizes, op);
   std::vector<Tensor> grids;
   for (int i = 0; i < rank; ++i) {
-    const int axis = swap && i < 2 ? 1 - i : i;
     Shape own = Shape::filled(rank, 1);
-    own[axis] = sizes[axis];
-    grids.push_back(axes[size_t(i)].reshape(own).expand(sizes));
+    own[i] = sizes[i];
+    const Tensor grid = axes[size_t(i)].reshape(own).expand(sizes);
+    grids.push_back(swap ? grid.transpose(0, 1) : grid);
   }
   return grids;
 }
