@@ -10,7 +10,6 @@
 namespace volta {
 
 const PointOp& point_op(int index);  // in PointOps
-template <class Op> const PointOp& point_op();
 
 // self = op(self, rest…); and self = op(operands…), self being one of them or not.
 Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Operand> rest);
