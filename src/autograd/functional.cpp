@@ -3,9 +3,8 @@
 
 #include <volta/autograd.h>
 #include <volta/create.h>
-#include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "autograd/composed.h"
 #include "core/check.h"
 
 namespace volta {
@@ -86,16 +85,10 @@ Tensor checkpoint(const std::function<Tensor(const Tensors&)>& f, const Tensors&
   std::vector<Saved> kept;
   for (const Tensor& x : inputs) kept.push_back(save(x));
   return record("checkpoint", y, std::span(inputs), [f, kept, before](const Tensor& g, Gradients& d) {
-    const bool again = grad_enabled();
-    Tensors x, wanted;
-    for (const Saved& s : kept) x.push_back(again ? d.take(s) : leaf_copy(d.take(s)));
-    for (size_t i = 0; i < x.size(); ++i)
-      if (d.needs(i)) wanted.push_back(x[i]);
-    const Tensor value = replayed(before, [&] { return f(x); });
-    const auto grads = grad(Tensors{value}, wanted,
-                            {.grad_outputs = {g}, .retain_graph = again, .create_graph = again, .allow_unused = true});
-    for (size_t i = 0, k = 0; i < x.size(); ++i)
-      if (d.needs(i)) d[i] = grads[k++];
+    Tensors x;
+    for (const Saved& s : kept) x.push_back(d.take(s));
+    through_composed(x, std::span(&g, 1), d,
+                     [&](const Tensors& own) { return Tensors{replayed(before, [&] { return f(own); })}; });
   });
 }
 

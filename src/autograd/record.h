@@ -151,7 +151,8 @@ template <class Rule> struct RuleNode final : Node {
   RuleNode(const char* op, size_t inputs, Rule&& r) : Node(op, inputs), rule(std::move(r)) {}
   void backward(std::span<const Tensor> g, std::span<Tensor> out) override {
     Gradients d(*this, out);
-    if constexpr (std::is_invocable_v<Rule&, const Tensor&, Gradients&>) (*rule)(g[0], d);
+    if constexpr (std::is_invocable_v<Rule&, const Tensor&>) out[0] = (*rule)(g[0]);
+    else if constexpr (std::is_invocable_v<Rule&, const Tensor&, Gradients&>) (*rule)(g[0], d);
     else (*rule)(g, d);
   }
   bool add_in_place(const Tensor& sum, const Tensor& g) override {
@@ -170,7 +171,8 @@ template <class Rule> Ptr<Node> rule_node(const char* op, std::span<const Tensor
   return node;
 }
 
-// y = op(inputs) with rule(g, d): d[i] is the gradient of input i, asked for when d.needs(i).
+// y = op(inputs) with rule(g, d): d[i] is the gradient of input i, asked for when d.needs(i). For a single input that g
+// alone determines, rule(g) gives it.
 template <class Rule> Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Rule rule) {
   return record(op, std::move(y), std::span(inputs.begin(), inputs.size()), std::move(rule));
 }

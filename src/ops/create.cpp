@@ -1,4 +1,5 @@
 // Tensors from numbers: filled, ranges, identity, grids, nested lists, memory of others.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -14,7 +15,7 @@ namespace {
 
 std::atomic<DType> default_float{f32};
 
-template <class T> bool holds(const Scalar& x) {
+template <class T> bool holds_as(const Scalar& x) {
   if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
     return true;
   } else if (x.is_floating()) {
@@ -101,37 +102,22 @@ Tensor spaced(double start, double end, int64_t steps, DType dtype, Device devic
   return x;
 }
 
-// The shape of the first element at every depth; `check_lists` then holds all others to it.
-Shape shape_of(const Data& data) {
-  Shape shape;
-  for (const Data* d = &data; d->is_list(); d = &d->list()[0]) {
-    shape.push_back(int64_t(d->list().size()));
-    if (d->list().empty()) break;
-  }
-  return shape;
-}
-
-void check_lists(const Data& data, const Shape& shape, int depth) {
+// Appends the numbers of nested lists. The first list at every depth says how long the others there are.
+void collect(const Data& data, int depth, Shape& shape, std::vector<Scalar>& numbers) {
   const auto check = [&](bool fine, const auto&... what) {
     require(fine, Wrong::shape, "tensor", "ragged lists: at depth ", depth, " ", what..., " where shape ", shape,
             " is expected");
   };
-  check(!data.is_list() || depth < shape.size(), "a list stands among numbers");
-  check(data.is_list() || depth == shape.size(), "a number stands among lists");
-  if (!data.is_list()) return;
-  check(int64_t(data.list().size()) == shape[depth], "a list has ", data.list().size(), " elements");
-  for (const Data& d : data.list()) check_lists(d, shape, depth + 1);
-}
-
-template <class F> void for_each_number(const Data& data, F&& f) {
-  if (!data.is_list()) return f(data.value());
-  for (const Data& d : data.list()) for_each_number(d, f);
-}
-
-DType dtype_of_numbers(const Data& data) {
-  std::optional<Kind> kind;
-  for_each_number(data, [&](const Scalar& x) { kind = std::max(kind.value_or(Kind::boolean), x.kind()); });
-  return dtype_of_kind(kind.value_or(Kind::floating));
+  const bool known = depth < shape.size();
+  if (!data.is_list()) {
+    check(!known, "a number stands among lists");
+    return numbers.push_back(data.value());
+  }
+  check(known || numbers.empty(), "a list stands among numbers");
+  const auto n = int64_t(data.list().size());
+  if (!known) shape.push_back(n);
+  check(n == shape[depth], "a list has ", n, " elements");
+  for (const Data& d : data.list()) collect(d, depth + 1, shape, numbers);
 }
 
 }  // namespace
@@ -154,9 +140,20 @@ void require_storable(const Scalar& value, DType dtype, const char* op) {
   require(std::isfinite(v) && v == std::trunc(v), Wrong::dtype, op, v, " is not whole, to be stored in ", dtype);
 }
 
+bool holds(DType dtype, const Scalar& value) {
+  return visit(dtype, [&]<class T>(TypeTag<T>) { return holds_as<T>(value); });
+}
+
 void require_held(const Scalar& value, DType dtype, const char* op) {
-  const bool fits = visit(dtype, [&]<class T>(TypeTag<T>) { return holds<T>(value); });
-  require(fits, Wrong::argument, op, value, " does not fit ", dtype);
+  require(holds(dtype, value), Wrong::argument, op, value, " does not fit ", dtype);
+}
+
+size_t choice(std::string_view given, std::span<const std::string_view> names, const char* what, const char* op) {
+  const auto found = std::find(names.begin(), names.end(), given);
+  if (found != names.end()) return size_t(found - names.begin());
+  std::string known;
+  for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
+  refuse(Wrong::argument, op, what, " '", given, "' is not one of ", known);
 }
 
 void require_fitting(DType values, DType place, const char* op) {
@@ -170,12 +167,8 @@ Scalar factor_for(double value, DType dtype, const char* op) {
 }
 
 double largest_finite(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return 65504;
-    case DType::bf16: return 0x1.FEp127;
-    case DType::f32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
+  if (is_half(dtype)) return dtype == f16 ? 65504 : 0x1.FEp127;
+  return dtype == f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
 Options resolved(Options options, DType dtype, const char* op, Device device) {
@@ -252,7 +245,8 @@ Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& given)
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {
   const char* op = "meshgrid";
-  require(indexing == "ij" || indexing == "xy", Wrong::argument, op, "indexing '", indexing, "' is not one of ij, xy");
+  constexpr std::string_view orders[] = {"ij", "xy"};
+  const bool swap = choice(indexing, orders, "indexing", op) == 1 && axes.size() >= 2;
   const int rank = int(axes.size());
   Shape sizes;
   for (const Tensor& x : axes) {
@@ -262,27 +256,28 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string&
             x.dtype());
     sizes.push_back(x.numel());
   }
-  const bool swap = indexing == "xy" && rank >= 2;
-  if (swap) std::swap(sizes[0], sizes[1]);
   checked_numel(sizes, op);
   std::vector<Tensor> grids;
   for (int i = 0; i < rank; ++i) {
-    const int axis = swap && i < 2 ? 1 - i : i;
     Shape own = Shape::filled(rank, 1);
-    own[axis] = sizes[axis];
-    grids.push_back(axes[size_t(i)].reshape(own).expand(sizes));
+    own[i] = sizes[i];
+    const Tensor grid = axes[size_t(i)].reshape(own).expand(sizes);
+    grids.push_back(swap ? grid.transpose(0, 1) : grid);
   }
   return grids;
 }
 
 Tensor tensor(const Data& data, const Options& given) {
-  const Shape shape = shape_of(data);
-  check_lists(data, shape, 0);
-  const Options options = resolved(given, dtype_of_numbers(data), "tensor");
-  for_each_number(data, [&](const Scalar& x) { require_held(x, *options.dtype, "tensor"); });
+  Shape shape;
+  std::vector<Scalar> numbers;
+  collect(data, 0, shape, numbers);
+  Kind kind = numbers.empty() ? Kind::floating : Kind::boolean;
+  for (const Scalar& x : numbers) kind = std::max(kind, x.kind());
+  const Options options = resolved(given, dtype_of_kind(kind), "tensor");
+  for (const Scalar& x : numbers) require_held(x, *options.dtype, "tensor");
   return visit(*options.dtype, [&]<class T>(TypeTag<T>) {
-    const auto values = std::make_unique<T[]>(size_t(shape.numel()));
-    for_each_number(data, [out = values.get()](const Scalar& v) mutable { *out++ = v.as<T>(); });
+    const auto values = std::make_unique<T[]>(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), values.get(), [](const Scalar& x) { return x.as<T>(); });
     return tensor_from(values.get(), *options.dtype, shape, options);
   });
 }

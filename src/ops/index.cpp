@@ -29,23 +29,25 @@ void check_indices(const Tensor& index, int64_t size, int axis, const char* op) 
 
 Tensor number(Scalar value, const Tensor& like) { return full({}, value, {like.dtype(), like.device()}); }
 
-Tensor with_axis(const Tensor& x) { return x.dim() == 0 ? x.reshape({1}) : x; }
-Tensor in_shape(const Tensor& x, const Shape& shape) { return x.shape() == shape ? x : x.reshape(shape); }
-
 Tensor spread_index(const Tensor& index, const Shape& shape, int axis) {
   Layout spread{shape, Shape::filled(shape.size(), 0), layout(index).offset};
-  spread.strides[axis] = layout(index).strides[0];
+  if (!shape.empty()) spread.strides[axis] = layout(index).strides[0];
   return alias(index, spread);
+}
+
+Tensor chosen(const char* op, Tensor y, const Tensor& x, int axis, const Tensor& index) {
+  if (!any_needs_grad(x)) return y;
+  return record(op, std::move(y), {x},
+                [op, shape = x.shape(), axis, kept = save(index)](const Tensor& g, Gradients& d) {
+                  const auto whole = [&](const Tensor& t) { return t.dim() < shape.size() ? t.unsqueeze(axis) : t; };
+                  d[0] = place_add(op, shape, axis, whole(d.take(kept)), whole(g));
+                });
 }
 
 Tensor pick(const char* op, const Tensor& x, int axis, const Tensor& index) {
   Tensor y = allocate(index.shape(), x.dtype(), x.device(), op);
-  backend(x.device()).gather({arg(y), arg(x), arg(index), axis});
-  if (!any_needs_grad(x)) return y;
-  return record(op, std::move(y), {x},
-                [op, shape = x.shape(), axis, kept = save(index)](const Tensor& g, Gradients& d) {
-                  d[0] = place_add(op, shape, axis, d.take(kept), g);
-                });
+  backend(x.device()).gather({row_arg(y), row_arg(x), row_arg(index), axis});
+  return chosen(op, std::move(y), x, axis, index);
 }
 
 Tensor pick_slices(const char* op, const Tensor& x, int axis, const Tensor& index) {
@@ -57,7 +59,7 @@ Tensor pick_slices(const char* op, const Tensor& x, int axis, const Tensor& inde
 
 Tensor scattered(Combine combine, const Tensor& out, int axis, const Tensor& index, const Tensor& src) {
   const NoGrad off;
-  backend(out.device()).scatter({combine, arg(out), arg(src.to(out.dtype())), arg(index), axis});
+  backend(out.device()).scatter({combine, row_arg(out), row_arg(src.to(out.dtype())), row_arg(index), axis});
   return out;
 }
 
@@ -88,7 +90,8 @@ struct Place {
 void set_back(const Place& at, const Tensor& g, Gradients& d) {
   if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
   if (!d.needs(1)) return;
-  const Tensor position = spread_index(counting(at.index.size(at.axis), g), at.index.shape(), at.axis);
+  const int64_t n = row_layout(at.index).shape[at.axis];
+  const Tensor position = spread_index(counting(n, g), at.index.shape(), at.axis);
   const Tensor start = zeros(g.shape(), {i64, g.device()});
   const Tensor last = at.there(scattered(Combine::set, start, at.axis, at.index, position));
   d[1] = where(last == position, at.there(g), 0);
@@ -123,6 +126,7 @@ void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Ten
 }
 
 Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
+  if (index.numel() == 0) return x.clone();
   const bool linear = how == Combine::add || how == Combine::set;
   const bool rounds = how == Combine::add || how == Combine::multiply;  // halves then do so in f32
   const DType dtype = rounds ? traits(x.dtype()).compute : x.dtype();
@@ -141,9 +145,9 @@ Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
                 });
 }
 
-// An index of shape a fits b when it is nowhere larger, but for one axis.
+// An index fits a tensor when it is nowhere larger, but for one axis.
 void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
-  const Shape &a = index.shape(), &b = other.shape();
+  const Shape &a = row_layout(index).shape, &b = row_layout(other).shape;
   bool fits = a.size() == b.size();
   for (int i = 0; fits && i < a.size(); ++i) fits = i == except || a[i] <= b[i];
   require(fits || a.numel() == 0, Wrong::shape, op, "an index of shape ", a, " does not fit ", what, " of shape ", b);
@@ -153,8 +157,15 @@ void require_fits(const Tensor& index, const Tensor& other, int except, const ch
 Tensor index_for(const Tensor& x, int axis, const Tensor& index, const char* op) {
   const Tensor i = as_index(index, op);
   common_device(x, i, op);
-  check_indices(i, x.shape()[axis], axis, op);
+  check_indices(i, row_layout(x).shape[axis], axis, op);
   return i;
+}
+
+// Arguments of gather and the scatters, checked.
+Place along(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
+  const int axis = axis_of(x, dim, op);
+  require_fits(index.checked(op), x, axis, "a tensor", op);
+  return {op, axis, index_for(x, axis, index, op)};
 }
 
 void require_source(const Tensor& x, const Tensor& src, const char* op) {
@@ -162,26 +173,15 @@ void require_source(const Tensor& x, const Tensor& src, const char* op) {
   require(x.dtype() == src.dtype(), Wrong::dtype, op, "the tensor is ", x.dtype(), " but the source ", src.dtype());
 }
 
-// Arguments of gather and the scatters, checked; 0-d tensors count as one axis of one element.
-struct Along {
-  Place at;
-  Tensor x, src;
-  Tensor combine(Combine how) const { return at.combine(how, x, src); }
-};
-
-Along along(const Tensor& x, int64_t dim, const Tensor& index, const Tensor* src, const char* op) {
-  const int axis = axis_of(x, dim, op);
-  Along a{{op, axis, with_axis(index.checked(op))}, with_axis(x), src ? with_axis(src->checked(op)) : Tensor()};
-  Tensor& i = a.at.index;
-  require_fits(i, a.x, axis, "a tensor", op);
-  if (src) {
-    require_source(x, a.src, op);
-    require_fits(i, a.src, -1, "a source", op);
-  }
-  i = index_for(a.x, axis, i, op);
-  for (int k = 0; src && k < i.dim() && i.numel() > 0; ++k)
-    if (a.src.size(k) != i.size(k)) a.src = a.src.narrow(k, 0, i.size(k));
-  return a;
+// The part of the source that the index speaks of.
+Tensor source_for(const Place& at, const Tensor& x, Tensor src) {
+  require_source(x, src, at.op);
+  require_fits(at.index, src, -1, "a source", at.op);
+  if (at.index.numel() == 0) return src;
+  const Shape& wanted = row_layout(at.index).shape;
+  for (int k = 0; k < src.dim(); ++k)
+    if (src.size(k) != wanted[k]) src = src.narrow(k, 0, wanted[k]);
+  return src.dim() == at.index.dim() ? src : src.reshape(at.index.shape());
 }
 
 // What does not change a sum, a product, a maximum or minimum of this dtype.
@@ -197,7 +197,8 @@ Scalar neutral(Combine how, DType dtype) {
 // A 1-D index (or one number) of slices along an axis of x.
 Tensor slices_index(const Tensor& x, int axis, const Tensor& index, const char* op) {
   require(index.checked(op).dim() <= 1, Wrong::shape, op, "the index must have one axis, got shape ", index);
-  return with_axis(index_for(x, axis, index, op));
+  const Tensor i = index_for(x, axis, index, op);
+  return i.dim() == 0 ? i.reshape({1}) : i;
 }
 
 void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
@@ -205,68 +206,72 @@ void require_mask(const Tensor& x, const Tensor& mask, const char* op) {
   require(mask.dtype() == boolean, Wrong::dtype, op, "the mask must be boolean, got ", mask.dtype());
 }
 
-}  // namespace
-
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  const Along a = along(x, dim, index, nullptr, "gather");
-  return in_shape(a.at.there(a.x), index.shape());
+// What is to stand where a mask holds: the number itself or, where it must take the dtype of x, a tensor kept in `typed`.
+Operand filling(const Tensor& x, const Tensor& mask, const Operand& value, Tensor& typed, const char* op) {
+  require_mask(x, mask, op);
+  if (!value.tensor) {
+    require_storable(value.scalar, x.dtype(), op);
+    const bool fits = value.scalar.kind() <= traits(x.dtype()).kind && x.dtype() != boolean;
+    return fits ? value : Operand(typed = number(value.scalar, x));
+  }
+  const Tensor& v = value.tensor->checked(op);
+  require(v.dim() == 0, Wrong::shape, op, "the value must be a number or a 0-d tensor, got shape ", v);
+  require_fitting(v.dtype(), x.dtype(), op);
+  return typed = v.to(x.dtype());
 }
 
+}  // namespace
+
+Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) { return along(x, dim, index, "gather").there(x); }
+
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
-  Along a = along(x, dim, index, src.tensor, "scatter");
+  const Place at = along(x, dim, index, "scatter");
   if (!src.tensor) require_storable(src.scalar, x.dtype(), "scatter");
-  if (index.numel() == 0) return x.clone();
-  if (!src.tensor) a.src = a.at.repeated(src.scalar, x);
-  return in_shape(a.combine(Combine::set), x.shape());
+  return at.combine(Combine::set, x, src.tensor ? source_for(at, x, *src.tensor) : at.repeated(src.scalar, x));
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
-  const Along a = along(x, dim, index, &src, "scatter_add");
-  return index.numel() == 0 ? x.clone() : in_shape(a.combine(Combine::add), x.shape());
+  const Place at = along(x, dim, index, "scatter_add");
+  return at.combine(Combine::add, x, source_for(at, x, src));
 }
 
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
                       bool include_self) {
   const char* op = "scatter_reduce";
-  using enum Combine;
-  constexpr std::pair<std::string_view, Combine> ways[] = {
-      {"sum", add}, {"mean", add}, {"prod", multiply}, {"amax", Combine::max}, {"amin", Combine::min}};
-  const auto* way = std::find_if(ways, std::end(ways), [&](const auto& w) { return w.first == reduce; });
-  require(way != std::end(ways), Wrong::argument, op, "reduce is one of sum, prod, mean, amax, amin; got ", reduce);
-  Along a = along(x, dim, index, &src, op);
+  constexpr std::string_view names[] = {"sum", "mean", "prod", "amax", "amin"};
+  constexpr Combine ways[] = {Combine::add, Combine::add, Combine::multiply, Combine::max, Combine::min};
+  const Combine how = ways[choice(reduce, names, "reduce", op)];
+  const Place at = along(x, dim, index, op);
+  const Tensor values = source_for(at, x, src);
   require(x.dtype() != boolean || reduce != "mean", Wrong::dtype, op, "mean is not defined for booleans");
-  if (index.numel() == 0) return x.clone();
   const auto start = [&](const Tensor& from, Scalar value) {
-    return include_self ? from : a.at.combine(Combine::set, from, a.at.repeated(value, from));
+    return include_self ? from : at.combine(Combine::set, from, at.repeated(value, from));
   };
-  a.x = start(a.x, neutral(way->second, x.dtype()));
-  const Tensor y = in_shape(a.combine(way->second), x.shape());
+  const Tensor y = at.combine(how, start(x, neutral(how, x.dtype())), values);
   if (reduce != "mean") return y;
-  const Tensor once = start(number(1, a.at.index).expand(a.x.shape()), 0);
-  const Tensor many = a.at.combine(Combine::add, once, a.at.repeated(1, once)).clamp_min(1);
-  const Tensor count = in_shape(many.to(x.dtype()), x.shape());
+  const Tensor once = start(number(1, at.index).expand(x.shape()), 0);
+  const Tensor count = at.combine(Combine::add, once, at.repeated(1, once)).clamp_min(1).to(x.dtype());
   return is_floating(x.dtype()) ? y / count : floor_divide(y, count);
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const int axis = axis_of(x, dim, "index_select");
-  const Tensor rows = with_axis(x);
-  return pick_slices("index_select", rows, axis, slices_index(rows, axis, index, "index_select"));
+  const Tensor i = slices_index(x, axis, index, "index_select");
+  return pick_slices("index_select", x.dim() == 0 ? x.reshape({1}) : x, axis, i);
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
   const char* op = "index_add";
   const int axis = axis_of(x, dim, op);
-  const Tensor rows = with_axis(x), i = slices_index(rows, axis, index, op);
+  const Tensor i = slices_index(x, axis, index, op);
   require_source(x, source, op);
-  const Shape wanted = spliced(rows.shape(), axis, 1, {i.numel()});
-  require(with_axis(source).shape() == wanted, Wrong::shape, op, "a source of shape ", source, " does not fit ",
+  const Shape wanted = spliced(row_layout(x).shape, axis, 1, {i.numel()});
+  require(row_layout(source).shape == wanted, Wrong::shape, op, "a source of shape ", source, " does not fit ",
           i.numel(), " slices along axis ", axis, " of shape ", x);
   require(x.dtype() != boolean, Wrong::dtype, op, "is not defined for booleans");
   const Scalar factor = factor_for(alpha, x.dtype(), op);
-  const Tensor values = alpha == 1 ? with_axis(source) : with_axis(source) * factor;
   const Place at{op, axis, spread_index(i, wanted, axis)};
-  return in_shape(at.combine(Combine::add, rows, values), x.shape());
+  return at.combine(Combine::add, x, (alpha == 1 ? source : source * factor).reshape(wanted));
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {
@@ -313,41 +318,19 @@ Tensor true_positions(const Tensor& mask) {
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
-  const char* op = "masked_fill";
-  require_mask(x, mask, op);
-  if (!value.tensor) {
-    require_storable(value.scalar, x.dtype(), op);
-    const bool fits = value.scalar.kind() <= traits(x.dtype()).kind && x.dtype() != boolean;
-    return fits ? where(mask, value, x) : where(mask, number(value.scalar, x), x);
-  }
-  const Tensor& v = value.tensor->checked(op);
-  require(v.dim() == 0, Wrong::shape, op, "the value must be a number or a 0-d tensor, got shape ", v);
-  require_fitting(v.dtype(), x.dtype(), op);
-  return where(mask, v.to(x.dtype()), x);
-}
-
-void fill_where(Tensor& x, const Tensor& mask, Scalar value) {
-  const Tensor v = number(value, x);
-  if (any_needs_grad(x)) {
-    x.copy_(where(mask, v, x));
-    return;
-  }
-  const Tensor choice = same_memory(mask, x) ? mask.clone() : mask;
-  const PointOp& where_op = point_op(index_of<point::Where>(PointOps{}));
-  backend(x.device()).map({&where_op, 0, traits(x.dtype()).compute, arg(x), {arg(choice), arg(v), arg(x)}, 3});
-  bump_version(x);
+  Tensor typed;
+  return where(mask, filling(x, mask, value, typed, "masked_fill"), x);
 }
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
   const char* op = "masked_fill_";
   require_writable(checked(op), op);
-  if (value.tensor) return copy_(volta::masked_fill(*this, mask, value));
-  require_mask(*this, mask, op);
-  require_storable(value.scalar, dtype(), op);
+  Tensor typed;
+  const Operand v = filling(*this, mask, value, typed, op);
   require(broadcast_shapes(shape(), mask.shape(), op) == shape(), Wrong::shape, op, "a mask of shape ", mask,
           " does not broadcast to shape ", *this);
-  fill_where(*this, mask, value.scalar);
-  return *this;
+  Operand choice[] = {mask, v, *this};
+  return map_into(*this, point_op(index_of<point::Where>(PointOps{})), choice);
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {

@@ -13,6 +13,15 @@ Tensor as_index(const Tensor& index, const char* op);
 // Throws unless every index lies in [-size, size). On CUDA the loops check, so that nobody waits for the device here.
 void check_indices(const Tensor& index, int64_t size, int axis, const char* op);
 
+// A 0-d tensor counts as a row of one element.
+inline const Layout& row_layout(const Tensor& x) {
+  static const Layout single = Layout::contiguous({1});
+  return layout(x).shape.empty() ? single : layout(x);
+}
+inline Arg row_arg(const Tensor& x) { return {address(x), &row_layout(x), x.impl().dtype, {}}; }
+
+// The graph of y[i, j] = x[index[i, j], j] for axis 0, where y and the index may lack the axis if it has one element.
+Tensor chosen(const char* op, Tensor y, const Tensor& x, int axis, const Tensor& index);
 // y[i, j] = x[index[i, j], j] for axis 0, and its transpose: src added into zeros. The index is checked i64.
 Tensor pick(const char* op, const Tensor& x, int axis, const Tensor& index);
 Tensor place_add(const char* op, const Shape& shape, int axis, const Tensor& index, const Tensor& src);
@@ -31,12 +40,5 @@ Tensor true_positions(const Tensor& mask);
 
 // A 0-d tensor of the number, with the dtype and device of another.
 Tensor number(Scalar value, const Tensor& like);
-
-// x as it is, or as one axis of one element; and in a shape that it may have already.
-Tensor with_axis(const Tensor& x);
-Tensor in_shape(const Tensor& x, const Shape& shape);
-
-// Writes the number where the mask holds, in memory alone when no graph asks for more; the arguments are checked.
-void fill_where(Tensor& x, const Tensor& mask, Scalar value);
 
 }  // namespace volta

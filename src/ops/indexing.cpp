@@ -180,8 +180,8 @@ void assign(const Tensor& base, std::span<const Index> indices, const Operand& v
     require_writable(base, op);
     require_storable(value.scalar, base.dtype(), op);
     const Shape& mask = indices[0].tensor.shape();
-    Tensor x = base;
-    fill_where(x, indices[0].tensor.reshape(joined(mask, Shape::filled(int(x.dim()) - mask.size(), 1))), value.scalar);
+    const Shape wide = joined(mask, Shape::filled(int(base.dim()) - mask.size(), 1));
+    Tensor(base).masked_fill_(indices[0].tensor.reshape(wide), value);
     return;
   }
   Plan p = parse(base, indices);

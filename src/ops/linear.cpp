@@ -120,25 +120,8 @@ Tensor product(const char* op, const Tensor& a, int64_t axes_a, const Tensor& b,
 }
 
 // In the order of Fused.
-struct Activation {
-  std::string_view name;
-  Tensor (*apply)(const Tensor&);
-};
-constexpr Activation activations[] = {{"none", nullptr}, {"relu", relu}, {"gelu", gelu},      {"gelu_tanh", gelu_tanh},
-                                      {"silu", silu},    {"tanh", tanh}, {"sigmoid", sigmoid}};
-
-Fused fused_named(const std::string& name) {
-  std::string known;
-  for (const Activation& a : activations) {
-    if (a.name == name) return Fused(&a - activations);
-    known += (known.empty() ? "" : ", ") + std::string(a.name);
-  }
-  refuse(Wrong::argument, "linear", "activation '", name, "' is not one of ", known);
-}
-
-Tensor activated(const Tensor& x, Fused activation) {
-  return activation == Fused::none ? x : activations[size_t(activation)].apply(x);
-}
+constexpr std::string_view activation_names[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
+constexpr Tensor (*activations[])(const Tensor&) = {nullptr, relu, gelu, gelu_tanh, silu, tanh, sigmoid};
 
 // g where relu let something through, told from its output; one pass when no graph is wanted.
 Tensor through_relu(const Tensor& g, const Tensor& y) {
@@ -217,7 +200,7 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, dou
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
-  const Fused activation = fused_named(options.activation);
+  const auto activation = Fused(choice(options.activation, activation_names, "activation", "linear"));
   check_linear(x, weight, bias);
   if (weight.dim() == 1)  // one column
     return linear(x, weight.unsqueeze(0), bias.defined() ? bias.unsqueeze(0) : bias, options).squeeze(-1);
@@ -227,7 +210,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   const bool fuses =
       activation == Fused::none || activation == Fused::relu || (is_floating(dtype) && !any_needs_grad(input, w, b));
   const Tensor y = fused_linear(input, w, b, fuses ? activation : Fused::none);
-  return fuses ? y : activated(y, activation);
+  return fuses ? y : activations[size_t(activation)](y);
 }
 
 }  // namespace volta

@@ -258,19 +258,22 @@ bool overlaps(const Tensor& self, const Tensor& x) {
 }
 
 Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Operand> rest) {
+  Operand operands[PointOp::max_arity] = {self, self, self};
+  std::copy(rest.begin(), rest.end(), operands + 1);
+  return map_into(self, op, std::span(operands, rest.size() + 1));
+}
+
+Tensor& map_into(Tensor& self, const PointOp& op, std::span<Operand> operands) {
   self.checked(op.name);
-  Operand x[PointOp::max_arity] = {self, self, self};
   Tensor copies[PointOp::max_arity];
-  size_t n = 1;
-  for (const Operand& o : rest) x[n++] = o;
-  const std::span operands(x, n);
   const Inferred r = infer(op, operands);
   require(r.shape == self.shape(), Wrong::shape, op.name, "in place: the result has shape ", r.shape, ", the tensor ",
           self);
   require_fitting(r.result, self.dtype(), op.name);
   require_writable(self, op.name);
-  for (size_t i = 1; i < n; ++i)
-    if (x[i].tensor && overlaps(self, *x[i].tensor)) x[i] = copies[i] = x[i].tensor->clone();
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (const Tensor* x = operands[i].tensor; x && x != &self && overlaps(self, *x))
+      operands[i] = copies[i] = x->clone();
   const Inferred stored{r.shape, r.common, self.dtype(), r.device};
   const Ptr<Node> node = needs_node(op, operands, stored) ? make_node(op, operands, stored, &self) : Ptr<Node>();
   run(op, operands, r.common, self);

@@ -10,9 +10,10 @@
 namespace volta {
 
 const PointOp& point_op(int index);  // in PointOps
-template <class Op> const PointOp& point_op();
 
+// self = op(self, rest…); and self = op(operands…), self being one of them or not.
 Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Operand> rest);
+Tensor& map_into(Tensor& self, const PointOp& op, std::span<Operand> operands);
 
 inline Arg arg(const Tensor& x) { return {address(x), &layout(x), x.impl().dtype, {}}; }
 inline Arg arg(const Operand& x) { return x.tensor ? arg(*x.tensor) : Arg{nullptr, nullptr, f64, x.scalar}; }

@@ -200,33 +200,31 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
   return permuted(reduced(terms[0], "", output), output).to(dtype);
 }
 
+// The paired axes side by side, as the inner axis of one matrix product.
 Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t>& dims_x,
                  const std::vector<int64_t>& dims_other) {
   const char* op = "tensordot";
   common_device(x, other, op);
-  const size_t count = dims_x.size();
-  require(count == dims_other.size(), Wrong::argument, op, count, " axes are paired with ", dims_other.size());
-  // Axes are labelled by numbers, paired ones alike.
-  std::string labels_x, labels_other;
-  for (int i = 0; i < x.dim(); ++i) labels_x += char(i);
-  for (int i = 0; i < other.dim(); ++i) labels_other += char(x.dim() + i);
-  std::string keep = labels_x + labels_other;
-  for (size_t i = 0; i < count; ++i) {
-    const int a = axis_of(x, dims_x[i], op, 1), b = axis_of(other, dims_other[i], op, 1);
-    char &label_x = labels_x[size_t(a)], &label_other = labels_other[size_t(b)];
-    require(has(keep, label_x) && has(keep, label_other), Wrong::argument, op, "axis ", dims_x[i], " of ", x,
-            " or axis ", dims_other[i], " of ", other, " is named twice");
-    std::erase(keep, label_x);
-    std::erase(keep, label_other);
-    label_other = label_x;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t a = dims_x[i], b = dims_other[i], n = x.size(a), m = other.size(b);
+  const int count = int(dims_x.size());
+  require(dims_x.size() == dims_other.size(), Wrong::argument, op, count, " axes are paired with ", dims_other.size());
+  for (int64_t a : dims_x) axis_of(x, a, op, 1);
+  for (int64_t b : dims_other) axis_of(other, b, op, 1);
+  normalize_axes(dims_x, x.shape(), op);
+  normalize_axes(dims_other, other.shape(), op);
+  Shape last, first;
+  for (int i = 0; i < count; ++i) {
+    const int64_t a = dims_x[size_t(i)], b = dims_other[size_t(i)], n = x.size(a), m = other.size(b);
     require(n == m, Wrong::shape, op, x, " x ", other, ": axes ", a, " and ", b, " have sizes ", n, " and ", m);
+    last.push_back(i - count);
+    first.push_back(i);
   }
   const Operand operands[] = {x, other};
   product_dtype(operands, op);
-  return contract({x, labels_x}, {other, labels_other}, keep).x;
+  const Tensor a = x.movedim(dims_x, last), b = other.movedim(dims_other, first);
+  const Shape rows = spliced(a.shape(), int(a.dim()) - count, count, {}), columns = spliced(b.shape(), 0, count, {});
+  const int64_t inner = spliced(b.shape(), count, columns.size(), {}).numel();
+  const Tensor y = matmul(a.reshape({rows.numel(), inner}), b.reshape({inner, columns.numel()}));
+  return y.reshape(joined(rows, columns));
 }
 
 Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
@@ -254,16 +252,13 @@ Tensor kron(const Tensor& x, const Tensor& other) {
   common_device(x, other, op);
   const int rank = int(std::max(x.dim(), other.dim()));
   require(2 * rank <= Shape::max_rank, Wrong::shape, op, x, " x ", other, ": more than 6 axes are not supported");
-  const auto size = [&](const Tensor& t, int axis) {
-    const int own = axis - rank + int(t.dim());
-    return own < 0 ? 1 : t.shape()[own];
-  };
+  const auto sizes = [&](const Tensor& t) { return joined(Shape::filled(rank - int(t.dim()), 1), t.shape()); };
+  const Shape n = sizes(x), m = sizes(other);
   Shape wide_x, wide_other, shape;
   for (int i = 0; i < rank; ++i) {
-    const int64_t n = size(x, i), m = size(other, i);
-    wide_x = joined(wide_x, {n, 1});
-    wide_other = joined(wide_other, {1, m});
-    shape.push_back(n * m);
+    wide_x = joined(wide_x, {n[i], 1});
+    wide_other = joined(wide_other, {1, m[i]});
+    shape.push_back(n[i] * m[i]);
   }
   return mul(x.reshape(wide_x), other.reshape(wide_other)).reshape(shape);
 }

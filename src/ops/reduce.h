@@ -25,7 +25,4 @@ struct Reduction {
 // Sums broadcast axes away until x has `shape`: the transpose of broadcasting.
 Tensor sum_to(const Tensor& x, const Shape& shape, const char* op);
 
-// The product of the elements before each along an axis.
-Tensor products_before(const Tensor& x, int axis);
-
 }  // namespace volta

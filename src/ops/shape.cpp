@@ -1,4 +1,4 @@
-// Ops that join, repeat and pad.
+// Copies: clone, conversion between dtypes and devices, writing into a tensor; and ops that join, repeat and pad.
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +12,32 @@
 
 namespace volta {
 namespace {
+
+Tensor copied(const char* op, const Tensor& x, DType dtype, bool keep_layout) {
+  const Device device = x.device();
+  Tensor y = keep_layout ? allocate_as(x, dtype, device, op) : allocate(x.shape(), dtype, device, op);
+  backend(device).copy(arg(y), arg(x));
+  if (!is_floating(dtype)) return y;
+  return record(op, std::move(y), {x}, [](const Tensor& g) { return g; });
+}
+
+// Across devices only contiguous bytes travel, and between two that are not the CPU by way of it.
+Tensor moved(const Tensor& x, Device device) {
+  const NoGrad off;
+  if (!x.device().is_cpu() && !device.is_cpu()) return moved(moved(x, Device()), device);
+  const Tensor source = x.contiguous(), y = allocate(x.shape(), x.dtype(), device, "to");
+  if (x.numel() == 0) return y;
+  if (x.device().is_cpu()) backend(device).upload(address(y), address(source), source.nbytes());
+  else backend(x.device()).download(address(y), address(source), source.nbytes());
+  return y;
+}
+
+// The graph of `self`, all of which was just overwritten: by `source`, or by numbers when that is undefined.
+void written(const Tensor& self, const Tensor& source, const char* op) {
+  bump_version(self);
+  if (!is_floating(self.dtype()) || !any_needs_grad(source, self)) return;
+  rewrite_history(self, rule_node(op, std::span(&source, 1), [](const Tensor& g) { return g; }));
+}
 
 // A result is never x itself.
 Tensor apart(const Tensor& y, const Tensor& x) { return y.shares_storage(x) ? y.clone() : y; }
@@ -47,7 +73,7 @@ Tensor roll_axis(const Tensor& x, int axis, int64_t shift) {
 }
 
 enum class Border { constant, reflect, replicate, circular };
-constexpr std::array<std::string_view, 4> borders = {"constant", "reflect", "replicate", "circular"};
+constexpr std::string_view borders[] = {"constant", "reflect", "replicate", "circular"};
 
 // Pairs (before, after) from the last axis on; negative ones cut.
 void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border border) {
@@ -106,6 +132,48 @@ Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
 }
 
 }  // namespace
+
+Tensor clone(const Tensor& x) { return copied("clone", x.checked("clone"), x.dtype(), true); }
+
+Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : copied("contiguous", x, x.dtype(), false); }
+
+Tensor to(const Tensor& x, DType dtype) { return x.checked("to").dtype() == dtype ? x : copied("to", x, dtype, true); }
+
+Tensor to(const Tensor& x, const Device& device) {
+  const Device from = x.checked("to").device();
+  if (from == device) return x;
+  backend(device);  // throws when there is no such device
+  return record("to", moved(x.detach(), device), {x}, [from](const Tensor& g) { return g.to(from); });
+}
+
+Tensor& Tensor::copy_(const Tensor& source) {
+  const char* op = "copy_";
+  source.checked(op);
+  const Tensor local = source.device() == checked(op).device() ? source : source.to(device());
+  Tensor wide = local.shape() == shape() ? local : local.expand(shape());
+  require_writable(*this, op);
+  if (overlaps(*this, wide)) wide = wide.clone();
+  if (same_memory(*this, wide) && layout(*this) == layout(wide)) return *this;
+  backend(device()).copy(arg(*this), arg(wide));
+  written(*this, wide, op);
+  return *this;
+}
+
+Tensor& Tensor::fill_(const Operand& value) {
+  const char* op = "fill_";
+  if (value.tensor) {
+    const Tensor& v = value.tensor->checked(op);
+    require(v.numel() == 1, Wrong::shape, op, "needs a number or a tensor of one element, got shape ", v);
+    return copy_(v.reshape({}));
+  }
+  require_storable(value.scalar, checked(op).dtype(), op);
+  require_writable(*this, op);
+  backend(device()).copy(arg(*this), arg(value));
+  written(*this, {}, op);
+  return *this;
+}
+
+Tensor& Tensor::zero_() { return fill_(0); }
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "cat";
@@ -200,9 +268,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
 }
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& options) {
-  const auto border = Border(std::find(borders.begin(), borders.end(), options.mode) - borders.begin());
-  require(size_t(border) < borders.size(), Wrong::argument, "pad",
-          "mode is one of constant, reflect, replicate, circular; got ", options.mode);
+  const auto border = Border(choice(options.mode, borders, "mode", "pad"));
   check_padding(x.checked("pad"), pad, border);
   if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
   Tensor y = x;

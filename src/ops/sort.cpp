@@ -11,22 +11,16 @@
 namespace volta {
 namespace {
 
+int64_t size_along(const Tensor& x, int axis) { return row_layout(x).shape[axis]; }
+
 // Positions [begin, begin + count) of the order along an axis.
 ValuesIndices sorted_part(const char* op, const Tensor& x, int axis, bool descending, int64_t begin, int64_t count) {
-  const Tensor rows = with_axis(x);
-  const Shape shape = spliced(rows.shape(), axis, 1, {count});
+  const Shape shape = x.dim() == 0 ? Shape() : spliced(x.shape(), axis, 1, {count});
   Tensor values = allocate(shape, x.dtype(), x.device(), op);
   const Tensor indices = allocate(shape, i64, x.device(), op);
-  backend(x.device()).sort({arg(values), arg(indices), arg(rows), axis, descending, begin});
-  values = record(op, std::move(values), {rows},
-                  [op, whole = rows.shape(), axis, kept = save(indices)](const Tensor& g, Gradients& d) {
-                    d[0] = place_add(op, whole, axis, d.take(kept), g);
-                  });
-  if (x.dim() == 0) return {values.reshape({}), indices.reshape({})};
-  return {values, indices};
+  backend(x.device()).sort({row_arg(values), row_arg(indices), row_arg(x), axis, descending, begin});
+  return {chosen(op, std::move(values), x, axis, indices), indices};
 }
-
-int64_t size_along(const Tensor& x, int axis) { return x.dim() == 0 ? 1 : x.size(axis); }
 
 void require_rank(const Tensor& x, int axis, int64_t k, int64_t least, const char* op) {
   const int64_t n = size_along(x, axis);
@@ -47,9 +41,9 @@ ValuesIndices sort(const Tensor& x, int64_t dim, bool descending, bool) {
 
 Tensor argsort(const Tensor& x, int64_t dim, bool descending) {
   const int axis = axis_of(x, dim, "argsort");
-  const Tensor rows = with_axis(x.detach()), indices = allocate(rows.shape(), i64, x.device(), "argsort");
-  backend(x.device()).sort({{}, arg(indices), arg(rows), axis, descending});
-  return x.dim() == 0 ? indices.reshape({}) : indices;
+  const Tensor indices = allocate(x.shape(), i64, x.device(), "argsort");
+  backend(x.device()).sort({{}, row_arg(indices), row_arg(x), axis, descending});
+  return indices;
 }
 
 ValuesIndices topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool) {

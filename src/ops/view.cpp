@@ -10,9 +10,9 @@
 namespace volta {
 namespace {
 
-// y = x seen through f(layout); undefined where f gives nothing. Gradients go back by a rule, or by inverse(g). A view whose layout
+// y = x seen through f(layout); undefined where f gives nothing. Gradients go back by rule(g). A view whose layout
 // relative to the base cannot be said is not traced to it.
-template <class F, class Rule> Tensor record_view(const char* op, const Tensor& x, F f, Rule rule) {
+template <class F, class Rule> Tensor make_view(const char* op, const Tensor& x, F f, Rule rule) {
   const std::optional<Layout> seen = f(layout(x));
   if (!seen) return {};
   Tensor y = alias(x, *seen);
@@ -23,14 +23,11 @@ template <class F, class Rule> Tensor record_view(const char* op, const Tensor& 
   else remember_view(y, x, f(Layout::contiguous(x.shape())));
   return record(op, std::move(y), {x}, std::move(rule));
 }
-template <class F, class Inverse> Tensor make_view(const char* op, const Tensor& x, F f, Inverse inverse) {
-  return record_view(op, x, f, [inverse](const Tensor& g, Gradients& d) { d[0] = inverse(g); });
-}
 // A part of x: its gradient is embedded into zeros, or added in its place to that of other parts.
 template <class F> struct PartRule {
   Layout base;
   F f;
-  void operator()(const Tensor& g, Gradients& d) const { d[0] = embed(g, base.shape, f(base)); }
+  Tensor operator()(const Tensor& g) const { return embed(g, base.shape, f(base)); }
   bool add_in_place(const Tensor& sum, const Tensor& g) const {
     const Layout place = f(layout(sum));
     if (!sum.is_contiguous() || g.dtype() != sum.dtype() || place.overlaps_itself()) return false;
@@ -39,7 +36,7 @@ template <class F> struct PartRule {
   }
 };
 template <class F> Tensor make_part(const char* op, const Tensor& x, F f) {
-  return record_view(op, x, f, PartRule<F>{Layout::contiguous(x.shape()), f});
+  return make_view(op, x, f, PartRule<F>{Layout::contiguous(x.shape()), f});
 }
 // All of x in another shape.
 template <class F> Tensor make_reshaped(const char* op, const Tensor& x, F f) {
