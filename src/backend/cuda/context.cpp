@@ -13,7 +13,6 @@ namespace volta::cuda {
 namespace {
 
 constexpr int64_t unit = 512, mib = int64_t(1) << 20, small_limit = mib, middle_limit = 10 * mib;
-constexpr int most_devices = 256;
 
 int64_t rounded(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
