@@ -67,12 +67,11 @@ class Memory {
   };
   Block* grow(int64_t bytes, bool small, const char* op);
   void absorb_next(Block* block) noexcept;
-  void release_slabs();
   [[noreturn]] void refuse(int64_t bytes, const char* op) const;
 
   int device_;
   int64_t total_ = 0;  // bytes the device has
-  mutable std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::set<Block*, BySize> free_;
   int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
 };

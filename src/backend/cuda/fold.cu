@@ -7,13 +7,14 @@ namespace volta::cuda {
 namespace {
 
 struct FoldArgs {
-  Strided<3> kept;     // in, values, indices
-  Strided<2> reduced;  // counted: offset in `in`, and position among the reduced elements (where it matters)
-  void* partial;       // states [result, piece], or null when the only piece is the result
-  uint32_t piece_length, first_piece, pieces;
+  uint32_t piece_length;
   DType in_dtype, out_dtype;
   bool across;
   double count, parameter;
+  uint32_t first_piece = 0, pieces = 0;
+  Strided<3> kept = {};     // in, values, indices
+  Strided<2> reduced = {};  // counted: offset in `in`, and position among the reduced elements (where it matters)
+  void* partial = nullptr;  // states [result, piece], or null when the only piece is the result
   __device__ uint32_t begin() const { return blockIdx.y * piece_length; }
   __device__ uint32_t end() const { return ::min(begin() + piece_length, reduced.n); }
 };
@@ -180,13 +181,8 @@ void Context::fold(const FoldCall& call) {
   const bool packed = rows && (t == f32 || is_half(t)) && kept.low_bits(0, 0) % 16 == 0 && k.packs[size_t(t)];
   const auto kernel = packed ? k.packs[size_t(t)] : k.strided;
 
-  FoldArgs a{};
-  a.in_dtype = t;
-  a.out_dtype = call.out.dtype;
-  a.across = across;
-  a.count = double(count);
-  a.parameter = call.parameter;
-  a.piece_length = uint32_t(std::clamp<int64_t>((length + 63) / 64 * 64, 64, chunk_limit));  // whole packs
+  const int64_t whole = std::clamp<int64_t>((length + 63) / 64 * 64, 64, chunk_limit);  // packs
+  FoldArgs a{uint32_t(whole), t, call.out.dtype, across, double(count), call.parameter};
   const auto pieces_of = [&](const Strided<2>& stretch) { return std::max(1u, blocks_for(stretch.n, a.piece_length)); };
   in_chunks(reduced, [&](const Strided<2>& stretch) { a.pieces += pieces_of(stretch); });
   in_chunks(kept, [&](const Strided<3>& chunk) {

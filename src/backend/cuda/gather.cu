@@ -13,8 +13,8 @@ struct Axis {
   int64_t size, step;
   Fault* fault;
   Axis(const Context& c, const Held& x, const char* op) : size(x.size), step(x.step), fault(c.fault) {
-    if (size == 0)  // there is nothing to clamp an index to
-      throw Error(Error::Kind::index, op, "every index is out of range for an axis of size 0");
+    // There is nothing to clamp an index to.
+    require(size > 0, Wrong::index, op, "every index is out of range for an axis of size 0");
   }
   __device__ int64_t find(const char* p) const {
     const int64_t index = *reinterpret_cast<const int64_t*>(p), i = index < 0 ? index + size : index;

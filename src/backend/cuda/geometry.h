@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backend/cuda/context.h"
+#include "core/check.h"
 #include "core/walk.h"
 
 namespace volta::cuda {

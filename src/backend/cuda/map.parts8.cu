@@ -84,15 +84,13 @@ __global__ __launch_bounds__(threads) void map_packs(const __grid_constant__ Pac
   if (rest[0] < c.n) map_at<Op, Kernel, S, 1>(c, rest, 1);
 }
 
-template <class T, int U> struct Fetched { T v[U]; };
-
 template <class Op, int Kernel, class T>
 __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ StridedCall c) {
   constexpr int U = strided_per_thread(operands<Op, Kernel>), K = operands<Op, Kernel> + 1;
   Share<U> share(c.operands.n);
   if (share.count == 0) return;
   const Places<U, K> places(c.operands, share.index);
-  const auto fetch = [&]<class X>(Fetched<X, U>& operand, int k) {
+  const auto fetch = [&]<class X>(Pack<X, U>& operand, int k) {
     if (c.operands.data[k + 1]) return load_all(operand.v, c.dtype[k], [&](int u) { return places.p[u][k + 1]; });
     unroll<U>([&](int u) { memcpy(&operand.v[u], &c.scalar[k], sizeof(X)); });
   };
@@ -103,7 +101,7 @@ __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ S
       unroll<U>([&](int u) { result[u] = evaluate<Op, Kernel, T>(fetched.v[u]...); });
       store_all(
           result, c.out_dtype, [&](int u) { return places.p[u][0]; }, share.count);
-    }(Fetched<Element<Op, Kernel, int(I), T>, U>()...);
+    }(Pack<Element<Op, Kernel, int(I), T>, U>()...);
   }
   (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
@@ -184,8 +182,7 @@ template <> void map_part<VOLTA_PART>(const Context& c, const MapCall& call) {
     const int64_t each = threads * packs_per_thread(read) * (16 / size_of(*dtype));
     return launch(c, op, k.packs[size_t(*dtype)], blocks_for(p.n, each), threads, p);
   }
-  if (!k.strided)
-    throw Error(Error::Kind::internal, op, "no GPU kernel computes in " + std::string(name(call.compute)));
+  require(k.strided, Wrong::internal, op, "no GPU kernel computes in ", call.compute);
   StridedCall s{};
   s.out_dtype = call.out.dtype;
   for (int i = 0; i < call.inputs; ++i) {

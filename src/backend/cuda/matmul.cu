@@ -83,7 +83,7 @@ void* library() {
     const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
     for (const std::string& path : {name, VOLTA_CUDA_LIBRARY_DIR "/" + name, std::string("libcublasLt.so")})
       if (void* found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
-    throw Error(Error::Kind::device, "matmul", "cannot load " + name + " (cuBLASLt): " + dlerror());
+    refuse(Wrong::device, "matmul", "cannot load ", name, " (cuBLASLt): ", dlerror());
   }();
   return loaded;
 }
@@ -92,7 +92,7 @@ struct Symbol {
   const char* name;
   template <class F> operator F*() const {
     if (void* found = dlsym(library(), name)) return reinterpret_cast<F*>(found);
-    throw Error(Error::Kind::device, "matmul", std::string("cuBLASLt has no ") + name);
+    refuse(Wrong::device, "matmul", "cuBLASLt has no ", name);
   }
 };
 
@@ -116,8 +116,8 @@ const CublasLt& cublas() {
 
 void check(cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const auto kind = status == CUBLAS_STATUS_ALLOC_FAILED ? Error::Kind::memory : Error::Kind::device;
-  throw Error(kind, "matmul", std::string("cuBLASLt reports: ") + cublas().status_string(status));
+  refuse(status == CUBLAS_STATUS_ALLOC_FAILED ? Wrong::memory : Wrong::device, "matmul",
+         "cuBLASLt reports: ", cublas().status_string(status));
 }
 
 void set(const auto& setter, auto& object, auto attribute, const auto& value) {

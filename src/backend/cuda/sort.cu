@@ -18,10 +18,8 @@ template <class T> __device__ BitsOf<T> ascending_key(Stored<T> x) {
   else if constexpr (std::is_unsigned_v<T>) return x;
   else if constexpr (std::is_integral_v<T>) return Bits(Bits(x) ^ sign);
   else {
-    constexpr int mantissa = std::is_same_v<T, float16>    ? 10
-                             : std::is_same_v<T, bfloat16> ? 7
-                             : sizeof(T) == 4              ? 23
-                                                           : 52;
+    constexpr int digits = std::numeric_limits<T>::digits;  // 0 of a half
+    constexpr int mantissa = digits > 0 ? digits - 1 : std::is_same_v<T, float16> ? 10 : 7;
     constexpr Bits infinity = Bits(Bits(sign - 1) >> mantissa << mantissa);
     Bits bits;
     memcpy(&bits, &x, sizeof(T));
@@ -110,8 +108,7 @@ void Context::sort(const SortCall& call) {
   if (in.numel() == 0 || wanted == 0) return;
   const Args<3> args{&call.in, &call.values, &call.indices};
   SortArgs a{{in.shape, args, call.axis}, 0, uint32_t(call.begin), uint32_t(wanted), call.descending};
-  if (a.n > chunk_limit)
-    throw Error(Error::Kind::argument, "sort", "rows of more than 2^30 elements are not sorted on a GPU");
+  require(a.n <= chunk_limit, Wrong::argument, "sort", "rows of more than 2^30 elements are not sorted on a GPU");
   a.shift = std::bit_width(uint64_t(a.n - 1));
   const auto sort_chunk = [&](const Strided<3>& lines) {
     a.lines = lines;
