@@ -30,8 +30,6 @@ function(volta_add_cuda_objects library)
     return()
   endif()
   target_compile_definitions(${library} PRIVATE VOLTA_HAVE_CUDA)
-  # cuBLASLt is loaded when the first product needs it: linked, it would cost every program 200 MB and 50 ms at its start.
-  target_compile_definitions(${library} PRIVATE VOLTA_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
   target_link_libraries(${library} PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
   target_sources(${library} PRIVATE ${host})
   volta_add_objects(volta_cuda ${kernels})
@@ -39,7 +37,8 @@ function(volta_add_cuda_objects library)
     set_target_properties(${object} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(${object} PRIVATE volta_settings CUDA::cudart_static)
     target_include_directories(${object} PRIVATE ${VOLTA_GENERATED_DIR})
-    target_compile_definitions(${object} PRIVATE VOLTA_HAVE_CUDA)
+    # cuBLASLt is loaded when the first product needs it: linked, it would cost every program 200 MB and 50 ms at its start.
+    target_compile_definitions(${object} PRIVATE VOLTA_HAVE_CUDA VOLTA_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
     target_compile_options(${object} PRIVATE -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-fno-math-errno
                                              $<$<BOOL:${VOLTA_WERROR}>:-Werror=all-warnings>
                                              $<$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION},12.8>:--compress-mode=size>)

@@ -4,16 +4,14 @@
 
 #include <array>
 #include <cstring>
-#include <string>
 
 #include "backend/cuda/cuda.h"
-#include "core/storage.h"
+#include "core/check.h"
 
 namespace volta::cuda {
 namespace {
 
 constexpr int64_t unit = 512, mib = int64_t(1) << 20, small_limit = mib, middle_limit = 10 * mib;
-constexpr int most_devices = 256;
 
 int64_t rounded(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -25,9 +23,8 @@ Context& context(int device) {
   static std::array<std::once_flag, most_devices> made;
   static std::array<Context*, most_devices> all;  // never destroyed: tensors may outlive every static
   const int count = device_count();
-  if (device < 0 || device >= count)
-    throw Error(Error::Kind::device, "device",
-                "cuda:" + std::to_string(device) + " is not available: there are " + std::to_string(count) + " GPUs");
+  require(device >= 0 && device < count, Wrong::device, "device", "cuda:", device, " is not available: there are ",
+          count, " GPUs");
   std::call_once(made[size_t(device)], [&] {
     const OnDevice current(device);
     all[size_t(device)] = new Context(device);
@@ -40,8 +37,8 @@ Context& context(int device) {
 void check(cudaError_t status, const char* op) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  const auto kind = status == cudaErrorMemoryAllocation ? Error::Kind::memory : Error::Kind::device;
-  throw Error(kind, op, std::string("CUDA reports: ") + cudaGetErrorString(status));
+  refuse(status == cudaErrorMemoryAllocation ? Wrong::memory : Wrong::device, op,
+         "CUDA reports: ", cudaGetErrorString(status));
 }
 
 void GiveBack::operator()(Block* block) const noexcept { block->owner->give(block); }
@@ -80,7 +77,7 @@ Block* Memory::grow(int64_t bytes, bool small, const char* op) {
   const int64_t size = small ? 2 * mib : bytes <= middle_limit ? 32 * mib : rounded(bytes, 2 * mib);
   void* data = nullptr;
   if (cudaMalloc(&data, size_t(size)) != cudaSuccess) {
-    release_slabs();
+    release_cached();
     if (cudaMalloc(&data, size_t(size)) != cudaSuccess) data = nullptr;
     cudaGetLastError();  // an exhausted device is no lasting error
   }
@@ -112,7 +109,8 @@ void Memory::absorb_next(Block* block) noexcept {
 }
 
 // Slabs no part of which is in use go back to the driver. cudaFree waits for kernels that still read them.
-void Memory::release_slabs() {
+void Memory::release_cached() {
+  const std::lock_guard lock(mutex_);
   std::erase_if(free_, [&](Block* block) {
     if (block->before || block->after) return false;
     cudaFree(block->data);
@@ -122,16 +120,9 @@ void Memory::release_slabs() {
   });
 }
 
-void Memory::release_cached() {
-  const std::lock_guard lock(mutex_);
-  release_slabs();
-}
-
 void Memory::refuse(int64_t bytes, const char* op) const {
-  throw Error(Error::Kind::memory, op,
-              "cannot allocate " + std::to_string(bytes) + " bytes on cuda:" + std::to_string(device_) + ": " +
-                  std::to_string(in_use_) + " in use, " + std::to_string(reserved_ - in_use_) + " cached, of " +
-                  std::to_string(total_));
+  volta::refuse(Wrong::memory, op, "cannot allocate ", bytes, " bytes on cuda:", device_, ": ", in_use_, " in use, ",
+                reserved_ - in_use_, " cached, of ", total_);
 }
 
 MemoryStats Memory::stats(int64_t transfers) const {
@@ -167,7 +158,7 @@ void Context::map(const MapCall& call) {
                                                                map_part<4>, map_part<5>, map_part<6>, map_part<7>};
   const OnDevice current(device);
   if (call.out.layout->numel() == 0) return;
-  if (call.op->index < 0) throw Error(Error::Kind::internal, call.op->name, "a user's op has no GPU kernel");
+  require(call.op->index >= 0, Wrong::internal, call.op->name, "a user's op has no GPU kernel");
   parts[size_t(call.op->index) % std::size(parts)](*this, call);
 }
 
@@ -195,10 +186,8 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
 void Context::synchronize(const char* op) {
   const OnDevice current(device);
   check(cudaStreamSynchronize(stream), op);
-  if (std::atomic_ref(fault->raised).exchange(0) == 0) return;
-  throw Error(Error::Kind::index, op,
-              "an earlier gather or scatter met index " + std::to_string(fault->index) + ", out of range for size " +
-                  std::to_string(fault->size));
+  require(std::atomic_ref(fault->raised).exchange(0) == 0, Wrong::index, op, "an earlier gather or scatter met index ",
+          fault->index, ", out of range for size ", fault->size);
 }
 
 bool is_available() { return device_count() > 0; }

@@ -12,6 +12,8 @@
 
 namespace volta::cuda {
 
+inline constexpr int most_devices = 256;
+
 // Turns a failed call into Error::Kind::memory or device, named after `op`.
 void check(cudaError_t status, const char* op);
 
@@ -65,12 +67,11 @@ class Memory {
   };
   Block* grow(int64_t bytes, bool small, const char* op);
   void absorb_next(Block* block) noexcept;
-  void release_slabs();
   [[noreturn]] void refuse(int64_t bytes, const char* op) const;
 
   int device_;
   int64_t total_ = 0;  // bytes the device has
-  mutable std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   std::set<Block*, BySize> free_;
   int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
 };
@@ -126,11 +127,5 @@ class Context final : public Backend {
 
 // Pointwise loops are compiled in parts, among which the ops are dealt out in turn.
 template <int Part> void map_part(const Context& c, const MapCall& call);
-
-// A product of any dtypes and strides, bias and activation included; not fast.
-void plain_product(Context& c, const MatmulCall& call);
-
-// out = activation(product + bias [+ out]), where `product` has the shape of out and may be of a wider dtype.
-void finish_product(Context& c, const MatmulCall& call, const Arg& product, bool accumulate);
 
 }  // namespace volta::cuda

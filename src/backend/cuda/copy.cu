@@ -1,5 +1,6 @@
 // Copies on the GPU: whole memory by the driver, strided elements as words as wide as the layouts allow, transpositions
-// through tiles of shared memory, conversions, and filling.
+// through tiles of shared memory, conversions; and filling, with a number, a range, or random numbers by the formulas
+// the CPU uses.
 #include "backend/cuda/element.h"
 
 namespace volta::cuda {
@@ -63,6 +64,23 @@ struct Iota {
   }
 };
 
+// Four elements; the address counts the blocks of four.
+template <class Formula> struct Draw {
+  Formula formula;
+  RandomCall call;
+  int64_t size;
+  __device__ int64_t load(char* const* p) const { return counted(p[0]); }
+  __device__ void store(char* const*, int64_t i) const {
+    const auto block = volta::random::draw_block(formula, call.seed, call.offset + uint64_t(i));
+    using Value = std::decay_t<decltype(block.element[0])>;
+    using Source = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
+    char* out = static_cast<char*>(call.out) + 4 * i * size;
+    unroll<4>([&](int k) {
+      if (4 * i + k < call.n) cuda::store(out + k * size, call.dtype, Source(block.element[k]));
+    });
+  }
+};
+
 // Tries to run the copy as a transposition of two of its axes.
 bool copy_transposed(Context& c, const Operands<2>& x, int64_t size) {
   if (x.rank < 2 || x.stride[0][0] != size || x.stride[0][1] == size || x.size[0] < 8) return false;
@@ -119,13 +137,19 @@ void Context::copy(const Arg& out, const Arg& in) {
 void Context::iota(const Arg& out, Scalar start, Scalar step) {
   const OnDevice current(device);
   if (out.layout->numel() == 0) return;
-  const int64_t strides[] = {step_of(out, 0, out.layout->rank()), 1};
-  Operands<2> x;
-  x.add_axis(out.layout->numel(), strides);
-  x.finish();
+  Operands<2> x(out.layout->numel(), {step_of(out, 0, out.layout->rank()), 1});
   x.data[0] = static_cast<char*>(out.data);
   each(*this, "arange", x,
        Iota{start.as<double>(), step.as<double>(), start.as<uint64_t>(), step.as<uint64_t>(), out.dtype});
+}
+
+void Context::random(const RandomCall& call) {
+  const OnDevice current(device);
+  volta::check(call);
+  if (call.n <= 0) return;
+  volta::random::with_formula(call, [&]<class Formula>(const Formula& formula) {
+    each(*this, "random", Operands<1>((call.n + 3) / 4, {1}), Draw<Formula>{formula, call, size_of(call.dtype)});
+  });
 }
 
 }  // namespace volta::cuda

@@ -17,6 +17,11 @@ template <class T> inline constexpr bool is_half_type = std::is_same_v<T, float1
 // A bool is read as a byte: any value but 0 is true.
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
+// An unsigned integer as large as a T.
+template <class T> using BitsOf = std::conditional_t<
+    sizeof(T) == 1, uint8_t,
+    std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+
 __device__ inline float widen(float16 x) { return __half2float(__ushort_as_half(x.bits)); }
 __device__ inline float widen(bfloat16 x) { return __uint_as_float(uint32_t(x.bits) << 16); }
 // Rounded once, whatever it is rounded from.

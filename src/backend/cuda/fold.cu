@@ -7,13 +7,14 @@ namespace volta::cuda {
 namespace {
 
 struct FoldArgs {
-  Strided<3> kept;     // in, values, indices
-  Strided<2> reduced;  // counted: offset in `in`, and position among the reduced elements (where it matters)
-  void* partial;       // states [result, piece], or null when the only piece is the result
-  uint32_t piece_length, first_piece, pieces;
+  uint32_t piece_length;
   DType in_dtype, out_dtype;
   bool across;
   double count, parameter;
+  uint32_t first_piece = 0, pieces = 0;
+  Strided<3> kept = {};     // in, values, indices
+  Strided<2> reduced = {};  // counted: offset in `in`, and position among the reduced elements (where it matters)
+  void* partial = nullptr;  // states [result, piece], or null when the only piece is the result
   __device__ uint32_t begin() const { return blockIdx.y * piece_length; }
   __device__ uint32_t end() const { return ::min(begin() + piece_length, reduced.n); }
 };
@@ -104,51 +105,38 @@ template <class F> FoldKernels kernels() {
   return k;
 }
 
-template <template <class> class F> FoldKernels of_reals(DType compute) {
-  return compute == f64 ? kernels<F<double>>() : kernels<F<float>>();
-}
-// Integers add and multiply as 64-bit numbers that wrap around, signed or not.
-template <template <class> class F> FoldKernels of_numbers(DType compute) {
-  return is_floating(compute) ? of_reals<F>(compute) : kernels<F<uint64_t>>();
-}
-template <template <class> class F> FoldKernels of_ordered(DType compute) {
-  return traits(compute).kind == Kind::signed_int ? kernels<F<int64_t>>() : of_numbers<F>(compute);
-}
-
-FoldKernels find(Fold fold, bool indices, DType t) {
+// Of numbers folded as T.
+template <class T> FoldKernels find(Fold fold, bool indices) {
+  constexpr bool real = std::is_floating_point_v<T>;
+  using Number = std::conditional_t<real, T, uint64_t>;  // signed integers add and multiply as these: both wrap around
+  using Real = std::conditional_t<real, T, float>;
   switch (fold) {
-    case Fold::sum: return of_numbers<folds::Sum>(t);
-    case Fold::mean: return of_reals<folds::Mean>(t);
-    case Fold::prod: return of_numbers<folds::Prod>(t);
-    case Fold::max: return indices ? of_ordered<folds::ArgMax>(t) : of_ordered<folds::Max>(t);
-    case Fold::min: return indices ? of_ordered<folds::ArgMin>(t) : of_ordered<folds::Min>(t);
-    case Fold::any: return kernels<folds::Truth<false>>();
-    case Fold::all: return kernels<folds::Truth<true>>();
+    case Fold::sum: return kernels<folds::Sum<Number>>();
+    case Fold::mean: return kernels<folds::Mean<Real>>();
+    case Fold::prod: return kernels<folds::Prod<Number>>();
+    case Fold::max: return indices ? kernels<folds::Best<T, true>>() : kernels<folds::Extreme<T, true>>();
+    case Fold::min: return indices ? kernels<folds::Best<T, false>>() : kernels<folds::Extreme<T, false>>();
+    case Fold::any: return kernels<folds::Any>();
+    case Fold::all: return kernels<folds::All>();
     case Fold::count_nonzero: return kernels<folds::Count>();
-    case Fold::nansum: return is_floating(t) ? of_reals<folds::NanSum>(t) : of_numbers<folds::Sum>(t);
-    case Fold::argmax: return of_ordered<folds::ArgMax>(t);
-    case Fold::argmin: return of_ordered<folds::ArgMin>(t);
-    case Fold::sum_squares: return of_reals<folds::SumSquares>(t);
-    case Fold::sum_abs: return of_reals<folds::SumAbs>(t);
-    case Fold::sum_powers: return of_reals<folds::SumPowers>(t);
-    case Fold::var: return of_reals<folds::Variance>(t);
+    case Fold::nansum: return kernels<std::conditional_t<real, folds::NanSum<Real>, folds::Sum<Number>>>();
+    case Fold::argmax: return kernels<folds::Best<T, true>>();
+    case Fold::argmin: return kernels<folds::Best<T, false>>();
+    case Fold::sum_squares: return kernels<folds::SumSquares<Real>>();
+    case Fold::sum_abs: return kernels<folds::SumAbs<Real>>();
+    case Fold::sum_powers: return kernels<folds::SumPowers<Real>>();
+    case Fold::var: return kernels<folds::Variance<Real>>();
     case Fold::logsumexp: break;
   }
-  return of_reals<folds::LogSumExp>(t);
+  return kernels<folds::LogSumExp<Real>>();
 }
 
-// What is reduced, counted from nothing: offsets in `in`, and positions if they are wanted.
-Operands<2> reduced_axes(const Arg& in, uint32_t axes, int64_t count, bool positions) {
-  Operands<2> reduced;
-  const Layout& x = *in.layout;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (!(axes >> i & 1)) continue;
-    count /= std::max<int64_t>(x.shape[i], 1);
-    const int64_t strides[] = {x.strides[i] * size_of(in.dtype), positions ? count : 0};
-    reduced.add_axis(x.shape[i], strides);
-  }
-  reduced.finish();
-  return reduced;
+FoldKernels find(const FoldCall& call) {
+  const bool indices = call.indices.data;
+  if (call.compute == f64) return find<double>(call.fold, indices);
+  if (is_floating(call.compute)) return find<float>(call.fold, indices);
+  const bool signs = traits(call.compute).kind == Kind::signed_int;
+  return signs ? find<int64_t>(call.fold, indices) : find<uint64_t>(call.fold, indices);
 }
 
 constexpr int64_t enough_blocks = 2048;
@@ -159,17 +147,22 @@ constexpr int64_t elements_per_thread = 32;  // at least, before a result is sha
 void Context::fold(const FoldCall& call) {
   const char* op = "fold";
   const OnDevice current(device);
-  const bool positions = call.fold == Fold::argmax || call.fold == Fold::argmin;
-  const Arg none, &values = positions ? none : call.out, &places = positions ? call.out : call.indices;
-  const FoldKernels k = find(call.fold, call.indices.data != nullptr, call.compute);
+  const bool index = call.fold == Fold::argmax || call.fold == Fold::argmin;
+  const Arg none, &values = index ? none : call.out, &indices = index ? call.out : call.indices;
+  const FoldKernels k = find(call);
   const Shape& shape = call.in.layout->shape;
-  const Operands<3> kept(shape, {&call.in, &values, &places}, call.reduced);
+  const Operands<3> kept(shape, {&call.in, &values, &indices}, call.reduced);
   const int64_t results = kept.count();
   if (results == 0) return;
+  // What is reduced is counted: offsets in `in`, and positions.
+  Layout order = *call.in.layout;
   int64_t count = 1;
-  for (int i = 0; i < shape.size(); ++i)
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    order.strides[i] = k.indexed ? count : 0;
     if (call.reduced >> i & 1) count *= shape[i];
-  const Operands<2> reduced = reduced_axes(call.in, call.reduced, count, k.indexed);
+  }
+  const Arg offsets{nullptr, call.in.layout, call.in.dtype, {}}, positions{nullptr, &order, u8, {}};
+  const Operands<2> reduced(shape, {&offsets, &positions}, ~call.reduced);
 
   // Results and pieces are laid over threads by the shapes alone.
   const int64_t inner = std::abs(reduced.stride[0][0]), beside = std::abs(kept.stride[0][0]);
@@ -188,13 +181,8 @@ void Context::fold(const FoldCall& call) {
   const bool packed = rows && (t == f32 || is_half(t)) && kept.low_bits(0, 0) % 16 == 0 && k.packs[size_t(t)];
   const auto kernel = packed ? k.packs[size_t(t)] : k.strided;
 
-  FoldArgs a{};
-  a.in_dtype = t;
-  a.out_dtype = call.out.dtype;
-  a.across = across;
-  a.count = double(count);
-  a.parameter = call.parameter;
-  a.piece_length = uint32_t(std::clamp<int64_t>((length + 63) / 64 * 64, 64, chunk_limit));  // whole packs
+  const int64_t whole = std::clamp<int64_t>((length + 63) / 64 * 64, 64, chunk_limit);  // packs
+  FoldArgs a{uint32_t(whole), t, call.out.dtype, across, double(count), call.parameter};
   const auto pieces_of = [&](const Strided<2>& stretch) { return std::max(1u, blocks_for(stretch.n, a.piece_length)); };
   in_chunks(reduced, [&](const Strided<2>& stretch) { a.pieces += pieces_of(stretch); });
   in_chunks(kept, [&](const Strided<3>& chunk) {

@@ -1,6 +1,8 @@
 // Reductions as formulas, for folds, scans and softmax: where a state starts, what an element is as a state, how states
 // merge, and what comes out; and the teams of threads that merge what each has found.
 #pragma once
+#include <cub/util_ptx.cuh>
+
 #include <limits>
 
 #include <volta/scalar.h>
@@ -10,17 +12,17 @@
 namespace volta::cuda {
 namespace folds {
 
-// Elements are read as E, threads carry S, and R comes out. `lift` may want the element's position and the call's
-// parameter, `finish` the number of elements and the parameter.
-template <class E, class S = E, class R = S> struct Formula {
+// Elements are read as E and threads carry S, unless a formula says otherwise. `lift` may want the element's position
+// and the call's parameter, `finish` the number of elements and the parameter.
+template <class S, class E = S> struct Formula {
   using Element = E;
   using State = S;
   static constexpr bool indexed = false;
   __device__ static S lift(E x, int64_t, double) { return S(x); }
-  __device__ static R finish(S s, double, double) { return R(s); }
+  __device__ static S finish(S s, double, double) { return s; }
 };
 
-template <class T> struct Sum : Formula<T> {
+template <class T, class E = T> struct Sum : Formula<T, E> {
   __device__ static T start() { return T(0); }
   __device__ static T merge(T a, T b) { return a + b; }
 };
@@ -50,31 +52,22 @@ template <class T, bool Largest> __device__ constexpr T worst() {
   if (Limits::has_infinity) return Largest ? -Limits::infinity() : Limits::infinity();
   return Largest ? Limits::lowest() : Limits::max();
 }
-template <class T, bool Largest> struct Extreme : Formula<T> {
+template <class T, bool Largest, class E = T> struct Extreme : Formula<T, E> {
   __device__ static T start() { return worst<T, Largest>(); }
   __device__ static T merge(T a, T b) { return Largest ? scalar::max(a, b) : scalar::min(a, b); }
 };
-template <class T> using Max = Extreme<T, true>;
-template <class T> using Min = Extreme<T, false>;
 
 // Truth values travel as words, which threads can exchange.
-template <bool Every> struct Truth : Formula<bool, uint32_t, bool> {
-  __device__ static uint32_t start() { return Every; }
-  __device__ static uint32_t merge(uint32_t a, uint32_t b) { return Every ? a & b : a | b; }
-};
-struct Count : Formula<bool, int64_t> {
-  __device__ static int64_t start() { return 0; }
-  __device__ static int64_t merge(int64_t a, int64_t b) { return a + b; }
-};
-
-template <class T> struct Found {
-  T value;
-  int64_t index;
-};
+using Any = Extreme<uint32_t, true, bool>;
+using All = Extreme<uint32_t, false, bool>;
+using Count = Sum<int64_t, bool>;
 
 // The best element and where it first stands (`Last`: last stands); a NaN is better than any number.
-template <class T, bool Largest, bool Last = false> struct Best : Formula<T, Found<T>, T> {
-  using State = Found<T>;
+template <class T, bool Largest, bool Last = false> struct Best : Formula<T> {
+  struct State {
+    T value;
+    int64_t index;
+  };
   static constexpr bool indexed = true;
   __device__ static bool better(T x, T than) { return (Largest ? x > than : x < than) | ((x != x) & (than == than)); }
   __device__ static State start() { return {worst<T, Largest>(), Last ? -1 : std::numeric_limits<int64_t>::max()}; }
@@ -86,14 +79,12 @@ template <class T, bool Largest, bool Last = false> struct Best : Formula<T, Fou
   }
   __device__ static T finish(State s, double, double) { return s.value; }
 };
-template <class T> using ArgMax = Best<T, true>;
-template <class T> using ArgMin = Best<T, false>;
-
-template <class T> struct Moments { T count, mean, squares; };
 
 // Count, mean and the sum of squared deviations, merged by Chan's formula.
-template <class T> struct Variance : Formula<T, Moments<T>, T> {
-  using State = Moments<T>;
+template <class T> struct Variance : Formula<T> {
+  struct State {
+    T count, mean, squares;
+  };
   __device__ static State start() { return {0, 0, 0}; }
   __device__ static State lift(T x, int64_t, double) { return {1, x, 0}; }
   __device__ static State merge(State a, State b) {
@@ -106,11 +97,11 @@ template <class T> struct Variance : Formula<T, Moments<T>, T> {
   }
 };
 
-template <class T> struct Exponentials { T top, sum; };
-
 // The largest element m and the sum of exp(x - m); where m is not finite, the sum of exp(x).
-template <class T> struct LogSumExp : Formula<T, Exponentials<T>, T> {
-  using State = Exponentials<T>;
+template <class T> struct LogSumExp : Formula<T> {
+  struct State {
+    T top, sum;
+  };
   __device__ static T shift(T top) { return scalar::isfinite(top) ? top : T(0); }
   __device__ static T scale(T from, T to) { return from == to ? T(1) : scalar::exp(from - to); }
   __device__ static State start() { return {worst<T, true>(), T(0)}; }
@@ -135,23 +126,12 @@ struct Team {
   __device__ int rows() const { return across ? int(blockDim.x) : int(blockDim.y); }
 };
 
-// What another thread of the warp has for x: `shuffle` exchanges words.
-template <class T, class Shuffle> __device__ inline T shuffled(const T& x, Shuffle shuffle) {
-  static_assert(sizeof(T) % 4 == 0);
-  uint32_t words[sizeof(T) / 4];
-  memcpy(words, &x, sizeof(T));
-#pragma unroll
-  for (uint32_t& word : words) word = shuffle(word);
-  T result;
-  memcpy(&result, words, sizeof(T));
-  return result;
-}
-
-// The merged state of every `width` neighbouring threads, for all of them.
+// The merged state of every `width` neighbouring threads, for all of them; of what comes from beyond them, nothing
+// reaches the first.
 template <class F> __device__ typename F::State warp_merge(typename F::State s, int width) {
-  for (int half = width / 2; half > 0; half /= 2)
-    s = F::merge(s, shuffled(s, [=](uint32_t word) { return __shfl_down_sync(~0u, word, half, width); }));
-  return shuffled(s, [=](uint32_t word) { return __shfl_sync(~0u, word, 0, width); });
+  for (int half = width / 2; half > 0; half /= 2) s = F::merge(s, cub::ShuffleDown<32>(s, half, 31, ~0u));
+  const int lane = int(threadIdx.y * blockDim.x + threadIdx.x) % 32;
+  return cub::ShuffleIndex<32>(s, lane - lane % width, ~0u);
 }
 
 // The merged state of every team, for all its members. All threads of the block call this; teams are powers of two.

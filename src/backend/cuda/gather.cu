@@ -1,4 +1,6 @@
 // Gather and scatter on the GPU. Indices out of range are clamped and reported at the next synchronisation.
+#include <cuda/atomic>
+
 #include <volta/scalar.h>
 
 #include "backend/cuda/element.h"
@@ -11,8 +13,8 @@ struct Axis {
   int64_t size, step;
   Fault* fault;
   Axis(const Context& c, const Held& x, const char* op) : size(x.size), step(x.step), fault(c.fault) {
-    if (size == 0)  // there is nothing to clamp an index to
-      throw Error(Error::Kind::index, op, "every index is out of range for an axis of size 0");
+    // There is nothing to clamp an index to.
+    require(size > 0, Wrong::index, op, "every index is out of range for an axis of size 0");
   }
   __device__ int64_t find(const char* p) const {
     const int64_t index = *reinterpret_cast<const int64_t*>(p), i = index < 0 ? index + size : index;
@@ -54,31 +56,14 @@ template <class Word> struct Put {
   }
 };
 
-// Word[shift, …] = f(it) without interference, by comparing and swapping the word that holds it.
-template <class Word, class T, class F> __device__ void update(Word* word, int shift, F f) {
-  constexpr Word mask = sizeof(T) < sizeof(Word) ? (Word(1) << (8 * sizeof(T) % (8 * sizeof(Word)))) - 1 : ~Word(0);
-  Word old = *reinterpret_cast<volatile Word*>(word), seen;
-  do {
-    seen = old;
-    const Word bits = (seen >> shift) & mask;
-    T value;
-    memcpy(&value, &bits, sizeof(T));
-    value = f(value);
-    Word changed = 0;
-    memcpy(&changed, &value, sizeof(T));
-    changed = (seen & ~(mask << shift)) | (changed << shift);
-    if (changed == seen) return;
-    old = atomicCAS(word, seen, changed);
-  } while (old != seen);
-}
-
 // *p = f(*p, x) without interference; f takes numbers to compute with, which halves become floats for.
 template <class T, class F> __device__ void atomic_update(T* p, T x, F f) {
   using C = std::conditional_t<is_half_type<T>, float, T>;
-  const auto combine = [=](T y) { return convert<T>(C(f(convert<C>(y), convert<C>(x)))); };
-  const auto address = reinterpret_cast<uintptr_t>(p);
-  if constexpr (sizeof(T) == 8) update<unsigned long long, T>(reinterpret_cast<unsigned long long*>(p), 0, combine);
-  else update<unsigned, T>(reinterpret_cast<unsigned*>(address & ~uintptr_t(3)), int(address & 3) * 8, combine);
+  using Bits = BitsOf<T>;
+  ::cuda::atomic_ref<Bits, ::cuda::thread_scope_device> place(*reinterpret_cast<Bits*>(p));
+  Bits seen = place.load(::cuda::memory_order_relaxed), changed;
+  do changed = std::bit_cast<Bits>(convert<T>(C(f(convert<C>(std::bit_cast<T>(seen)), convert<C>(x)))));
+  while (changed != seen && !place.compare_exchange_weak(seen, changed, ::cuda::memory_order_relaxed));
 }
 
 template <class T> __device__ void atomic_sum(T* p, T x) {
@@ -119,32 +104,26 @@ void Context::scatter(const ScatterCall& call) {
   if (src.numel() == 0) return;
   const Held out(call.out, call.axis);
   const Axis axis(*this, out, op);
-  const auto distinct = [&](int i) { return i != call.axis && index.strides[i] != 0 && index.shape[i] > 1; };
-  int64_t places = axis.size;  // owners needed; those of neighbouring rows lie axis.size apart
-  for (int i = 0; i < src.rank(); ++i)
-    if (distinct(i)) places *= index.shape[i];
+  // Indices that repeat along an axis share their owners.
+  Layout owned = src, position = src;
+  uint32_t repeated = 0;
+  int64_t places = axis.size;
+  for (int i = src.rank() - 1; i >= 0; --i) {
+    const bool distinct = i != call.axis && index.strides[i] != 0;
+    owned.strides[i] = distinct ? places : 0;
+    position.strides[i] = i == call.axis ? 1 : 0;
+    if (distinct) places *= src.shape[i];
+    else if (i != call.axis) repeated |= 1u << i;
+  }
   const bool sets = call.combine == Combine::set;
   const Room owners = memory.take(sets ? places * 8 : 0, op);
-  Operands<5> all, indices;  // of every element, and of every distinct index
-  const int64_t size = size_of(out.dtype);
-  int64_t left = places;
-  for (int i = 0; i < src.rank(); ++i) {
-    if (distinct(i)) left /= index.shape[i];
-    const int64_t position = i == call.axis ? 1 : 0;
-    const int64_t strides[] = {src.strides[i] * size, out.rest.strides[i] * size, index.strides[i] * 8,
-                               distinct(i) ? left * 8 : 0, position};
-    all.add_axis(src.shape[i], strides);
-    if (position || distinct(i)) indices.add_axis(src.shape[i], strides);
-  }
-  for (Operands<5>* x : {&all, &indices}) {
-    x->finish();
-    void* const data[] = {call.src.data, out.data, call.index.data, owners->data, nullptr};
-    for (int k = 0; k < 5; ++k) x->data[k] = static_cast<char*>(data[k]);
-  }
+  const Arg owner{owners->data, &owned, i64, {}}, counter{nullptr, &position, u8, {}};
+  const Args<5> args{&call.src, &out, &call.index, &owner, &counter};
+  const Operands<5> all(src.shape, args);
   if (!sets) return visit(out.dtype, [&]<class T>(TypeTag<T>) { each(*this, op, all, Join<T>{axis, call.combine}); });
   check(cudaMemsetAsync(owners->data, 0xff, size_t(places * 8), stream), op);
-  each(*this, op, indices, Claim{axis});
-  each_word<Put>(*this, op, all, size, 0b00011, axis.step, axis);
+  each(*this, op, Operands<5>(src.shape, args, repeated), Claim{axis});
+  each_word<Put>(*this, op, all, size_of(out.dtype), 0b00011, axis.step, axis);
 }
 
 }  // namespace volta::cuda

@@ -5,23 +5,28 @@
 #include <bit>
 
 #include "backend/cuda/context.h"
+#include "core/check.h"
 #include "core/walk.h"
 
 namespace volta::cuda {
 
-// What an operand steps by along an axis, in bytes; one without memory stands still.
+// What an operand steps by along an axis, in bytes; one without a layout stands still.
 inline int64_t step_of(const Arg& x, int axis, int rank) {
-  return x.data && x.layout && axis < rank ? broadcast_stride(*x.layout, axis, rank) * size_of(x.dtype) : 0;
+  return x.layout && axis < rank ? broadcast_stride(*x.layout, axis, rank) * size_of(x.dtype) : 0;
 }
 
 template <int N> using Args = std::array<const Arg*, size_t(N)>;
 
-// Operands that are walked together (strides in bytes), and where they begin. One without memory begins at null: with
-// strides of its own its "addresses" count.
+// Operands that are walked together (strides in bytes), and where they begin. One without memory begins at null: if it
+// has a layout, its "addresses" count.
 template <int N> struct Operands : Walk<N> {
   char* data[N] = {};
 
   Operands() = default;
+  Operands(int64_t n, const int64_t (&strides)[N]) {
+    this->add_axis(n, strides);
+    this->finish();
+  }
   // Over a shape they broadcast to, without the axes whose bits `left_out` has.
   Operands(const Shape& shape, const Args<N>& args, uint32_t left_out = 0) {
     for (int k = 0; k < N; ++k) data[k] = static_cast<char*>(args[size_t(k)]->data);
@@ -87,7 +92,7 @@ template <int N> struct Lines {
   Strided<N> lines;
   int64_t n, step[N];  // elements of a line, and bytes from one to the next
   DType dtype[N];
-  Lines(const Shape& shape, const Args<N>& args, int axis) : n(shape.empty() ? 1 : shape[axis]) {
+  Lines(const Shape& shape, const Args<N>& args, int axis) : n(shape[axis]) {
     for (int k = 0; k < N; ++k) {
       step[k] = step_of(*args[size_t(k)], axis, shape.size());
       dtype[k] = args[size_t(k)]->dtype;

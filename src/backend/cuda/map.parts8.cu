@@ -25,8 +25,8 @@ struct StridedCall {
   DType out_dtype, dtype[max_inputs];
 };
 
-template <class Op, int Kernel> constexpr int packs_per_thread() { return std::max(1, 4 / operands<Op, Kernel>); }
-template <class Op, int Kernel> constexpr int strided_per_thread() { return operands<Op, Kernel> <= 2 ? 4 : 2; }
+constexpr int packs_per_thread(int inputs) { return inputs >= 4 ? 1 : 4 / inputs; }
+constexpr int strided_per_thread(int inputs) { return inputs <= 2 ? 4 : 2; }
 
 // An operand's packs for one thread, kept as they were stored until all loads are on their way.
 template <class S, int V, int U> struct Packs {
@@ -72,7 +72,7 @@ __device__ void map_at(const PackCall& c, const int64_t (&at)[U], int count) {
 
 template <class Op, int Kernel, class S>
 __global__ __launch_bounds__(threads) void map_packs(const __grid_constant__ PackCall c) {
-  constexpr int V = 16 / sizeof(S), U = packs_per_thread<Op, Kernel>();
+  constexpr int V = 16 / sizeof(S), U = packs_per_thread(operands<Op, Kernel>);
   const int64_t first = int64_t(blockIdx.x) * (threads * U) + threadIdx.x, whole = c.n / V;
   if (first < whole) {
     int64_t at[U];
@@ -84,15 +84,13 @@ __global__ __launch_bounds__(threads) void map_packs(const __grid_constant__ Pac
   if (rest[0] < c.n) map_at<Op, Kernel, S, 1>(c, rest, 1);
 }
 
-template <class T, int U> struct Fetched { T v[U]; };
-
 template <class Op, int Kernel, class T>
 __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ StridedCall c) {
-  constexpr int U = strided_per_thread<Op, Kernel>(), K = operands<Op, Kernel> + 1;
+  constexpr int U = strided_per_thread(operands<Op, Kernel>), K = operands<Op, Kernel> + 1;
   Share<U> share(c.operands.n);
   if (share.count == 0) return;
   const Places<U, K> places(c.operands, share.index);
-  const auto fetch = [&]<class X>(Fetched<X, U>& operand, int k) {
+  const auto fetch = [&]<class X>(Pack<X, U>& operand, int k) {
     if (c.operands.data[k + 1]) return load_all(operand.v, c.dtype[k], [&](int u) { return places.p[u][k + 1]; });
     unroll<U>([&](int u) { memcpy(&operand.v[u], &c.scalar[k], sizeof(X)); });
   };
@@ -103,7 +101,7 @@ __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ S
       unroll<U>([&](int u) { result[u] = evaluate<Op, Kernel, T>(fetched.v[u]...); });
       store_all(
           result, c.out_dtype, [&](int u) { return places.p[u][0]; }, share.count);
-    }(Fetched<Element<Op, Kernel, int(I), T>, U>()...);
+    }(Pack<Element<Op, Kernel, int(I), T>, U>()...);
   }
   (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }
@@ -111,15 +109,12 @@ __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ S
 struct MapKernels {
   std::array<void (*)(PackCall), 3> packs = {};  // of f16, bf16, f32
   void (*strided)(StridedCall) = nullptr;
-  int packs_per_thread = 1, strided_per_thread = 1;
 };
 
 template <class Op, int Kernel> MapKernels kernels_of(DType compute) {
   MapKernels k;
   if constexpr (has_kernel<Op, Kernel>()) {
     constexpr Domain domain = Kernel == 0 ? domain_of<Op>() : Domain::floating;
-    k.packs_per_thread = packs_per_thread<Op, Kernel>();
-    k.strided_per_thread = strided_per_thread<Op, Kernel>();
     if constexpr (computes_in(domain, f32))
       k.packs = {&map_packs<Op, Kernel, float16>, &map_packs<Op, Kernel, bfloat16>, &map_packs<Op, Kernel, float>};
     visit(compute, [&]<class T>(TypeTag<T>) {
@@ -169,6 +164,7 @@ std::optional<DType> pack_dtype(const MapCall& call, const Args<max_inputs + 1>&
 template <> void map_part<VOLTA_PART>(const Context& c, const MapCall& call) {
   const char* op = call.op->name;
   const MapKernels k = find(PointOps{}, call);
+  const int read = call.op->arity + (call.kernel > 0 ? 2 : 0);
   const Arg none;
   Args<max_inputs + 1> args{&call.out};
   for (int i = 0; i < max_inputs; ++i) {
@@ -183,11 +179,10 @@ template <> void map_part<VOLTA_PART>(const Context& c, const MapCall& call) {
       p.in[i] = all.data[i + 1];
       if (!p.in[i] && !call.in[i].unused) p.scalar[i] = call.in[i].scalar.as<float>();
     }
-    const int64_t each = threads * k.packs_per_thread * (16 / size_of(*dtype));
+    const int64_t each = threads * packs_per_thread(read) * (16 / size_of(*dtype));
     return launch(c, op, k.packs[size_t(*dtype)], blocks_for(p.n, each), threads, p);
   }
-  if (!k.strided)
-    throw Error(Error::Kind::internal, op, "no GPU kernel computes in " + std::string(name(call.compute)));
+  require(k.strided, Wrong::internal, op, "no GPU kernel computes in ", call.compute);
   StridedCall s{};
   s.out_dtype = call.out.dtype;
   for (int i = 0; i < call.inputs; ++i) {
@@ -198,7 +193,7 @@ template <> void map_part<VOLTA_PART>(const Context& c, const MapCall& call) {
   }
   in_chunks(all, [&](const Strided<max_inputs + 1>& chunk) {
     s.operands = chunk;
-    launch(c, op, k.strided, blocks_for(chunk.n, threads * k.strided_per_thread), threads, s);
+    launch(c, op, k.strided, blocks_for(chunk.n, threads * strided_per_thread(read)), threads, s);
   });
 }
 

@@ -111,6 +111,10 @@ template <class T, class S, int V, int U, int BackU = U> RowKernel find(RowOp op
   return &row_kernel<Back<T, true>, T, S, V, BackU>;
 }
 
+template <int U> RowKernel find_elements(RowOp op, DType t) {
+  return t == f64 ? find<double, double, 1, U>(op) : find<float, float, 1, U>(op);
+}
+
 RowKernel find_packs(RowOp op, DType t) {
   if (t == f32) return find<float, float, 4, 8, 4>(op);
   return t == f16 ? find<float, float16, 8, 4, 2>(op) : find<float, bfloat16, 8, 4, 2>(op);
@@ -137,23 +141,15 @@ void Context::rows(const RowCall& call) {
   const Operands<3> rest(shape, args, 1u << call.axis);
   RowArgs a{{shape, args, call.axis}, false};
   const int64_t held = forward ? 32 : 16;  // elements a thread keeps of a row of packs
-  RowKernel kernel = nullptr;
-  int64_t wanted = 0, most = most_threads;
-  if (a.n >= 16 * held && packed(rest, a)) {
-    kernel = find_packs(call.op, call.out.dtype);
-    wanted = std::max<int64_t>(32, (a.n + held - 1) / held);
-  } else {
-    a.across = rest.size[0] >= 8 && rest.stride[0][0] != 0 && std::abs(rest.stride[0][0]) < std::abs(a.step[0]);
-    wanted = a.across ? a.n / 8 : (a.n + 3) / 4;
-    most = a.across ? 8 : threads;
-  }
+  const bool packs = a.n >= 16 * held && packed(rest, a);
+  a.across = !packs && rest.size[0] >= 8 && rest.stride[0][0] != 0 && std::abs(rest.stride[0][0]) < std::abs(a.step[0]);
+  const int64_t wanted = packs ? std::max<int64_t>(32, (a.n + held - 1) / held) : a.across ? a.n / 8 : (a.n + 3) / 4;
+  const int64_t most = packs ? most_threads : a.across ? 8 : threads;
   const auto team = unsigned(std::bit_ceil(uint64_t(std::clamp<int64_t>(wanted, 1, most))));
   const unsigned together = std::max(1u, threads / team);
-  if (!kernel) {
-    const bool brief = a.n <= 4 * int64_t(team), wide = call.out.dtype == f64;
-    if (brief) kernel = wide ? find<double, double, 1, 4>(call.op) : find<float, float, 1, 4>(call.op);
-    else kernel = wide ? find<double, double, 1, 16>(call.op) : find<float, float, 1, 16>(call.op);
-  }
+  const bool brief = a.n <= 4 * int64_t(team);
+  const auto find_kernel = packs ? find_packs : brief ? find_elements<4> : find_elements<16>;
+  const RowKernel kernel = find_kernel(call.op, call.out.dtype);
   in_chunks(rest, [&](const Strided<3>& lines) {
     a.lines = lines;
     const dim3 block = a.across ? dim3(together, team) : dim3(team, together);

@@ -99,10 +99,16 @@ template <class F> void run(Context& c, const Operands<3>& rest, ScanArgs a, boo
   });
 }
 
-template <bool Largest, class... P> void run_best(DType t, P&&... parts) {
-  if (is_floating(t)) run<folds::Best<double, Largest, true>>(parts...);
-  else if (traits(t).kind == Kind::signed_int) run<folds::Best<int64_t, Largest, true>>(parts...);
-  else run<folds::Best<uint64_t, Largest, true>>(parts...);
+template <class T> auto find(Scan scan) {
+  using Number = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
+  switch (scan) {
+    case Scan::sum: return &run<folds::Sum<Number>>;
+    case Scan::prod: return &run<folds::Prod<Number>>;
+    case Scan::max: return &run<folds::Best<T, true, true>>;
+    case Scan::min: return &run<folds::Best<T, false, true>>;
+    case Scan::logsumexp: break;
+  }
+  return &run<folds::LogSumExp<double>>;
 }
 
 }  // namespace
@@ -125,15 +131,11 @@ void Context::scan(const ScanCall& call) {
   const int64_t wanted = lines >= 1024 ? 1 : std::min<int64_t>(1024, 2048 / lines);
   a.piece_length = std::max<int64_t>(8 * tile, ((a.n + wanted - 1) / wanted + tile - 1) / tile * tile);
   a.pieces = blocks_for(a.n, a.piece_length);
-  const DType t = call.in.dtype;
-  const bool real = is_floating(t);
-  if (call.scan == Scan::max) run_best<true>(t, *this, rest, a, beside);
-  else if (call.scan == Scan::min) run_best<false>(t, *this, rest, a, beside);
-  else if (call.scan == Scan::logsumexp) run<folds::LogSumExp<double>>(*this, rest, a, beside);
-  else if (call.scan == Scan::sum && real) run<folds::Sum<double>>(*this, rest, a, beside);
-  else if (call.scan == Scan::sum) run<folds::Sum<uint64_t>>(*this, rest, a, beside);
-  else if (real) run<folds::Prod<double>>(*this, rest, a, beside);
-  else run<folds::Prod<uint64_t>>(*this, rest, a, beside);
+  const Kind kind = traits(call.in.dtype).kind;
+  const auto run = kind == Kind::floating     ? find<double>(call.scan)
+                   : kind == Kind::signed_int ? find<int64_t>(call.scan)
+                                              : find<uint64_t>(call.scan);
+  run(*this, rest, a, beside);
 }
 
 }  // namespace volta::cuda

@@ -1,19 +1,76 @@
 // Matrix products on the GPU by cuBLASLt. It thinks in columns: a row-major C = A B is its C^T = B^T A^T, so the
 // operands change places. Plans (descriptors and the library's choice of algorithm) are kept per form of product.
-#include "backend/cuda/context.h"
-
+// Kernels of our own follow where it has no epilogue, and take its place for integers.
 #include <cublasLt.h>
 #include <dlfcn.h>
 
-#include <array>
 #include <map>
-#include <memory>
 #include <optional>
 
-#include "core/walk.h"
+#include "backend/cuda/element.h"
+#include "ops/point_activation.h"
+#include "ops/point_math.h"
 
 namespace volta::cuda {
 namespace {
+
+template <class T> __device__ T activate(T x, Fused activation) {
+  if constexpr (std::is_floating_point_v<T>) {
+    switch (activation) {
+      case Fused::gelu: return point::Gelu::f(x);
+      case Fused::gelu_tanh: return point::GeluTanh::f(x);
+      case Fused::silu: return point::Silu::f(x);
+      case Fused::tanh: return point::Tanh::f(x);
+      case Fused::sigmoid: return point::Sigmoid::f(x);
+      default: break;
+    }
+  }
+  return activation == Fused::relu ? scalar::max(x, T(0)) : x;
+}
+
+// What is added to a sum of type C before the activation.
+struct Ending {
+  DType out, bias;
+  Fused activation;
+  bool accumulate;
+  explicit Ending(const MatmulCall& call)
+      : out(call.out.dtype), bias(call.bias.dtype), activation(call.activation), accumulate(call.accumulate) {}
+  template <class C> __device__ C added(const char* to, const char* bias_at) const {
+    const C old = accumulate ? cuda::load<C>(to, out) : C(0);
+    return bias_at ? C(old + cuda::load<C>(bias_at, bias)) : old;
+  }
+};
+
+template <class T> struct Finish {  // out, product, bias
+  Ending ending;
+  DType product;
+  __device__ T load(char* const* p) const { return cuda::load<T>(p[1], product) + ending.added<T>(p[0], p[2]); }
+  __device__ void store(char* const* p, T x) const { cuda::store(p[0], ending.out, activate(x, ending.activation)); }
+};
+
+// Halves are summed in float; integers wrap around, as unsigned numbers do; truth values combine as any(a and b).
+template <class T> using SumOf = std::conditional_t<
+    is_half_type<T>, float,
+    std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, T>>;
+
+template <class T> struct Product {  // out, a, b, bias
+  Ending ending;
+  int64_t k, step_a, step_b;
+  __device__ int load(char* const*) const { return 0; }
+  __device__ void store(char* const* p, int) const {
+    using C = SumOf<T>;
+    C sum = 0;
+#pragma unroll 4
+    for (int64_t i = 0; i < k; ++i) {
+      const C x = read<C, T>(p[1] + i * step_a), y = read<C, T>(p[2] + i * step_b);
+      if constexpr (std::is_same_v<T, bool>) sum |= x & y;
+      else sum += x * y;
+    }
+    sum += ending.added<C>(p[0], p[3]);
+    if constexpr (std::is_integral_v<T>) cuda::store(p[0], ending.out, activate(convert<T>(sum), ending.activation));
+    else cuda::store(p[0], ending.out, activate(sum, ending.activation));
+  }
+};
 
 constexpr size_t workspace_bytes = size_t(32) << 20, most_plans = 4096;
 constexpr int64_t most_batches = 65535;
@@ -26,7 +83,7 @@ void* library() {
     const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
     for (const std::string& path : {name, VOLTA_CUDA_LIBRARY_DIR "/" + name, std::string("libcublasLt.so")})
       if (void* found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
-    throw Error(Error::Kind::device, "matmul", "cannot load " + name + " (cuBLASLt): " + dlerror());
+    refuse(Wrong::device, "matmul", "cannot load ", name, " (cuBLASLt): ", dlerror());
   }();
   return loaded;
 }
@@ -35,7 +92,7 @@ struct Symbol {
   const char* name;
   template <class F> operator F*() const {
     if (void* found = dlsym(library(), name)) return reinterpret_cast<F*>(found);
-    throw Error(Error::Kind::device, "matmul", std::string("cuBLASLt has no ") + name);
+    refuse(Wrong::device, "matmul", "cuBLASLt has no ", name);
   }
 };
 
@@ -59,17 +116,17 @@ const CublasLt& cublas() {
 
 void check(cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const auto kind = status == CUBLAS_STATUS_ALLOC_FAILED ? Error::Kind::memory : Error::Kind::device;
-  throw Error(kind, "matmul", std::string("cuBLASLt reports: ") + cublas().status_string(status));
+  refuse(status == CUBLAS_STATUS_ALLOC_FAILED ? Wrong::memory : Wrong::device, "matmul",
+         "cuBLASLt reports: ", cublas().status_string(status));
 }
 
 void set(const auto& setter, auto& object, auto attribute, const auto& value) {
   check(setter(&object, attribute, &value, sizeof value));
 }
 
-// A matrix the library can read: rows (or columns, when `by_columns`) of contiguous elements, `ld` apart.
+// A matrix the library can read: `lines` rows (or columns, when `by_columns`) of `length` contiguous elements, `ld` apart.
 struct Matrix {
-  int64_t rows, columns, ld;
+  int64_t length, lines, ld;
   bool by_columns;
   int64_t batch_stride = 0, alignment = 0;
   auto operator<=>(const Matrix&) const = default;
@@ -80,7 +137,7 @@ std::optional<Matrix> matrix_of(const Layout& x) {
   const int row = x.rank() - 2;
   const int64_t rows = x.shape[row], columns = x.shape[row + 1], down = x.strides[row], right = x.strides[row + 1];
   if ((right == 1 || columns == 1) && (rows == 1 || down >= columns))
-    return Matrix{rows, columns, rows == 1 ? columns : down, false};
+    return Matrix{columns, rows, rows == 1 ? columns : down, false};
   if ((down == 1 || rows == 1) && (columns == 1 || right >= rows))
     return Matrix{rows, columns, columns == 1 ? rows : right, true};
   return {};
@@ -91,8 +148,7 @@ struct Form {
   std::array<Matrix, 3> matrix;  // out (row-major), a, b
   DType in_dtype, out_dtype;
   cublasLtEpilogue_t epilogue;
-  bool accumulate;
-  int64_t batches = 1;
+  int64_t batches;
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   auto operator<=>(const Form&) const = default;
 };
@@ -130,11 +186,10 @@ struct Plan {
     set(lt.desc_set, desc, CUBLASLT_MATMUL_DESC_TRANSB, a.by_columns ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(lt.desc_set, desc, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
     if (p.bias) set(lt.desc_set, desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-    for (size_t k = 0; k < 3; ++k) {  // a row-major matrix is to the library its transpose, by columns
+    for (size_t k = 0; k < 3; ++k) {
       const Matrix& x = p.matrix[k];
-      const auto [columns, rows] = x.by_columns ? std::pair(x.columns, x.rows) : std::pair(x.rows, x.columns);
       const cudaDataType_t type = type_of(k == 0 ? p.out_dtype : p.in_dtype);
-      check(lt.layout_init(&layout[k], sizeof layout[k], type, uint64_t(rows), uint64_t(columns), x.ld));
+      check(lt.layout_init(&layout[k], sizeof layout[k], type, uint64_t(x.length), uint64_t(x.lines), x.ld));
       set(lt.layout_set, layout[k], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t(p.batches));
       set(lt.layout_set, layout[k], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.batch_stride);
     }
@@ -158,27 +213,17 @@ struct Engine {
   cublasLtHandle_t handle = nullptr;
   Room workspace;
   std::map<Form, Plan> plans;
-
-  explicit Engine(Context& c) : workspace(c.memory.take(int64_t(workspace_bytes), "matmul")) {
-    check(cublas().create(&handle));
-  }
 };
-
-Engine& engine(Context& c) {
-  static auto& all = *new std::array<std::unique_ptr<Engine>, 256>;  // never destroyed, as contexts are not
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  auto& place = all[size_t(c.device)];
-  if (!place) place = std::make_unique<Engine>(c);
-  return *place;
-}
 
 // False: the library has no algorithm for it.
 bool run(Context& c, Problem& p) {
   p.compute = compute_of(p.in_dtype);
   for (size_t k = 0; k < 3; ++k) p.matrix[k].alignment = alignment(p.data[k]);
-  Engine& e = engine(c);
+  static Engine* const engines = new Engine[most_devices];  // never destroyed, as contexts are not
+  Engine& e = engines[c.device];
   const std::lock_guard lock(e.mutex);
+  if (!e.workspace) e.workspace = c.memory.take(int64_t(workspace_bytes), "matmul");
+  if (!e.handle) check(cublas().create(&e.handle));
   auto known = e.plans.find(p);
   if (known == e.plans.end()) {
     if (e.plans.size() >= most_plans) e.plans.clear();
@@ -187,8 +232,8 @@ bool run(Context& c, Problem& p) {
   Plan& plan = known->second;
   if (!plan.found) return false;
   if (p.bias) set(cublas().desc_set, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  const float narrow[] = {1, p.accumulate ? 1.f : 0.f};
-  const double wide[] = {narrow[0], narrow[1]};
+  const float narrow[] = {1, 0};
+  const double wide[] = {1, 0};
   const auto factor = [&](int i) { return p.in_dtype == f64 ? static_cast<const void*>(wide + i) : narrow + i; };
   auto& [out, a, b] = plan.layout;
   check(cublas().matmul(e.handle, &plan.desc, factor(0), p.data[2], &b, p.data[1], &a, factor(1), p.data[0], &out,
@@ -220,6 +265,7 @@ struct Readable {
 // The library's name for bias and activation, if it has one.
 std::optional<cublasLtEpilogue_t> epilogue_of(const MatmulCall& call) {
   const bool bias = call.bias.data, relu = call.activation == Fused::relu;
+  if (call.accumulate) return {};
   if (!bias && call.activation == Fused::none) return CUBLASLT_EPILOGUE_DEFAULT;
   if (call.out.dtype == f64 || (call.activation != Fused::none && !relu)) return {};
   if (!bias) return CUBLASLT_EPILOGUE_RELU;
@@ -229,44 +275,11 @@ std::optional<cublasLtEpilogue_t> epilogue_of(const MatmulCall& call) {
   return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
 }
 
-// Runs the problem over all batch axes; the innermost one is the library's, unless the matrices can be joined into one.
-bool run_batches(Context& c, Problem p, Walk<3> batch) {
-  auto& [out, a, b] = p.matrix;
-  const int64_t* by = batch.stride[0];
-  const bool joins = batch.rank == 1 && batch.size[0] > 1 && by[2] == 0 && !a.by_columns && by[1] == a.rows * a.ld &&
-                     by[0] == a.rows * out.ld;
-  if (joins) {
-    a.rows *= batch.size[0];
-    out.rows *= batch.size[0];
-    batch.size[0] = 1;
-  }
-  const bool together = batch.size[0] > 1 && by[0] > 0 && by[1] >= 0 && by[2] >= 0;
-  const int64_t step = together ? most_batches : 1;
-  bool found = true, started = false;
-  batch.for_rows(0, batch.rows(), [&](const int64_t* offset) {
-    for (int64_t i = 0; i < batch.size[0]; i += step) {
-      Problem q = p;
-      q.batches = std::min(step, batch.size[0] - i);
-      for (size_t k = 0; k < 3; ++k) {
-        const int64_t size = size_of(k == 0 ? p.out_dtype : p.in_dtype);
-        q.data[k] = static_cast<char*>(p.data[k]) + (offset[k] + i * by[k]) * size;
-        q.matrix[k].batch_stride = q.batches > 1 ? by[k] : 0;
-      }
-      if (found && run(c, q)) started = true;
-      else if (started)
-        throw Error(Error::Kind::device, "matmul", "cuBLASLt offers no algorithm for a part of the batch");
-      else found = false;
-    }
-  });
-  return found;
-}
-
-// The product alone into `out`, with what the epilogue adds; false when the library cannot.
-bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilogue_t epilogue, bool accumulate) {
-  std::optional<Matrix> target = matrix_of(*out.layout);
-  if (!target) return false;
-  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-  if (target->by_columns && with_bias) return false;  // a bias per column would be one per row
+// The product alone into `out`, with what the epilogue adds; false when the library cannot. Of the batch axes the
+// innermost one is the library's.
+bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilogue_t epilogue) {
+  const std::optional<Matrix> target = matrix_of(*out.layout);
+  if (!target || target->by_columns) return false;
   const Readable a(c, call.a), b(c, call.b);
   Walk<3> batch;
   for (int i = 0; i + 2 < out.layout->rank(); ++i) {
@@ -274,30 +287,47 @@ bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilog
     batch.add_axis(out.layout->shape[i], strides);
   }
   batch.finish();
-  Problem p{{{*target, *a.matrix, *b.matrix}, call.a.dtype, out.dtype, epilogue, accumulate},
-            {out.data, a.data, b.data},
-            with_bias ? call.bias.data : nullptr};
-  if (target->by_columns) {  // out^T = b^T a^T
-    for (Matrix& x : p.matrix) {
-      std::swap(x.rows, x.columns);
-      x.by_columns = !x.by_columns;
+  const int64_t* by = batch.stride[0];
+  const bool together = by[0] > 0 && by[1] >= 0 && by[2] >= 0, bias = epilogue & CUBLASLT_EPILOGUE_BIAS;
+  const int64_t step = together ? most_batches : 1,
+                size[] = {size_of(out.dtype), size_of(call.a.dtype), size_of(call.b.dtype)};
+  bool found = true;
+  batch.for_rows(0, batch.rows(), [&](const int64_t* offset) {
+    for (int64_t i = 0; i < batch.size[0]; i += step) {
+      Problem p{{{*target, *a.matrix, *b.matrix}, call.a.dtype, out.dtype, epilogue, std::min(step, batch.size[0] - i)},
+                {out.data, a.data, b.data},
+                bias ? call.bias.data : nullptr};
+      for (size_t k = 0; k < 3; ++k) {
+        p.data[k] = static_cast<char*>(p.data[k]) + (offset[k] + i * by[k]) * size[k];
+        p.matrix[k].batch_stride = p.batches > 1 ? by[k] : 0;
+      }
+      found = found && run(c, p);
     }
-    std::swap(p.matrix[1], p.matrix[2]);
-    std::swap(p.data[1], p.data[2]);
-    for (int i = 0; i < batch.rank; ++i) std::swap(batch.stride[i][1], batch.stride[i][2]);
-  }
-  return run_batches(c, p, batch);
+  });
+  return found;
 }
 
 // The library's product, then a kernel for what it does not offer. Halves wait in f32, so that they round once.
 bool multiply_and_finish(Context& c, const MatmulCall& call) {
-  const bool half = is_half(call.out.dtype);
+  const bool half = is_half(call.out.dtype), apart = half || call.accumulate;
   const Layout dense = Layout::contiguous(call.out.layout->shape);
-  const Room room = c.memory.take(half ? dense.numel() * 4 : 0, "matmul");
-  const Arg product = half ? Arg{room->data, &dense, f32, {}} : call.out;
-  if (!multiply(c, call, product, CUBLASLT_EPILOGUE_DEFAULT, call.accumulate && !half)) return false;
-  finish_product(c, call, product, call.accumulate && half);
+  const DType wide = half ? f32 : call.out.dtype;
+  const Room room = c.memory.take(apart ? dense.numel() * size_of(wide) : 0, "matmul");
+  const Arg product = apart ? Arg{room->data, &dense, wide, {}} : call.out;
+  if (!multiply(c, call, product, CUBLASLT_EPILOGUE_DEFAULT)) return false;
+  const Operands<3> x(dense.shape, {&call.out, &product, &call.bias});
+  const Ending ending(call);
+  if (wide == f64) each(c, "matmul", x, Finish<double>{ending, wide});
+  else each(c, "matmul", x, Finish<float>{ending, wide});
   return true;
+}
+
+// Of any dtypes and strides; not fast.
+void plain_product(Context& c, const MatmulCall& call) {
+  const int last = call.a.layout->rank() - 1;
+  const Held a(call.a, last), b(call.b, last - 1);  // both stand still along the inner axis
+  const Operands<4> x(call.out.layout->shape, {&call.out, &a, &b, &call.bias});
+  visit(a.dtype, [&]<class T>(TypeTag<T>) { each(c, "matmul", x, Product<T>{Ending(call), a.size, a.step, b.step}); });
 }
 
 }  // namespace
@@ -310,10 +340,8 @@ void Context::matmul(const MatmulCall& call) {
   const bool empty = call.a.layout->shape.back() == 0;
   if (empty || !is_floating(call.a.dtype) || call.a.dtype != call.b.dtype) return plain_product(*this, call);
   const std::optional<cublasLtEpilogue_t> epilogue = epilogue_of(call);
-  if (epilogue && multiply(*this, call, call.out, *epilogue, call.accumulate)) return;
-  const bool plain = !call.bias.data && call.activation == Fused::none;
-  if (!plain && multiply_and_finish(*this, call)) return;
-  plain_product(*this, call);
+  if (epilogue && multiply(*this, call, call.out, *epilogue)) return;
+  if (!multiply_and_finish(*this, call)) plain_product(*this, call);
 }
 
 }  // namespace volta::cuda
