@@ -1,6 +1,4 @@
 // The backward pass: an iterative walk over the graph in topological order, returning or accumulating gradients.
-#include <memory_resource>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <volta/create.h>
@@ -13,6 +11,35 @@
 namespace volta {
 namespace {
 
+// From node to position, by open addressing: the walk looks up every edge. A new node has position `unseen`.
+class Positions {
+ public:
+  static constexpr int64_t unseen = -1;
+  int64_t& operator[](Node* n) {
+    if (2 * (count_ + 1) > slots_.size())
+      for (const Slot& s : std::exchange(slots_, std::vector<Slot>(slots_.size() * 2)))
+        if (s.node) place(s.node) = s;
+    Slot& s = place(n);
+    count_ += s.node == nullptr;
+    s.node = n;
+    return s.position;
+  }
+
+ private:
+  struct Slot {
+    Node* node = nullptr;
+    int64_t position = unseen;
+  };
+  Slot& place(Node* n) {
+    size_t i = (reinterpret_cast<uintptr_t>(n) >> 6) * 0x9E3779B97F4A7C15ull >> 20;
+    const auto at = [&]() -> Slot& { return slots_[i & (slots_.size() - 1)]; };
+    while (at().node && at().node != n) ++i;
+    return at();
+  }
+  std::vector<Slot> slots_{64};
+  size_t count_ = 0;
+};
+
 // Reduces broadcast axes and returns to the dtype of the tensor the gradient belongs to.
 Tensor fit(Tensor g, const OutputMeta& meta, const char* op) {
   if (g.shape() != meta.shape) g = sum_to(g, meta.shape, op);
@@ -20,6 +47,7 @@ Tensor fit(Tensor g, const OutputMeta& meta, const char* op) {
 }
 
 void run_hooks(const Node& n, std::vector<Tensor>& outputs) {
+  if (!n.hooks.load(std::memory_order_acquire)) return;
   for (const Hook& h : hooks_of(n))
     if (outputs[h.output].defined())
       if (auto replaced = h.function(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
@@ -38,61 +66,63 @@ class Walker {
     for (const Tensor& y : roots) plan(y.impl().node.get());
   }
 
-  void seed(const Tensor& y, Tensor g) { add({y.impl().node, y.impl().output}, std::move(g)); }
+  void seed(const Tensor& y, Tensor g) { add(at(y.impl().node.get()), y.impl().output, std::move(g)); }
 
   // Calls arrive(node, gradients of its outputs) at the wanted nodes.
   template <class Arrive> void run(bool retain, bool create, Arrive arrive) {
     const GradGuard mode(create);
     for (size_t i = order_.size(); i-- > 0;) {
-      const auto [n, visit] = order_[i];
-      std::vector<Tensor> outputs = std::move(visit->grads);
-      if (!visit->needed || outputs.empty()) continue;
-      run_hooks(*n, outputs);
-      if (is_wanted(*n)) arrive(*n, outputs);
-      if (!n->is_leaf()) step(*n, outputs, retain);
+      Node& n = *order_[i].node;
+      std::vector<Tensor> outputs = std::move(order_[i].grads);
+      if (!order_[i].needed || outputs.empty()) continue;
+      run_hooks(n, outputs);
+      if (is_wanted(n)) arrive(n, outputs);
+      if (!n.is_leaf()) step(n, outputs, retain);
     }
   }
 
  private:
   struct Visit {
-    bool needed = false;        // leads to something whose gradient is asked for
+    Node* node;
+    bool needed;                // leads to something whose gradient is asked for
     std::vector<Tensor> grads;  // of its outputs; empty until the first arrives
   };
 
   bool is_wanted(Node& n) const { return wanted_.empty() ? n.is_leaf() : wanted_.contains(&n); }
-  Visit& at(const Edge& e) { return visits_.find(e.node.get())->second; }
+  Visit& at(Node* n) { return order_[size_t(positions_[n])]; }
 
   // Inputs before users; roots last.
   void plan(Node* root) {
     std::vector<std::pair<Node*, size_t>> stack;
     const auto enter = [&](Node* n) {
-      if (n && visits_.try_emplace(n).second) stack.emplace_back(n, 0);
+      int64_t& position = positions_[n];
+      if (position == Positions::unseen) stack.emplace_back(n, 0);
+      if (position == Positions::unseen) position = 0;
     };
     for (enter(root); !stack.empty();) {
       auto& [n, next] = stack.back();
       if (next < n->edges.size()) {
-        enter(n->edges[next++].node.get());
+        if (Node* child = n->edges[next++].node.get()) enter(child);
         continue;
       }
-      Visit& v = visits_.find(n)->second;
-      v.needed = is_wanted(*n);
-      for (const Edge& e : n->edges) v.needed = v.needed || (e.node && at(e).needed);
-      order_.emplace_back(n, &v);
+      Visit v{n, is_wanted(*n), {}};
+      for (const Edge& e : n->edges) v.needed = v.needed || (e.node && at(e.node.get()).needed);
+      positions_[n] = int64_t(order_.size());
+      order_.push_back(std::move(v));
       stack.pop_back();
     }
   }
 
-  void add(const Edge& e, Tensor g) {
-    Visit& v = at(e);
-    if (v.grads.empty()) v.grads.resize(1 + e.node->more_outputs.size());
-    Tensor& sum = v.grads[e.output];
+  static void add(Visit& v, uint32_t output, Tensor g) {
+    if (v.grads.empty()) v.grads.resize(1 + v.node->more_outputs.size());
+    Tensor& sum = v.grads[output];
     sum = sum.defined() ? sum + g : std::move(g);
   }
 
   bool added_in_place(Node& n, std::span<const Tensor> outputs) {
     if (n.edges.size() != 1 || !n.edges[0].node || grad_enabled() || modes.anomaly) return false;
     const Edge& e = n.edges[0];
-    const Visit& v = at(e);
+    const Visit& v = at(e.node.get());
     if (!v.needed || v.grads.empty() || !v.grads[e.output].defined()) return false;
     const TensorImpl& sum = v.grads[e.output].impl();
     const bool ours = sum.refs.load(std::memory_order_acquire) == 1 && sum.storage->unique() && !sum.node && !sum.view;
@@ -109,16 +139,17 @@ class Walker {
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Edge& e = n.edges[i];
-      if (!e.node || !inputs[i].defined() || !at(e).needed) continue;
+      if (!e.node || !inputs[i].defined()) continue;
+      Visit& v = at(e.node.get());
+      if (!v.needed) continue;
       if (modes.anomaly) check_finite(n, inputs[i]);
-      add(e, fit(std::move(inputs[i]), e.node->meta(e.output), n.name));
+      add(v, e.output, fit(std::move(inputs[i]), e.node->meta(e.output), n.name));
     }
   }
 
   std::unordered_set<Node*> wanted_;
-  std::pmr::monotonic_buffer_resource memory_;
-  std::pmr::unordered_map<Node*, Visit> visits_{&memory_};
-  std::vector<std::pair<Node*, Visit*>> order_;
+  Positions positions_;
+  std::vector<Visit> order_;
 };
 
 Tensor cotangent(const Tensor& y, const Tensor& given, const char* op) {

@@ -79,7 +79,6 @@ std::mutex hooks_mutex;  // of the hooks of all nodes; few have any
 }  // namespace
 
 Hooks hooks_of(const Node& n) {
-  if (!n.hooks.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(hooks_mutex);
   return *n.hooks;
 }

@@ -115,7 +115,8 @@ void copy(const Arg& out, const Arg& in) {
     });
     source = value;
   }
-  const Geometry w = lanes_of<2>(l.shape, {&out, &in}).walk;
+  const auto lanes = lanes_of<2>(l.shape, {&out, &in});
+  const Geometry& w = lanes.walk;
   auto* target = static_cast<char*>(out.data);
   if (transposes(w, out.dtype, from)) return copy_transposed(w, target, source, size_of(from));
   parallel_rows(w, grain, [&](const int64_t* offset, int64_t begin, int64_t n) {
