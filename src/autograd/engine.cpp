@@ -16,9 +16,7 @@ class Positions {
  public:
   static constexpr int64_t unseen = -1;
   int64_t& operator[](Node* n) {
-    if (2 * (count_ + 1) > slots_.size())
-      for (const Slot& s : std::exchange(slots_, std::vector<Slot>(slots_.size() * 2)))
-        if (s.node) place(s.node) = s;
+    if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& s = place(n);
     count_ += s.node == nullptr;
     s.node = n;
@@ -32,9 +30,15 @@ class Positions {
   };
   Slot& place(Node* n) {
     size_t i = (reinterpret_cast<uintptr_t>(n) >> 6) * 0x9E3779B97F4A7C15ull >> 20;
-    const auto at = [&]() -> Slot& { return slots_[i & (slots_.size() - 1)]; };
-    while (at().node && at().node != n) ++i;
-    return at();
+    for (;; ++i) {
+      Slot& s = slots_[i & (slots_.size() - 1)];
+      if (!s.node || s.node == n) return s;
+    }
+  }
+  void grow() {
+    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.size() * 2));
+    for (const Slot& s : old)
+      if (s.node) place(s.node) = s;
   }
   std::vector<Slot> slots_{64};
   size_t count_ = 0;
