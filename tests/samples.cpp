@@ -1,6 +1,7 @@
 // The samples: pointwise ops come from their list, the others are written out.
 #include "samples.h"
 
+#include <cmath>
 #include <map>
 
 #include "ops/point_names.h"

@@ -51,11 +51,10 @@ Tensor fit(Tensor g, const OutputMeta& meta, const char* op) {
 }
 
 void run_hooks(const Node& n, std::vector<Tensor>& outputs) {
-  Hooks* hooks = n.hooks.load(std::memory_order_acquire);
-  if (!hooks) return;
-  for (const auto& h : hooks->copy())
+  if (!n.hooks.load(std::memory_order_acquire)) return;
+  for (const Hook& h : hooks_of(n))
     if (outputs[h.output].defined())
-      if (auto replaced = h.hook(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
+      if (auto replaced = h.function(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
 }
 
 void check_finite(const Node& n, const Tensor& g) {

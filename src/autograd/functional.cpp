@@ -31,15 +31,14 @@ struct CustomNode final : Node {
   std::function<Tensors(const Tensor&)> rule;
 };
 
-// f(), recorded, with the random numbers that the generator drew from `then` on; it then goes on where it was.
-template <class F> Tensor replayed(const Generator::State& then, F f) {
+// f(x) with the random numbers that the generator drew from `then` on; it then goes on where it was.
+template <class F> Tensor replayed(const Generator::State& then, const F& f, const Tensors& x) {
   struct Restore {
     ~Restore() { default_generator().set_state(now); }
     const Generator::State now = default_generator().state();
   } const restore;
-  const EnableGrad on;
   default_generator().set_state(then);
-  return f();
+  return f(x);
 }
 
 Tensor leaf_copy(const Tensor& x) {
@@ -87,8 +86,7 @@ Tensor checkpoint(const std::function<Tensor(const Tensors&)>& f, const Tensors&
   return record("checkpoint", y, std::span(inputs), [f, kept, before](const Tensor& g, Gradients& d) {
     Tensors x;
     for (const Saved& s : kept) x.push_back(d.take(s));
-    through_composed(x, std::span(&g, 1), d,
-                     [&](const Tensors& own) { return Tensors{replayed(before, [&] { return f(own); })}; });
+    through_composed(x, std::span(&g, 1), d, [&](const Tensors& at) { return Tensors{replayed(before, f, at)}; });
   });
 }
 
@@ -144,26 +142,22 @@ struct Checker {
     return false;
   }
 
-  Tensors evaluate(const Tensors& at) const {
-    const NoGrad off;
+  // All results as one vector.
+  Tensor evaluate(const Tensors& at) const {
     Tensors ys = f(at);
-    for (Tensor& y : ys) y = y.detach().to(f64);
-    return ys;
+    for (Tensor& y : ys) y = y.to(f64).reshape({-1});
+    return cat(ys, 0);
   }
 
   // (f(x + e d) - f(x - e d)) / 2e along direction d of input i.
-  Tensors slopes(size_t i, const Tensor& direction) const {
-    const NoGrad off;
+  Tensor slope(size_t i, const Tensor& direction) const {
     const auto at = [&](double step) {
       Tensors x;
       for (const Tensor& input : inputs) x.push_back(input.detach());
       x[i] = x[i] + direction * step;
       return evaluate(x);
     };
-    Tensors ys = at(options.eps);
-    const Tensors below = at(-options.eps);
-    for (size_t k = 0; k < ys.size(); ++k) ys[k] = (ys[k] - below[k]) / (2 * options.eps);
-    return ys;
+    return unrecorded([&] { return (at(options.eps) - at(-options.eps)) / (2 * options.eps); });
   }
 
   // Every element, or one random direction.
@@ -174,20 +168,17 @@ struct Checker {
     return units;
   }
 
-  bool check(size_t i, const Tensors& ys) const {
-    const Tensors directions = probes(inputs[i]);
-    std::vector<Tensors> columns;
-    for (const Tensor& direction : directions) columns.push_back(slopes(i, direction));
-    for (size_t k = 0; k < ys.size(); ++k) {
-      const Tensors weights = probes(ys[k]);
-      for (size_t j = 0; j < weights.size(); ++j) {
-        const Tensor row = grad_or_zeros(ys[k], inputs[i], weights[j], {.retain_graph = true});
-        for (size_t e = 0; e < directions.size(); ++e) {
-          const double analytic = dot_of(row, directions[e]), numeric = dot_of(columns[e][k], weights[j]);
-          if (!(std::abs(analytic - numeric) <= options.atol + options.rtol * std::abs(numeric)))
-            return fail("input ", i, options.fast ? " along random direction " : " element ", e, ", output element ", j,
-                        ": analytic ", analytic, ", numeric ", numeric);
-        }
+  bool check(size_t i, const Tensor& y) const {
+    const Tensors directions = probes(inputs[i]), weights = probes(y);
+    Tensors slopes;
+    for (const Tensor& direction : directions) slopes.push_back(slope(i, direction));
+    for (size_t j = 0; j < weights.size(); ++j) {
+      const Tensor row = grad_or_zeros(y, inputs[i], weights[j], {.retain_graph = true});
+      for (size_t e = 0; e < directions.size(); ++e) {
+        const double analytic = dot_of(row, directions[e]), numeric = dot_of(slopes[e], weights[j]);
+        if (!(std::abs(analytic - numeric) <= options.atol + options.rtol * std::abs(numeric)))
+          return fail("input ", i, options.fast ? " along random direction " : " element ", e, ", output element ", j,
+                      ": analytic ", analytic, ", numeric ", numeric);
       }
     }
     return true;
@@ -207,16 +198,13 @@ bool gradcheck_all(const TensorFunction& f, const Tensors& inputs, const Gradche
   require_f64(inputs, "gradcheck");
   const EnableGrad on;
   const Checker checker{f, inputs, options};
-  const Tensors ys = f(inputs);
+  const Tensor y = checker.evaluate(inputs), plain = unrecorded([&] { return checker.evaluate(inputs); });
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (needs_grad(inputs[i]) && !checker.check(i, ys)) return false;
+    if (needs_grad(inputs[i]) && !checker.check(i, y)) return false;
   // Recording must not change the result; on a GPU, sums by atomic additions may differ in their last bits.
-  const Tensors plain = checker.evaluate(inputs);
   const double tolerance = inputs[0].device().is_cpu() ? 0 : 1e-13;
-  for (size_t k = 0; k < ys.size(); ++k)
-    if (!allclose(plain[k], ys[k].detach().to(f64), {.rtol = tolerance, .atol = tolerance, .equal_nan = true}))
-      return checker.fail("the result with recording differs from the result without");
-  return true;
+  if (allclose(plain, y.detach(), {.rtol = tolerance, .atol = tolerance, .equal_nan = true})) return true;
+  return checker.fail("the result with recording differs from the result without");
 }
 
 bool gradgradcheck_all(const TensorFunction& f, const Tensors& inputs, const GradcheckOptions& options) {

@@ -37,20 +37,12 @@ struct OutputMeta {
   Device device;
 };
 
-struct Hooks {
-  struct Entry {
-    int id;
-    uint32_t output;
-    std::function<std::optional<Tensor>(const Tensor&)> hook;
-  };
-  std::vector<Entry> copy() {
-    const std::lock_guard lock(mutex);
-    return entries;
-  }
-  std::mutex mutex;
-  int next = 0;
-  std::vector<Entry> entries;
+struct Hook {
+  int id;
+  uint32_t output;
+  std::function<std::optional<Tensor>(const Tensor&)> function;
 };
+using Hooks = std::vector<Hook>;
 
 // A few edges inline: most ops have one or two inputs.
 class Edges {
@@ -95,6 +87,8 @@ struct Node : Pooled {
   std::atomic<Hooks*> hooks{nullptr};  // made with the first
   Node* next_dead = nullptr;
 };
+
+Hooks hooks_of(const Node& n);
 
 // The end of the graph: holds the gradient of a leaf.
 struct LeafNode final : Node {

@@ -1,6 +1,7 @@
 // The autograd side of Tensor: leaves, gradients, hooks, and the graph as text.
 #include <volta/tensor.h>
 
+#include <algorithm>
 #include <map>
 
 #include <volta/ops.h>
@@ -72,68 +73,68 @@ void Tensor::zero_grad() const {
   if (leaf_of(checked("zero_grad"))) set_grad(Tensor());
 }
 
+namespace {
+
+std::mutex hooks_mutex;  // of the hooks of all nodes; few have any
+
+}  // namespace
+
+Hooks hooks_of(const Node& n) {
+  const std::lock_guard lock(hooks_mutex);
+  return *n.hooks;
+}
+
 int Tensor::register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const {
   require(needs_grad(checked("register_hook")), Wrong::autograd, "register_hook",
           "the tensor does not have requires_grad");
-  Hooks* hooks = impl_->node->hooks.load();
-  if (!hooks) {
-    // Of several threads that come first, one brings the list.
-    auto fresh = std::make_unique<Hooks>();
-    if (impl_->node->hooks.compare_exchange_strong(hooks, fresh.get())) hooks = fresh.release();
-  }
-  const std::lock_guard lock(hooks->mutex);
-  hooks->entries.push_back({hooks->next, impl_->output, std::move(hook)});
-  return hooks->next++;
+  const std::lock_guard lock(hooks_mutex);
+  static int next = 0;
+  Node& n = *impl_->node;
+  if (!n.hooks) n.hooks = new Hooks;
+  n.hooks.load()->push_back({next, impl_->output, std::move(hook)});
+  return next++;
 }
 
 void Tensor::remove_hook(int hook) const {
-  Hooks* hooks = needs_grad(checked("remove_hook")) ? impl_->node->hooks.load() : nullptr;
-  if (!hooks) return;
-  const std::lock_guard lock(hooks->mutex);
-  std::erase_if(hooks->entries, [&](const Hooks::Entry& e) { return e.id == hook; });
+  if (!needs_grad(checked("remove_hook")) || !impl_->node->hooks) return;
+  Hooks removed;  // ends outside the lock: what a hook holds may have hooks of its own
+  const std::lock_guard lock(hooks_mutex);
+  Hooks& all = *impl_->node->hooks;
+  const auto gone = std::stable_partition(all.begin(), all.end(), [&](const Hook& h) { return h.id != hook; });
+  removed.assign(std::move_iterator(gone), std::move_iterator(all.end()));
+  all.erase(gone, all.end());
 }
 
 namespace {
 
-using Strings = std::vector<std::string>;
-
-// Calls f(number, label, whether a leaf, numbers of the inputs) for every node below y.
-template <class F> void for_each_node(const Tensor& y, const char* op, F f) {
+// Every node below y with the numbers of its inputs, as lines of text or as a graph of the dot language.
+std::string graph(const Tensor& y, const char* op, bool dot) {
   require(needs_grad(y.checked(op)), Wrong::autograd, op, "the tensor has no graph: it does not have requires_grad");
   std::vector<Node*> nodes{y.impl().node.get()};
   std::map<Node*, size_t> number{{nodes[0], 0}};
+  std::string text;
   for (size_t i = 0; i < nodes.size(); ++i) {
     Node& n = *nodes[i];
-    Strings inputs;
+    const std::string id = std::to_string(i),
+                      label = n.name + (" " + n.first.shape.str() + " ") + text_of(n.first.dtype);
+    text +=
+        dot ? "  n" + id + " [label=\"" + label + (n.is_leaf() ? "\", shape=box];\n" : "\"];\n") : id + ": " + label;
+    const char* between = " <- ";
     for (const Edge& e : n.edges) {
       if (!e.node) continue;
       const auto [at, fresh] = number.emplace(e.node.get(), nodes.size());
       if (fresh) nodes.push_back(e.node.get());
-      inputs.push_back(std::to_string(at->second));
+      const std::string input = std::to_string(at->second);
+      text += dot ? "  n" + id + " -> n" + input + ";\n" : std::exchange(between, ", ") + input;
     }
-    f(std::to_string(i), n.name + (" " + n.first.shape.str() + " ") + text_of(n.first.dtype), n.is_leaf(), inputs);
+    if (!dot) text += "\n";
   }
+  return text;
 }
 
 }  // namespace
 
-std::string graph_text(const Tensor& y) {
-  std::string text;
-  for_each_node(y, "graph_text", [&](const std::string& id, const std::string& label, bool, const Strings& inputs) {
-    text += id + ": " + label;
-    for (size_t i = 0; i < inputs.size(); ++i) text += (i == 0 ? " <- " : ", ") + inputs[i];
-    text += "\n";
-  });
-  return text;
-}
-
-std::string graph_dot(const Tensor& y) {
-  std::string text = "digraph {\n";
-  for_each_node(y, "graph_dot", [&](const std::string& id, const std::string& label, bool leaf, const Strings& inputs) {
-    text += "  n" + id + " [label=\"" + label + "\"" + (leaf ? ", shape=box" : "") + "];\n";
-    for (const std::string& input : inputs) text.append("  n").append(id).append(" -> n").append(input).append(";\n");
-  });
-  return text + "}\n";
-}
+std::string graph_text(const Tensor& y) { return graph(y, "graph_text", false); }
+std::string graph_dot(const Tensor& y) { return "digraph {\n" + graph(y, "graph_dot", true) + "}\n"; }
 
 }  // namespace volta

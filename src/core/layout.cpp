@@ -92,6 +92,14 @@ void append_axis(Layout& x, int64_t size, int64_t stride) {
   x.strides.push_back(stride);
 }
 
+// Of an axis, `count` places from one on, each `step` after the last.
+Layout every(Layout x, int axis, int64_t from, int64_t step, int64_t count) {
+  x.shape[axis] = count;
+  if (count > 0) x.offset += from * x.strides[axis];
+  if (count > 1) x.strides[axis] *= step;
+  return x;
+}
+
 }  // namespace
 
 bool Layout::is_dense() const {
@@ -270,33 +278,22 @@ Layout slice(Layout x, int axis, const Slice& s, const char* op) {
   const int64_t end = s.end ? place(*s.end) : step > 0 ? high : low;
   const int64_t span = step > 0 ? end - begin : begin - end;
   const int64_t pace = step == INT64_MIN ? INT64_MAX : std::abs(step);
-  x.shape[axis] = span <= 0 ? 0 : (span - 1) / pace + 1;
-  if (x.shape[axis] > 0) x.offset += begin * x.strides[axis];
-  if (x.shape[axis] > 1) x.strides[axis] *= step;
-  return x;
+  return every(x, axis, begin, step, span <= 0 ? 0 : (span - 1) / pace + 1);
 }
 
 Layout select(Layout x, int axis, int64_t index, const char* op) {
   const int64_t n = x.shape[axis];
   require(index >= -n && index < n, Wrong::index, op, "index ", index, " is out of range for axis ", axis, " of shape ",
           x.shape);
-  x.offset += (index < 0 ? index + n : index) * x.strides[axis];
+  x = every(x, axis, index < 0 ? index + n : index, 1, 1);
   drop_axis(x, axis);
   return x;
 }
 
-Layout narrow(Layout x, int axis, int64_t start, int64_t length) {
-  x.shape[axis] = length;
-  if (length > 0) x.offset += start * x.strides[axis];
-  return x;
-}
+Layout narrow(Layout x, int axis, int64_t start, int64_t length) { return every(x, axis, start, 1, length); }
 
 Layout flip(Layout x, const Shape& axes) {
-  for (int64_t a : axes) {
-    const int i = int(a);
-    if (x.shape[i] > 0) x.offset += (x.shape[i] - 1) * x.strides[i];
-    x.strides[i] = -x.strides[i];
-  }
+  for (int64_t a : axes) x = every(x, int(a), x.shape[int(a)] - 1, -1, x.shape[int(a)]);
   return x;
 }
 
@@ -313,9 +310,7 @@ Layout diagonal(Layout x, int64_t offset, int a, int b) {
 
 Layout unfold(Layout x, int axis, int64_t size, int64_t step) {
   append_axis(x, size, x.strides[axis]);
-  x.shape[axis] = (x.shape[axis] - size) / step + 1;
-  x.strides[axis] *= step;
-  return x;
+  return every(x, axis, 0, step, (x.shape[axis] - size) / step + 1);
 }
 
 }  // namespace views

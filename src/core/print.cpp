@@ -53,19 +53,15 @@ Strings real_texts(const std::vector<double>& values, int precision) {
   return texts;
 }
 
-template <class T> Strings whole_texts(const std::vector<T>& values) {
-  Strings texts;
-  for (const T x : values) texts.push_back(std::to_string(x));
-  return texts;
-}
-
 Strings texts_of(const Tensor& x, int precision) {
   Strings texts;
   if (is_floating(x.dtype())) texts = real_texts(x.to_vector<double>(), precision);
-  else if (x.dtype() == u64) texts = whole_texts(x.to_vector<uint64_t>());
-  else if (x.dtype() != boolean) texts = whole_texts(x.to_vector<int64_t>());
-  else
+  else if (x.dtype() == boolean)
     for (const bool b : x.to_vector<bool>()) texts.push_back(b ? "true" : "false");
+  else
+    visit(x.dtype(), [&]<class T>(TypeTag<T>) {
+      for (const T n : x.to_vector<T>()) texts.push_back(text_of(Scalar(n)));
+    });
   size_t width = 0;
   for (const std::string& s : texts) width = std::max(width, s.size());
   for (std::string& s : texts) s.insert(0, width - s.size(), ' ');
@@ -85,31 +81,25 @@ struct Writer {
   const Shape &shape, &shown;
   const Strings& texts;
   size_t line_width, next = 0;
-  std::string out = {};
 
-  void write(int axis) {
-    const size_t rank = size_t(shape.size());
-    const bool row = axis + 1 == shape.size();
-    size_t column = rank;
-    bool first = true;
-    const auto separate = [&](size_t width) {
-      const bool wrap = column + width + 2 > line_width;
-      if (first) out += '[';
-      else if (!row) out += ',' + std::string(rank - 1 - size_t(axis), '\n') + std::string(size_t(axis) + 1, ' ');
-      else out += wrap ? ",\n" + std::string(rank, ' ') : ", ";
-      column = (wrap && !first ? rank : column) + width + 2;
-      first = false;
-    };
+  std::string block(int axis) {
+    const bool row = axis + 1 == shape.size(), summarised = shown[axis] < shape[axis];
+    Strings parts;
     for (int64_t i = 0; i < shown[axis]; ++i) {
-      if (shown[axis] < shape[axis] && i == shown[axis] / 2) {
-        separate(3);
-        out += "...";
-      }
-      separate(texts[next].size());
-      if (row) out += texts[next++];
-      else write(axis + 1);
+      if (summarised && i == shown[axis] / 2) parts.push_back("...");
+      parts.push_back(row ? texts[next++] : block(axis + 1));
     }
-    out += ']';
+    const size_t start = size_t(shape.size()), lines = size_t(std::max(1, shape.size() - 1 - axis));
+    const std::string below = "," + std::string(lines, '\n') + std::string(size_t(axis) + 1, ' ');
+    std::string out = "[" + parts[0];
+    size_t column = start + parts[0].size() + 2;
+    for (size_t i = 1; i < parts.size(); ++i) {
+      const size_t width = parts[i].size() + 2;
+      const bool wrap = !row || column + width > line_width;
+      out += (wrap ? below : ", ") + parts[i];
+      column = (wrap ? start : column) + width;
+    }
+    return out + "]";
   }
 };
 
@@ -137,8 +127,7 @@ std::string Tensor::str() const {
   const Tensor shown = numel() > options.threshold ? edges_of(detach(), options.edge_items) : detach();
   const Strings texts = texts_of(shown, options.precision);
   Writer writer{shape(), shown.shape(), texts, size_t(options.line_width)};
-  if (dim() > 0 && !texts.empty()) writer.write(0);
-  std::string s = dim() == 0 ? texts[0] : texts.empty() ? "[]" : writer.out;
+  std::string s = dim() == 0 ? texts[0] : texts.empty() ? "[]" : writer.block(0);
   s += "  " + std::string(name(dtype())) + " " + shape().str();
   if (!device().is_cpu()) s += " " + device().str();
   if (requires_grad()) s += " requires_grad";

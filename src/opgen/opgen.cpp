@@ -20,20 +20,13 @@ struct Declared {
 using Ops = std::vector<Declared>;
 
 std::vector<std::string> split_top_level(const std::string& text) {
-  std::vector<std::string> parts;
+  std::vector<std::string> parts(text.empty() ? 0 : 1);
   int depth = 0;
-  bool apart = true;  // the next letter begins a part
   for (char c : text) {
     depth += c == '<' || c == '{' || c == '(';
     depth -= c == '>' || c == '}' || c == ')';
-    if (c == ',' && depth == 0) {
-      apart = true;
-    } else if (!apart) {
-      parts.back() += c;
-    } else if (c != ' ') {
-      parts.emplace_back(1, c);
-      apart = false;
-    }
+    if (c == ',' && depth == 0) parts.emplace_back();
+    else if (c != ' ' || !parts.back().empty()) parts.back() += c;
   }
   return parts;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cpu/cast.h"
 #include "backend/cpu/conv_plan.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/scratch.h"

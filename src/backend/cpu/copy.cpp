@@ -115,13 +115,8 @@ void copy(const Arg& out, const Arg& in) {
     });
     source = value;
   }
-  Geometry w;
-  for (int axis = 0; axis < l.rank(); ++axis) {
-    const int64_t strides[2] = {l.strides[axis] * size_of(out.dtype),
-                                in.layout ? broadcast_stride(*in.layout, axis, l.rank()) * size_of(from) : 0};
-    w.add_axis(l.shape[axis], strides);
-  }
-  w.finish();
+  const auto lanes = lanes_of<2>(l.shape, {&out, &in});
+  const Geometry& w = lanes.walk;
   auto* target = static_cast<char*>(out.data);
   if (transposes(w, out.dtype, from)) return copy_transposed(w, target, source, size_of(from));
   parallel_rows(w, grain, [&](const int64_t* offset, int64_t begin, int64_t n) {

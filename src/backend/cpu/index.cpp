@@ -15,31 +15,22 @@ constexpr int64_t block = 1 << 12;  // elements of a mask that are looked at tog
 
 // A lane is everything that shares a position on the axes that are not indexed: values never move from one lane to
 // another. Gather reads its source, scatter writes its output, at the places the index tells.
-struct Plan {
+struct Plan : Lanes<3> {
   enum Operand { out, source, index };
-  Walk<3> lanes;
   char* data[3];
-  int64_t count, step[3];  // along the indexed axis: the number of indices, and bytes
-  int64_t places;
-  bool lanes_inside;  // neighbouring indices belong to neighbouring lanes
-  bool whole_rows;    // one index holds for all lanes that lie next to each other
+  int64_t count, places;  // of indices along the axis, and what they count
+  bool lanes_inside;      // neighbouring indices belong to neighbouring lanes
+  bool whole_rows;        // one index holds for all lanes that lie next to each other
 
-  Plan(const Arg& to, const Arg& from, const Arg& by, int axis, int64_t place_count) : places(place_count) {
-    const Arg* args[] = {&to, &from, &by};
-    count = by.layout->shape[axis];
-    for (int i = 0; i < by.layout->rank(); ++i) {
-      int64_t strides[3];
-      for (int k = 0; k < 3; ++k) strides[k] = args[k]->layout->strides[i] * size_of(args[k]->dtype);
-      if (i != axis) lanes.add_axis(by.layout->shape[i], strides);
-      else std::copy(strides, strides + 3, step);
-    }
-    lanes.finish();
-    for (int k = 0; k < 3; ++k) data[k] = static_cast<char*>(args[k]->data);
-    const int64_t* lane = lanes.stride[0];
-    const int64_t size = size_of(to.dtype);
-    whole_rows = lanes.size[0] > 1 && lane[index] == 0 && lane[out] == size && lane[source] == size;
+  Plan(const Arg& to, const Arg& from, const Arg& by, int axis, int64_t place_count)
+      : Lanes(lanes_of<3>(by.layout->shape, {&to, &from, &by}, axis)),
+        data{static_cast<char*>(to.data), static_cast<char*>(from.data), static_cast<char*>(by.data)},
+        count(by.layout->shape[axis]),
+        places(place_count) {
+    const int64_t *lane = walk.stride[0], size = size_of(to.dtype);
+    whole_rows = walk.size[0] > 1 && lane[index] == 0 && lane[out] == size && lane[source] == size;
     const Operand told = lane[index] != 0 ? index : out;
-    lanes_inside = lanes.size[0] > 1 && std::abs(lane[told]) < std::abs(step[told]);
+    lanes_inside = walk.size[0] > 1 && std::abs(lane[told]) < std::abs(step[told]);
   }
 };
 
@@ -69,7 +60,7 @@ template <class Op, class T> void combine_row(int64_t n, char* out, const char* 
 template <bool Gather, class Op, class T>
 void run_lanes(const Plan& p, const int64_t* offset, int64_t begin, int64_t n, Range range) {
   const int64_t places = p.places, out_step = p.step[0], source_step = p.step[1], index_step = p.step[2];
-  const int64_t out_lane = p.lanes.stride[0][0], source_lane = p.lanes.stride[0][1], index_lane = p.lanes.stride[0][2];
+  const int64_t out_lane = p.walk.stride[0][0], source_lane = p.walk.stride[0][1], index_lane = p.walk.stride[0][2];
   char* const out = p.data[0] + offset[0] + begin * out_lane;
   const char* const source = p.data[1] + offset[1] + begin * source_lane;
   const char* const index = p.data[2] + offset[2] + begin * index_lane;
@@ -105,15 +96,15 @@ void run_lanes(const Plan& p, const int64_t* offset, int64_t begin, int64_t n, R
 // Lanes are independent. Where there are few, parts share the indices of gather, or each part of scatter reads the whole
 // index and serves its own places: values that meet at one place then arrive in the order of the index.
 template <bool Gather, class Op, class T> void run(const Plan& p) {
-  const int64_t rows = p.lanes.rows(), inner = p.lanes.size[0], lanes = rows * inner, work = lanes * p.count;
+  const int64_t rows = p.walk.rows(), inner = p.walk.size[0], lanes = rows * inner, work = lanes * p.count;
   const bool many = p.whole_rows ? rows >= 16 : Gather ? lanes >= 16 : rows >= 16 || lanes >= 256;
   if (work > grain && many && !(Gather && p.lanes_inside && p.count >= 16))
-    return parallel_rows(p.lanes, std::max<int64_t>(64, grain / p.count),
+    return parallel_rows(p.walk, std::max<int64_t>(64, grain / p.count),
                          [&](const int64_t* offset, int64_t begin, int64_t n) {
                            run_lanes<Gather, Op, T>(p, offset, begin, n, {0, Gather ? p.count : p.places});
                          });
   const auto serve = [&](int64_t begin, int64_t end) {
-    p.lanes.for_rows(0, rows, [&](const int64_t* offset) {
+    p.walk.for_rows(0, rows, [&](const int64_t* offset) {
       run_lanes<Gather, Op, T>(p, offset, 0, inner, {begin, end});
     });
   };

@@ -4,8 +4,8 @@
 #include <tuple>
 
 #include "backend/backend.h"
-#include "backend/cpu/cast.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/move.h"
 
 namespace volta::cpu {
 
@@ -17,11 +17,11 @@ struct FoldState {
 };
 
 struct FoldKernel {
-  DType input, result;             // of the rows it reads and of what finish writes
-  int parts;                       // of the state
-  int size[FoldState::max_parts];  // bytes of one element of each part
-  bool rounds;                     // sums of floats, which are worth adding in levels
-  bool indexed;                    // sees the elements in their order, and their index
+  DType input, result;  // of the rows it reads and of what finish writes
+  int parts;            // of the state
+  const int* size;      // bytes of one element of each part
+  bool rounds;          // sums of floats, which are worth adding in levels
+  bool indexed;         // sees the elements in their order, and their index
   void (*start)(int64_t n, FoldState s);
   // Takes a row of n elements into the one state s; the first element has the index `first` along the reduced axes.
   void (*along)(int64_t n, const void* row, FoldState s, int64_t first, double parameter);

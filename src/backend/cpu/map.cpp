@@ -2,7 +2,6 @@
 // or of another dtype is staged through small buffers on the way.
 #include <cstring>
 
-#include "backend/cpu/cast.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/point.h"

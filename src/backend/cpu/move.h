@@ -1,4 +1,5 @@
-// Moves of elements of 1, 2, 4 or 8 bytes between strided and contiguous memory; strides are in bytes, of any sign.
+// Moves of elements of 1, 2, 4 or 8 bytes between strided and contiguous memory, and conversions of their dtype; strides
+// are in bytes, of any sign.
 #pragma once
 #include <cstdint>
 
@@ -14,6 +15,10 @@ void scatter_row(int64_t size, int64_t n, void* out, int64_t out_stride, const v
 
 // n copies of the element at `value`.
 void fill_row(int64_t size, int64_t n, void* out, const void* value);
+
+// Converts n contiguous elements; out and in do not overlap. The rules are in docs/dtypes.md.
+using CastRow = void (*)(int64_t n, void* out, const void* in);
+CastRow cast_row(DType to, DType from);
 
 // n elements, both sides strided, converted on the way.
 void copy_row(int64_t n, char* out, int64_t out_stride, DType to, const char* in, int64_t in_stride, DType from);

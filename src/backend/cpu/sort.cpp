@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,15 +19,8 @@ template <class T> using KeyOf = std::conditional_t<
     sizeof(T) == 1, uint8_t,
     std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
-template <class T> constexpr bool is_float = !std::is_integral_v<T>;
-
 // A bool is read as a byte: any value but 0 is true.
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-
-template <class T> constexpr int exponent_start = std::is_same_v<T, float16>    ? 10
-                                                  : std::is_same_v<T, bfloat16> ? 7
-                                                  : sizeof(T) == 4              ? 23
-                                                                                : 52;
 
 // An unsigned integer in the order of the elements. Of floats, the sign bit is flipped and negative values are
 // complemented; both zeros share a key, and so do all NaN.
@@ -35,45 +29,30 @@ template <class T> KeyOf<T> ascending_key(Stored<T> x) {
   constexpr Key sign = Key(Key(1) << (8 * sizeof(T) - 1));
   if constexpr (std::is_same_v<T, bool>) return x != 0;
   else if constexpr (std::is_unsigned_v<T>) return x;
-  else if constexpr (!is_float<T>) return Key(Key(x) ^ sign);
+  else if constexpr (std::is_integral_v<T>) return Key(Key(x) ^ sign);
   else {
+    constexpr Key infinity = std::bit_cast<Key>(T(std::numeric_limits<float>::infinity()));
     const Key bits = std::bit_cast<Key>(x), magnitude = Key(bits & ~sign);
-    const Key infinity = Key(Key(sign - 1) >> exponent_start<T> << exponent_start<T>);
     const Key ordered = bits == magnitude || magnitude == 0 ? Key(magnitude | sign) : Key(~bits);
     return magnitude > infinity ? Key(~Key(0)) : ordered;
   }
 }
 
-// A key with its index. Keys of up to 32 bits share one word with it, so records compare and move as integers.
-struct Packed {
-  using Key = uint32_t;
-  uint64_t word;
-  Packed() = default;
-  Packed(Key key, uint64_t index) : word(uint64_t(key) << 32 | index) {}
-  Key key() const { return Key(word >> 32); }
-  int64_t index() const { return int64_t(uint32_t(word)); }
-  friend bool operator<(Packed a, Packed b) { return a.word < b.word; }
-};
-
-struct Wide {
-  using Key = uint64_t;
-  uint64_t bits, position;
-  Wide() = default;
-  Wide(Key key, uint64_t index) : bits(key), position(index) {}
-  Key key() const { return bits; }
-  int64_t index() const { return int64_t(position); }
-  friend bool operator<(Wide a, Wide b) { return a.bits != b.bits ? a.bits < b.bits : a.position < b.position; }
-};
+// A key with its index, each in one half of a word, so records compare and move as integers.
+using Narrow = uint64_t;
+__extension__ using Wide = unsigned __int128;
+template <class Record> using Half = std::conditional_t<sizeof(Record) == 8, uint32_t, uint64_t>;
+template <class Record> constexpr int half_bits = 4 * sizeof(Record);
 
 // The row as a sequence of records in ascending order of what is wanted first.
 template <class T, class Record> struct Row {
   const Stored<T>* in;
   KeyOf<T> flip;  // all ones to sort descending
   KeyOf<T> key(int64_t i) const { return KeyOf<T>(ascending_key<T>(in[i]) ^ flip); }
-  Record operator[](int64_t i) const { return Record(key(i), uint64_t(i)); }
+  Record operator[](int64_t i) const { return Record(key(i)) << half_bits<Record> | Record(i); }
   void write(int64_t n, const Record* records, void* values, int64_t* indices) const {
     for (int64_t i = 0; i < n; i++) {
-      indices[i] = records[i].index();
+      indices[i] = int64_t(Half<Record>(records[i]));
       static_cast<Stored<T>*>(values)[i] = in[indices[i]];
     }
   }
@@ -85,7 +64,7 @@ template <class F> void with_row(DType dtype, int64_t n, const void* in, bool de
     const auto* elements = static_cast<const Stored<T>*>(in);
     const auto flip = KeyOf<T>(descending ? -1 : 0);
     if (sizeof(T) == 8 || n > int64_t(1) << 32) f(Row<T, Wide>{elements, flip});
-    else f(Row<T, Packed>{elements, flip});
+    else f(Row<T, Narrow>{elements, flip});
   });
 }
 
@@ -93,7 +72,9 @@ constexpr int digit_bits = 8;
 constexpr int digit_values = 1 << digit_bits;
 using Counts = std::array<uint64_t, digit_values>;
 
-template <class Key> size_t digit(Key key, int pass) { return size_t(key >> (pass * digit_bits)) & (digit_values - 1); }
+template <class Record> size_t digit(Record record, int pass) {
+  return size_t(Half<Record>(record >> half_bits<Record>) >> (pass * digit_bits)) & (digit_values - 1);
+}
 
 // Turns counts into starting places; false if one digit value has all, when the pass would move nothing.
 bool place(std::vector<Counts>& counts, int64_t n) {
@@ -124,13 +105,13 @@ template <class T, class Record> void radix_sort(const Row<T, Record>& row, int6
     Record* out = to.get();
     each_block([&, in](size_t b, int64_t i, int64_t end) {
       Counts c{};
-      for (; i < end; i++) c[digit(in[i].key(), pass)]++;
+      for (; i < end; i++) c[digit(in[i], pass)]++;
       counts[b] = c;
     });
     if (!place(counts, n)) continue;
     each_block([&, in, out](size_t b, int64_t i, int64_t end) {
       Counts next = counts[b];
-      for (; i < end; i++) out[next[digit(in[i].key(), pass)]++] = in[i];
+      for (; i < end; i++) out[next[digit(in[i], pass)]++] = in[i];
     });
     std::swap(from, to);
   }
@@ -160,16 +141,14 @@ template <class T, class Record> std::vector<Record> first_k(const Row<T, Record
   const size_t room = size_t(std::min(n, 2 * k + 1000));
   std::vector<Record> kept;
   kept.reserve(room);
-  Record limit{};
-  bool limited = false;
+  Record limit = ~Record(0);
   for (int64_t i = 0; i < n; i++) {
     const Record r = row[i];
-    if (limited && limit < r) continue;
+    if (limit < r) continue;
     kept.push_back(r);
     if (kept.size() < room) continue;
     keep_first(kept, k);
     limit = kept.back();
-    limited = true;
   }
   keep_first(kept, k);
   return kept;
@@ -191,94 +170,68 @@ template <class T, class Record> Record nth(const Row<T, Record>& row, int64_t n
   return same[size_t(k)];
 }
 
-// The rows of a call along its axis: of in, values and indices, either of which may be missing.
-struct Rows {
-  Walk<3> starts;
-  int64_t step[3] = {};  // along the sorted axis, in bytes
-  int64_t n, wanted;
-
-  explicit Rows(const SortCall& call) {
-    const Arg* args[] = {&call.in, &call.values, &call.indices};
-    const Layout &in = *call.in.layout, &result = call.values.data ? *call.values.layout : *call.indices.layout;
-    n = in.shape[call.axis];
-    wanted = result.shape[call.axis];
-    for (int i = 0; i < in.rank(); ++i) {
-      int64_t strides[3] = {};
-      for (int k = 0; k < 3; ++k)
-        if (args[k]->data) strides[k] = args[k]->layout->strides[i] * size_of(args[k]->dtype);
-      if (i != call.axis) starts.add_axis(in.shape[i], strides);
-      else std::copy(strides, strides + 3, step);
-    }
-    starts.finish();
-  }
-};
-
-// Working memory for one row: a contiguous copy of it, its sorted values and their indices.
-struct Space {
-  Space(int64_t n, int64_t size)
-      : room(divide_up(n * size, 8) * 8), bytes(std::make_unique_for_overwrite<char[]>(size_t(2 * room + 8 * n))) {}
-  int64_t room;
-  std::unique_ptr<char[]> bytes;
-};
-
-// Positions [begin, begin + wanted) of the sorted row. What is wanted whole and contiguous is sorted into its place.
-void sort_window(const SortCall& call, const Rows& rows, const Space& space, const int64_t* offset) {
+// Positions [begin, begin + wanted) of the sorted row at these addresses of in, values and indices; the last two may be
+// missing. What is wanted whole and contiguous is sorted into its place, else in `space`, which has 24 bytes for every
+// element.
+void sort_window(const SortCall& call, int64_t wanted, const Lanes<3>& lanes, const int64_t* offset, char* space) {
   const DType dtype = call.in.dtype;
-  const int64_t size = size_of(dtype), n = rows.n, begin = call.begin, wanted = rows.wanted;
-  char *copied = space.bytes.get(), *values = copied + space.room, *indices = values + space.room;
+  const int64_t size = size_of(dtype), n = call.in.layout->shape[call.axis], begin = call.begin;
   const auto at = [&](const Arg& a, int k) { return a.data ? static_cast<char*>(a.data) + offset[k] : nullptr; };
   char *row = at(call.in, 0), *values_out = at(call.values, 1), *indices_out = at(call.indices, 2);
-  if (rows.step[0] != size && n > 1) {
-    gather_row(size, n, copied, row, rows.step[0]);
-    row = copied;
+  char *values = space + 8 * n, *indices = space + 16 * n;
+  if (lanes.step[0] != size && n > 1) {
+    gather_row(size, n, space, row, lanes.step[0]);
+    row = space;
   }
-  if (wanted == n && values_out && rows.step[1] == size) values = values_out;
-  if (wanted == n && indices_out && rows.step[2] == 8) indices = indices_out;
+  if (wanted == n && values_out && lanes.step[1] == size) values = values_out;
+  if (wanted == n && indices_out && lanes.step[2] == 8) indices = indices_out;
   auto* positions = reinterpret_cast<int64_t*>(indices);
   const bool one = wanted == 1 && !call.descending;
   if (one) nth_row(dtype, n, begin, row, values, positions);
   else if (begin + wanted <= n / 8) topk_row(dtype, n, begin + wanted, row, values, positions, call.descending, true);
   else sort_row(dtype, n, row, values, positions, call.descending);
   const int64_t skipped = one ? 0 : begin;
-  if (values_out && values != values_out) scatter_row(size, wanted, values_out, rows.step[1], values + skipped * size);
-  if (indices_out && indices != indices_out) scatter_row(8, wanted, indices_out, rows.step[2], indices + skipped * 8);
+  if (values_out && values != values_out) scatter_row(size, wanted, values_out, lanes.step[1], values + skipped * size);
+  if (indices_out && indices != indices_out) scatter_row(8, wanted, indices_out, lanes.step[2], indices + skipped * 8);
 }
 
 // How many elements of a sorted row are before the value. Arithmetic instead of branches: which way to go is a coin toss.
-template <bool Right, class T> int64_t position(const char* sorted, int64_t step, int64_t n, KeyOf<T> value) {
+template <class T> int64_t position(const char* sorted, int64_t step, int64_t n, KeyOf<T> value, bool right) {
   if (n == 0) return 0;
   const auto before = [&](int64_t i) {
     const KeyOf<T> x = ascending_key<T>(*reinterpret_cast<const Stored<T>*>(sorted + i * step));
-    return int64_t(Right ? x <= value : x < value);
+    return int64_t((x < value) | ((x == value) & right));
   };
   int64_t begin = 0;
   for (; n > 1; n -= n / 2) begin += before(begin + n / 2 - 1) * (n / 2);
   return begin + before(begin);
 }
 
-template <bool Right, class T> void search_rows(const SearchCall& call) {
-  const Layout &out = *call.out.layout, &values = *call.values.layout, &sorted = *call.sorted.layout;
-  constexpr int64_t grain = 1 << 13, size = sizeof(T);
-  const int last = out.rank() - 1;
-  Walk<3> walk;
-  for (int i = 0; i <= last; ++i) {
-    const int64_t strides[] = {out.strides[i] * 8, values.strides[i] * size, i == last ? 0 : sorted.strides[i] * size};
-    walk.add_axis(out.shape[i], strides);
-  }
-  walk.finish();
-  parallel_rows(walk, grain, [&](const int64_t* offset, int64_t begin, int64_t count) {
-    const auto at = [&](const Arg& a, int k, int64_t i) {
-      return static_cast<char*>(a.data) + offset[k] + i * walk.stride[0][k];
-    };
-    for (int64_t i = begin; i < begin + count; ++i) {
-      const KeyOf<T> value = ascending_key<T>(*reinterpret_cast<const Stored<T>*>(at(call.values, 1, i)));
-      *reinterpret_cast<int64_t*>(at(call.out, 0, i)) =
-          position<Right, T>(at(call.sorted, 2, i), sorted.strides[last] * size, sorted.shape[last], value);
-    }
+}  // namespace
+
+void search(const SearchCall& call) {
+  if (call.out.layout->numel() == 0) return;
+  const Layout& sorted = *call.sorted.layout;
+  const int last = sorted.rank() - 1;
+  Layout starts = sorted;  // of the rows, one for all that is looked for in it
+  starts.shape[last] = 1;
+  Arg rows = call.sorted;
+  rows.layout = &starts;
+  const Walk<3> walk = lanes_of<3>(call.out.layout->shape, {&call.out, &call.values, &rows}).walk;
+  visit(call.values.dtype, [&]<class T>(TypeTag<T>) {
+    const int64_t along = sorted.strides[last] * int64_t(sizeof(T)), n = sorted.shape[last];
+    parallel_rows(walk, 1 << 13, [&](const int64_t* offset, int64_t begin, int64_t count) {
+      const auto at = [&](const Arg& a, int k, int64_t i) {
+        return static_cast<char*>(a.data) + offset[k] + i * walk.stride[0][k];
+      };
+      for (int64_t i = begin; i < begin + count; ++i) {
+        const KeyOf<T> value = ascending_key<T>(*reinterpret_cast<const Stored<T>*>(at(call.values, 1, i)));
+        *reinterpret_cast<int64_t*>(at(call.out, 0, i)) =
+            position<T>(at(call.sorted, 2, i), along, n, value, call.right);
+      }
+    });
   });
 }
-
-}  // namespace
 
 void sort_row(DType dtype, int64_t n, const void* in, void* values_out, int64_t* indices_out, bool descending) {
   with_row(dtype, n, in, descending, [&](const auto& row) {
@@ -305,22 +258,18 @@ void nth_row(DType dtype, int64_t n, int64_t k, const void* in, void* value_out,
 }
 
 void sort(const SortCall& call) {
-  const Rows r(call);
-  if (call.in.layout->numel() == 0 || r.wanted == 0) return;
-  const int64_t rows = r.starts.rows() * r.starts.size[0];
+  const int64_t n = call.in.layout->shape[call.axis];
+  const int64_t wanted = (call.values.data ? call.values : call.indices).layout->shape[call.axis];
+  if (call.in.layout->numel() == 0 || wanted == 0) return;
+  const auto lanes = lanes_of<3>(call.in.layout->shape, {&call.in, &call.values, &call.indices}, call.axis);
+  const int64_t rows = lanes.walk.rows() * lanes.walk.size[0];
   const auto run = [&](int64_t begin, int64_t end) {
-    const Space space(r.n, size_of(call.in.dtype));
-    r.starts.for_rows(
-        begin, end, [&](const int64_t* offset) { sort_window(call, r, space, offset); }, 0);
+    const auto space = std::make_unique_for_overwrite<char[]>(size_t(24 * n));
+    const auto one = [&](const int64_t* offset) { sort_window(call, wanted, lanes, offset, space.get()); };
+    lanes.walk.for_rows(begin, end, one, 0);
   };
-  if (r.n >= int64_t(1) << 17 && rows < 16) run(0, rows);  // long rows are sorted by several threads each
-  else parallel_ranges(rows, std::max<int64_t>(1, 4096 / r.n), run);
-}
-
-void search(const SearchCall& call) {
-  if (call.out.layout->numel() == 0) return;
-  visit(call.values.dtype,
-        [&]<class T>(TypeTag<T>) { call.right ? search_rows<true, T>(call) : search_rows<false, T>(call); });
+  if (n >= int64_t(1) << 17 && rows < 16) run(0, rows);  // long rows are sorted by several threads each
+  else parallel_ranges(rows, std::max<int64_t>(1, 4096 / n), run);
 }
 
 }  // namespace volta::cpu

@@ -1,5 +1,8 @@
 // How loops are cut into parallel parts.
 #pragma once
+#include <array>
+
+#include "backend/backend.h"
 #include "core/parallel.h"
 #include "core/walk.h"
 
@@ -15,6 +18,26 @@ template <class F> void parallel_ranges(int64_t count, int64_t each, F&& f) {
 // The elements of a part where none depends on the split: long stretches suit the memory, several parts for each thread
 // even out their speeds.
 inline int64_t part_size(int64_t n, int64_t grain) { return std::max(grain, n / (4 * get_num_threads())); }
+
+// The walk of operands over a shape they broadcast to, an axis left out: along that they step so many bytes. One
+// without a layout is a number, or missing.
+template <int N> struct Lanes {
+  Walk<N> walk;
+  int64_t step[N] = {};
+};
+template <int N> Lanes<N> lanes_of(const Shape& shape, const std::array<const Arg*, N>& operands, int axis = -1) {
+  Lanes<N> lanes;
+  for (int i = 0; i < shape.size(); ++i) {
+    int64_t strides[N] = {};
+    for (size_t k = 0; k < N; ++k)
+      if (const Arg& x = *operands[k]; x.layout)
+        strides[k] = broadcast_stride(*x.layout, i, shape.size()) * size_of(x.dtype);
+    if (i != axis) lanes.walk.add_axis(shape[i], strides);
+    else std::copy(strides, strides + N, lanes.step);
+  }
+  lanes.walk.finish();
+  return lanes;
+}
 
 // Calls f(offset, begin, n) so that every element of every row is covered once: elements [begin, begin + n) of the row
 // whose byte offsets are given. Parts hold at least about `grain` elements and may run at the same time.

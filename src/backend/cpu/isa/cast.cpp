@@ -24,61 +24,47 @@ template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ui
 void widen(int64_t n, float* out, const bfloat16* in) {
   for (int64_t i = 0; i < n; i++) out[i] = std::bit_cast<float>(uint32_t(in[i].bits) << 16);
 }
-
 void narrow(int64_t n, bfloat16* out, const float* in) {
   for (int64_t i = 0; i < n; i++) out[i].bits = bfloat16::round(in[i]);
 }
 
+// Eight numbers, by the instructions there are for them.
+void widen_eight(float* out, const float16* in) {
 #if defined(__ARM_NEON)
-void widen(int64_t n, float* out, const float16* in) {
-  const auto* bits = reinterpret_cast<const uint16_t*>(in);
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const float16x8_t h = vreinterpretq_f16_u16(vld1q_u16(bits + i));
-    vst1q_f32(out + i, vcvt_f32_f16(vget_low_f16(h)));
-    vst1q_f32(out + i + 4, vcvt_high_f32_f16(h));
-  }
-  for (; i < n; i++) out[i] = float(std::bit_cast<__fp16>(in[i].bits));
-}
-
-void narrow(int64_t n, float16* out, const float* in) {
-  auto* bits = reinterpret_cast<uint16_t*>(out);
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const float16x4_t low = vcvt_f16_f32(vld1q_f32(in + i));
-    vst1q_u16(bits + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(low, vld1q_f32(in + i + 4))));
-  }
-  for (; i < n; i++) out[i].bits = std::bit_cast<uint16_t>(static_cast<__fp16>(in[i]));
-}
+  const float16x8_t h = vreinterpretq_f16_u16(vld1q_u16(&in->bits));
+  vst1q_f32(out, vcvt_f32_f16(vget_low_f16(h)));
+  vst1q_f32(out + 4, vcvt_high_f32_f16(h));
 #elif defined(__F16C__)
-void widen(int64_t n, float* out, const float16* in) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(h));
-  }
-  for (; i < n; i++) out[i] = _cvtsh_ss(in[i].bits);
-}
-
-void narrow(int64_t n, float16* out, const float* in) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), h);
-  }
-  for (; i < n; i++) {
-    out[i].bits = uint16_t(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(in[i]), _MM_FROUND_TO_NEAREST_INT)));
-  }
-}
+  _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))));
 #else
-void widen(int64_t n, float* out, const float16* in) {
-  for (int64_t i = 0; i < n; i++) out[i] = float16::widen(in[i].bits);
+  for (int i = 0; i < 8; i++) out[i] = float16::widen(in[i].bits);
+#endif
+}
+void narrow_eight(float16* out, const float* in) {
+#if defined(__ARM_NEON)
+  const float16x8_t h = vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(in)), vld1q_f32(in + 4));
+  vst1q_u16(&out->bits, vreinterpretq_u16_f16(h));
+#elif defined(__F16C__)
+  const __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(in), _MM_FROUND_TO_NEAREST_INT);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), h);
+#else
+  for (int i = 0; i < 8; i++) out[i].bits = float16::round(in[i]);
+#endif
 }
 
-void narrow(int64_t n, float16* out, const float* in) {
-  for (int64_t i = 0; i < n; i++) out[i].bits = float16::round(in[i]);
+// What is left of a row at its end goes through whole groups of eight, too.
+template <class To, class From> void by_eights(int64_t n, To* out, const From* in, void (*eight)(To*, const From*)) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) eight(out + i, in + i);
+  if (i == n) return;
+  To results[8];
+  From rest[8] = {};
+  __builtin_memcpy(rest, in + i, size_t(n - i) * sizeof(From));
+  eight(results, rest);
+  __builtin_memcpy(out + i, results, size_t(n - i) * sizeof(To));
 }
-#endif
+void widen(int64_t n, float* out, const float16* in) { by_eights(n, out, in, widen_eight); }
+void narrow(int64_t n, float16* out, const float* in) { by_eights(n, out, in, narrow_eight); }
 
 // Truncates toward zero, saturates, and takes NaN to 0. The clamp keeps the conversion defined: `above` is the first
 // value out of range, a power of two, and `highest` the last float below it.

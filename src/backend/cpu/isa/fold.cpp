@@ -41,15 +41,8 @@ struct Min : Sum {
   template <class V> static V combine(V a, V b) { return choose((a < b) | (a != a), a, b); }
   template <class T> static bool better(T x, T than) { return (x < than) | ((x != x) & (than == than)); }
 };
-// Truth values are bytes of any value but 0.
-struct Any : Sum {
-  template <class V> static V combine(V a, V b) { return V(a | b); }
-  template <class T> static T finish(T s, int64_t) { return s != 0; }
-};
-struct All : Sum {
-  template <class T> static constexpr T identity() { return T(~T(0)); }
-  template <class V> static V map(V x) { return x != V{} ? V(~V{}) : V{}; }
-  template <class V> static V combine(V a, V b) { return V(a & b); }
+// Truth values are bytes of any value but 0: is any true, are all.
+template <class F> struct Truth : F {
   template <class T> static T finish(T s, int64_t) { return s != 0; }
 };
 
@@ -267,17 +260,8 @@ template <class T> struct LogSumExp {
 template <class F> FoldKernel describe(DType t) {
   using L = Loops<F>;
   using S = typename L::S;
-  return {kernel_dtype<typename F::Input>(t),
-          kernel_dtype<typename F::Result>(t),
-          S::parts,
-          {S::size[0], S::size[1], S::size[2]},
-          F::rounds,
-          F::indexed,
-          L::start,
-          L::along,
-          L::across,
-          L::merge,
-          L::finish};
+  const DType input = kernel_dtype<typename F::Input>(t), result = kernel_dtype<typename F::Result>(t);
+  return {input, result, S::parts, S::size, F::rounds, F::indexed, L::start, L::along, L::across, L::merge, L::finish};
 }
 
 template <class F> FoldKernel extreme(DType t, bool indices) {
@@ -292,8 +276,8 @@ FoldKernel find(Fold fold, bool indices, DType t) {
     case Fold::prod: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<Prod, T>>(t); });
     case Fold::max: return extreme<Max>(t, indices);
     case Fold::min: return extreme<Min>(t, indices);
-    case Fold::any: return describe<One<Any, uint8_t>>(t);
-    case Fold::all: return describe<One<All, uint8_t>>(t);
+    case Fold::any: return describe<One<Truth<Max>, uint8_t>>(t);
+    case Fold::all: return describe<One<Truth<Min>, uint8_t>>(t);
     case Fold::count_nonzero: return describe<Count>(t);
     case Fold::nansum: return of_number(t, [=]<class T>(TypeTag<T>) { return describe<One<NanSum, T>>(t); });
     case Fold::argmax: return of_ordered(t, [=]<class T>(TypeTag<T>) { return describe<Best<Max, T, false>>(t); });

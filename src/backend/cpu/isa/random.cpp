@@ -83,14 +83,14 @@ template <class Formula, class Value, size_t... s>
 void apply(const Formula& formula, const GroupWords* words, Value (&out)[4][group], std::index_sequence<s...>) {
   for (int j = 0; j < group; j++) {
     const random::Words block[] = {{words[s].x[j], words[s].y[j], words[s].z[j], words[s].w[j]}...};
-    const random::Block<Value> values = formula(block);
+    const random::Block<Value> values = random::block_of(formula, block);
     for (int k = 0; k < 4; k++) out[k][j] = values.element[k];
   }
 }
 
 template <class Formula> void draw(const Formula& formula, const RandomPiece& piece) {
   constexpr int sections = Formula::sections;
-  using Value = std::decay_t<decltype(formula(std::declval<random::Words(&)[sections]>()).element[0])>;
+  using Value = decltype(formula(0, nullptr));
   using Source = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
   const CastRow cast = cast_kernel<Isa::VOLTA_ISA>(piece.dtype, dtype_of<Source>());
   const Formula local = formula;
@@ -107,9 +107,7 @@ template <class Formula> void draw(const Formula& formula, const RandomPiece& pi
   }
 }
 
-constexpr Draws table{draw<random::Uniform<float>>, draw<random::Uniform<double>>,    draw<random::Normal<float>>,
-                      draw<random::Normal<double>>, draw<random::Exponential<float>>, draw<random::Exponential<double>>,
-                      draw<random::Bernoulli>,      draw<random::NarrowInteger>,      draw<random::WideInteger>};
+constexpr Draws table = []<class... Formula>(std::tuple<Draw<Formula>...>) { return Draws(draw<Formula>...); }(Draws());
 
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
