@@ -62,8 +62,8 @@ template <class F> struct Loops {
   static void start(int64_t n, FoldState s) {
     for (int64_t i = 0; i < n; ++i) F::none().put(s, i);
   }
-  static void along(int64_t n, const void* row, FoldState s, int64_t first, double parameter) {
-    F::merge(S::get(s, 0), F::row(n, static_cast<const T*>(row), first, parameter)).put(s, 0);
+  static void along(int64_t n, const void* row, FoldState s, int64_t first, double parameter, bool far) {
+    F::merge(S::get(s, 0), F::row(n, static_cast<const T*>(row), first, parameter, far)).put(s, 0);
   }
   static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s, int64_t first,
                      double parameter) {
@@ -88,7 +88,7 @@ template <class F, class T> struct Number {
   using Result = T;
   static constexpr bool rounds = std::is_floating_point_v<T>, indexed = false;
   static State<T> none() { return {F::template identity<T>()}; }
-  static State<T> row(int64_t n, const T* x, int64_t, double) { return {fold_row<F>(n, x)}; }
+  static State<T> row(int64_t n, const T* x, int64_t, double, bool far) { return {fold_row<F>(n, x, far)}; }
   static State<T> merge(State<T> s, State<T> later) { return {F::combine(s.a, later.a)}; }
   static T finish(State<T> s, int64_t count, double) { return F::finish(s.a, count); }
 };
@@ -123,7 +123,7 @@ struct Count {
   static State<int64_t> merge(State<int64_t> s, State<int64_t> later) { return {s.a + later.a}; }
   static int64_t finish(State<int64_t> s, int64_t, double) { return s.a; }
 
-  static State<int64_t> row(int64_t n, const uint8_t* x, int64_t, double) {
+  static State<int64_t> row(int64_t n, const uint8_t* x, int64_t, double, bool) {
     constexpr int64_t width = lanes<uint8_t>, most = 255;  // before a byte overflows
     int64_t total = 0, i = 0;
     while (i + width <= n) {
@@ -152,7 +152,7 @@ template <class T, class F> [[gnu::always_inline]] inline T sum_of(int64_t n, co
 // Sum of |x|^p.
 template <class T> struct Powers : Number<Sum, T> {
   static State<T> next(State<T> s, T x, int64_t, double p) { return {s.a + scalar::pow(scalar::abs(x), T(p))}; }
-  static State<T> row(int64_t n, const T* x, int64_t, double p) {
+  static State<T> row(int64_t n, const T* x, int64_t, double p, bool) {
     return {sum_of(n, x, [power = T(p)](T v) { return scalar::pow(scalar::abs(v), power); })};
   }
 };
@@ -174,12 +174,12 @@ template <class F, class T, bool ValuesWanted> struct Best {
     else return s.b;
   }
 
-  static S row(int64_t n, const T* x, int64_t first, double) {
+  static S row(int64_t n, const T* x, int64_t first, double, bool far) {
     constexpr int64_t piece = 512;
     T best = F::template identity<T>();
     int64_t where = 0;
     for (int64_t i = 0; i < n; i += piece) {
-      const T top = fold_row<F>(n - i < piece ? n - i : piece, x + i);
+      const T top = fold_row<F>(n - i < piece ? n - i : piece, x + i, far);
       if (!F::better(top, best)) continue;
       best = top;
       where = i;
@@ -213,8 +213,8 @@ template <class T> struct Variance {
     const T count = s.a + T(1), delta = x - s.b, mean = s.b + delta / count;
     return {count, mean, s.c + delta * (x - mean)};
   }
-  static S row(int64_t n, const T* x, int64_t, double) {
-    const T mean = fold_row<Sum>(n, x) / T(n);
+  static S row(int64_t n, const T* x, int64_t, double, bool far) {
+    const T mean = fold_row<Sum>(n, x, far) / T(n);
     return {T(n), mean, sum_of(n, x, [=](T v) { return (v - mean) * (v - mean); })};
   }
   static S merge(S s, S later) {
@@ -236,8 +236,8 @@ template <class T> struct LogSumExp {
   static T shift(T top) { return scalar::select(scalar::isfinite(top), top, T(0)); }
   static T scale(T from, T to) { return scalar::select(from == to, T(1), scalar::exp(from - to)); }
   static S none() { return {lowest<T>(), 0}; }
-  static S row(int64_t n, const T* x, int64_t, double) {
-    const T top = fold_row<Max>(n, x), minus = shift(top);
+  static S row(int64_t n, const T* x, int64_t, double, bool far) {
+    const T top = fold_row<Max>(n, x, far), minus = shift(top);
     return {top, sum_of(n, x, [=](T v) { return scalar::exp(v - minus); })};
   }
   static S merge(S s, S later) {
