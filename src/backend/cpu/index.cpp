@@ -70,10 +70,14 @@ template <class Op, class T> void combine_row(int64_t n, char* out, const char* 
 // Copies a row while `next`, a row to be copied later, is fetched.
 void copy_and_fetch(int64_t n, char* out, const char* source, const char* next) {
   constexpr int64_t line = 64, most = 1024;
-  const int64_t piece = asks_ahead ? most : n;
-  for (int64_t i = 0; i < n; i += piece) {
-    const int64_t m = std::min(piece, n - i), fetched = std::min(m, most);
-    for (int64_t b = 0; b < fetched; b += line) __builtin_prefetch(next + i + b, 0, asks_ahead ? 1 : 3);
+  const bool by_pieces = asks_ahead && n > most;
+  for (int64_t i = 0, m; i < n; i += m) {
+    m = by_pieces ? std::min(most, n - i) : n;
+    const int64_t fetched = std::min(m, most);
+    if (by_pieces)
+      for (int64_t b = 0; b < fetched; b += line) __builtin_prefetch(next + i + b, 0, 1);
+    else
+      for (int64_t b = 0; b < fetched; b += line) __builtin_prefetch(next + b);
     std::memcpy(out + i, source + i, size_t(m));
   }
 }
@@ -99,7 +103,7 @@ void run_lanes(const Plan& p, const int64_t* offset, int64_t begin, int64_t n, R
   };
   if (p.whole_rows) {
     // Of rows picked one after another, as embedding does, later ones are on their way while one is copied.
-    const int64_t bytes = n * int64_t(sizeof(T)), ahead = asks_ahead ? std::max<int64_t>(1, (16 << 10) / bytes) : 2;
+    const int64_t bytes = n * int64_t(sizeof(T)), ahead = asks_ahead && bytes >= 8 << 10 ? 1 : 2;
     for (int64_t i = all.begin; i < all.end; ++i) {
       const int64_t at = place(i, 0), next = i + ahead < all.end ? place(i + ahead, 0) : at;
       if (Gather) copy_and_fetch(bytes, out_row(i, at), source_row(i, at), source_row(0, next));

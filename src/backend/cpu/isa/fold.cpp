@@ -4,9 +4,21 @@
 #include <volta/scalar.h>
 
 #include "backend/cpu/isa/vector.h"
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
+
+// The larger or smaller of two, a NaN if there is one. ARM has instructions that do just that.
+template <bool Larger, class V> [[gnu::always_inline]] inline V extreme_of(V a, V b) {
+#ifdef __aarch64__
+  if constexpr (std::is_same_v<V, Vector<float>>) return Larger ? V(vmaxq_f32(a, b)) : V(vminq_f32(a, b));
+  if constexpr (std::is_same_v<V, Vector<double>>) return Larger ? V(vmaxq_f64(a, b)) : V(vminq_f64(a, b));
+#endif
+  return choose((Larger ? a > b : a < b) | (a != a), a, b);
+}
 
 // Reductions of one number. `identity`, `map` and `combine` hold for numbers and for vectors of them.
 struct Sum {
@@ -33,12 +45,12 @@ struct Prod : Sum {
 };
 struct Max : Sum {
   template <class T> static constexpr T identity() { return lowest<T>(); }
-  template <class V> static V combine(V a, V b) { return choose((a > b) | (a != a), a, b); }
+  template <class V> static V combine(V a, V b) { return extreme_of<true>(a, b); }
   template <class T> static bool better(T x, T than) { return (x > than) | ((x != x) & (than == than)); }
 };
 struct Min : Sum {
   template <class T> static constexpr T identity() { return highest<T>(); }
-  template <class V> static V combine(V a, V b) { return choose((a < b) | (a != a), a, b); }
+  template <class V> static V combine(V a, V b) { return extreme_of<false>(a, b); }
   template <class T> static bool better(T x, T than) { return (x < than) | ((x != x) & (than == than)); }
 };
 // Truth values are bytes of any value but 0.
@@ -97,15 +109,18 @@ template <class F, class T> struct One : Number<F, T> {
   static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s) {
     T* a = part<T>(s, 0);
     const auto at = [&](int64_t r) { return row_at<T>(in, stride, r); };
+    const bool far = asks_ahead && stride == n * int64_t(sizeof(T)) && rows * stride >= 1 << 20;
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) across_four(n, a, at(r), at(r + 1), at(r + 2), at(r + 3));
+    for (; r + 4 <= rows; r += 4) across_four(n, a, at(r), at(r + 1), at(r + 2), at(r + 3), far);
     for (; r < rows; ++r) {
       const T* x = at(r);
       each<T>(n, [&](auto read, auto write, int64_t i) { write(a + i, F::combine(read(a + i), F::map(read(x + i)))); });
     }
   }
-  static void across_four(int64_t n, T* a, const T* p, const T* q, const T* u, const T* v) {
+  // While four rows are read, the next four are on their way.
+  static void across_four(int64_t n, T* a, const T* p, const T* q, const T* u, const T* v, bool far) {
     each<T>(n, [&](auto read, auto write, int64_t i) {
+      if (far) __builtin_prefetch(v + n + 4 * i, 0, 1);
       const auto lower = F::combine(F::map(read(p + i)), F::map(read(q + i)));
       const auto upper = F::combine(F::map(read(u + i)), F::map(read(v + i)));
       write(a + i, F::combine(read(a + i), F::combine(lower, upper)));

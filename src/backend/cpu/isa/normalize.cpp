@@ -91,7 +91,8 @@ template <class T> void forward(const NormalizeCall& c, int64_t s) {
   T* y = data<T>(c.y, set.first);
   if (!c.given) {
     Moments m;
-    const bool far = asks_ahead && c.outer * c.groups * c.channels * c.inner * int64_t(sizeof(T)) >= far_bytes;
+    const bool far =
+        asks_ahead && c.over_outer && c.outer * c.groups * c.channels * c.inner * int64_t(sizeof(T)) >= far_bytes;
     if (c.over_outer)
       for (int64_t k = 0; k < set.segments; ++k) m.add(c.inner, x + k * set.step, c.centered, far);
     else m.add(c.channels * c.inner, x, c.centered, far);
