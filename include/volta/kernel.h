@@ -3,14 +3,17 @@
 #include <cstdint>
 #include <utility>
 
+#include <volta/ahead.h>
 #include <volta/dual.h>
 #include <volta/pointop.h>
 
 namespace volta {
 
 // One row: out[i] = f(in[0][i], in[1][i], …), everything contiguous and in the compute dtype. Operands whose bit is set in
-// `constants` are the same number throughout: their memory is row_block bytes full of it.
+// `constants` are the same number throughout: their memory is row_block bytes full of it. Those whose bit is set in the
+// upper half of it are worth asking the memory for ahead.
 using RowFunction = void (*)(int64_t n, void* out, const void* const* in, uint32_t constants);
+inline constexpr int far_bit = 16;
 inline constexpr int row_block = 64;
 
 using scalar::Dual;
@@ -92,7 +95,11 @@ template <class T> inline constexpr int stretch = 8 * block_size<T>;
 template <class T> struct Stream {
   const T* start;
   int64_t step;  // 1, or 0 for a constant
+  uint32_t far;  // or 0: whether to ask for it ahead
   [[gnu::always_inline]] const T* operator+(int64_t i) const { return start + i * step; }
+  template <int Count> [[gnu::always_inline]] void ask(int64_t i) const {
+    if (asks_ahead && far) ask_ahead<Count * int64_t(sizeof(T))>(start + i);
+  }
 };
 
 // All are read before the first is written, so that out may be an operand.
@@ -128,6 +135,7 @@ template <class Op, int Kernel, class T, class R, class... X>
   };
   while (i < n) {
     const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
+    (x.template ask<stretch<T>>(i), ...);
     if constexpr (Kernel == 0 && has_near<Op, T>())
       if (end - i == stretch<T> && is_near<Op>((x + i)...))
         blocks(
@@ -154,6 +162,21 @@ template <class T, int Size> struct Padded {
   }
 };
 
+template <class Tag, class Op, int Kernel, class T> void row(int64_t, void*, const void* const*, uint32_t);
+
+// What is left of a row after its whole blocks. Apart from them, whose loop then needs no stack: stores to it would
+// interrupt the stream of the output.
+template <class Tag, class Op, int Kernel, class T, class R, class... X>
+[[gnu::noinline]] void row_end(int64_t n, R* o, const X*... x) {
+  constexpr int size = block_size<T>;
+  R last[size];
+  [&](Padded<X, size>... operand) {
+    const void* const operands_of_last[] = {operand.value...};
+    row<Tag, Op, Kernel, T>(size, last, operands_of_last, 0);
+  }(Padded<X, size>(x, n)...);
+  for (int64_t i = 0; i < n; ++i) o[i] = last[i];
+}
+
 // Tag keeps the instantiations of different instruction sets apart.
 template <class Tag, class Op, int Kernel, class T>
 [[gnu::flatten, gnu::noinline]] void row(int64_t n, void* out, const void* const* in, uint32_t constants) {
@@ -164,22 +187,17 @@ template <class Tag, class Op, int Kernel, class T>
       if constexpr (in_blocks<Op, T>()) {
         const int64_t rest = n % size, whole = n - rest;
         block_row<Op, Kernel, T>(whole, o, x...);
-        if (rest == 0) return;
-        R last[size];
-        [&](Padded<X, size>... operand) {
-          const void* const operands_of_last[] = {operand.value...};
-          row<Tag, Op, Kernel, T>(size, last, operands_of_last, 0);
-        }(Padded<X, size>(x + whole, rest)...);
-        for (int64_t i = 0; i < rest; ++i) o[whole + i] = last[i];
-      } else if (constants) {
+        if (rest > 0) row_end<Tag, Op, Kernel, T>(rest, o + whole, (x + whole)...);
+      } else if (constants & ((1u << far_bit) - 1)) {
         int64_t i = 0;
         for (; i + size <= n; i += size) plain_row<Op, Kernel, T>(size, o + i, (x + i)...);
         plain_row<Op, Kernel, T>(n - i, o + i, (x + i)...);
       } else {
         plain_row<Op, Kernel, T>(n, o, x.start...);
       }
-    }(static_cast<R*>(out), Stream<Element<Op, Kernel, int(I), T>>{
-                                static_cast<const Element<Op, Kernel, int(I), T>*>(in[I]), ~(constants >> I) & 1}...);
+    }(static_cast<R*>(out),
+      Stream<Element<Op, Kernel, int(I), T>>{static_cast<const Element<Op, Kernel, int(I), T>*>(in[I]),
+                                             ~(constants >> I) & 1, constants & 1u << (far_bit + I)}...);
   }
   (std::make_index_sequence<size_t(operands<Op, Kernel>)>());
 }

@@ -3,6 +3,8 @@
 // A task takes a tile of results, neighbours along the innermost kept axis, and a piece of what is reduced into them.
 // Tiles and pieces depend on shapes and strides alone, and pieces are merged in a fixed order, so results do not depend
 // on the number of threads.
+#include <volta/ahead.h>
+
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/move.h"
@@ -65,7 +67,7 @@ class Folding {
   Walk<1> reduced_;
   Walk<3> kept_;
   int64_t results_ = 1, count_ = 1;  // results, and elements in each
-  bool across_ = false, direct_ = false;
+  bool across_ = false, direct_ = false, far_ = false;
   int64_t wide_ = 1;  // across: so many rows lie end to end and are taken as one
   int64_t grain_ = grain;
   int64_t width_ = 0, tiles_ = 0, tiles_per_row_ = 1, pieces_ = 1;  // width: results of a tile, at most
@@ -107,6 +109,7 @@ void Folding::choose_direction() {
   else across_ = columns >= short_row || adjoining || columns >= length;
   if (across_ && adjoining && columns < short_row) wide_ = std::max<int64_t>(1, std::min(512 / columns, length / 4));
   direct_ = call_.in.dtype == kernel_.input && ((across_ ? beside : step) == size || count_ == 0);
+  far_ = asks_ahead && direct_ && results_ * count_ * size >= far_bytes && call_.in.layout->is_contiguous();
 }
 
 void Folding::choose_tiles() {
@@ -176,7 +179,9 @@ void Folding::take(const char* x, int64_t n, int64_t begin, int64_t end, FoldSta
   int64_t held = 0;
   for_units(begin, end, [&](int64_t offset, int64_t first, int64_t length) {
     if (across_) across_rows(x + offset, n, length, first, low, buffer);
-    else kernel_.along(length, staged(x + offset, reduced_.stride[0][0], length, buffer), low, first, call_.parameter);
+    else
+      kernel_.along(length, staged(x + offset, reduced_.stride[0][0], length, buffer), low, first, call_.parameter,
+                    far_);
     if (!high || ++held < together) return;
     kernel_.merge(n * wide_, *high, low);
     kernel_.start(n * wide_, low);
@@ -253,7 +258,7 @@ bool fold_small(const FoldCall& call, const FoldKernel& kernel) {
   kernel.start(1, state);
   const char* data = static_cast<const char*>(call.in.data);
   for (int64_t i = 0; i < n; i += direct_block)
-    kernel.along(std::min(direct_block, n - i), data + i * size_of(kernel.input), state, i, call.parameter);
+    kernel.along(std::min(direct_block, n - i), data + i * size_of(kernel.input), state, i, call.parameter, false);
   kernel.finish(1, call.out.data, state, n, call.parameter);
   return true;
 }

@@ -3,6 +3,8 @@
 #include <limits>
 #include <mutex>
 
+#include <volta/ahead.h>
+
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/split.h"
 #include "ops/point_binary.h"
@@ -56,6 +58,21 @@ template <class Op, class T> void combine_row(int64_t n, char* out, const char* 
     for (int64_t k = 0; k < n; ++k) combine<Op, T>(out + k * size, source + k * size);
 }
 
+// Copies a row while `next`, a row to be copied later, is fetched.
+void copy_and_fetch(int64_t n, char* out, const char* source, const char* next) {
+  constexpr int64_t line = 64, most = 1024;
+  const bool by_pieces = asks_ahead && n > most;
+  for (int64_t i = 0, m; i < n; i += m) {
+    m = by_pieces ? std::min(most, n - i) : n;
+    const int64_t fetched = std::min(m, most);
+    if (by_pieces)
+      for (int64_t b = 0; b < fetched; b += line) __builtin_prefetch(next + i + b, 0, 1);
+    else
+      for (int64_t b = 0; b < fetched; b += line) __builtin_prefetch(next + b);
+    std::memcpy(out + i, source + i, size_t(m));
+  }
+}
+
 // What happens in n lanes from the given offsets on. Gather serves a range of indices, scatter of places.
 template <bool Gather, class Op, class T>
 void run_lanes(const Plan& p, const int64_t* offset, int64_t begin, int64_t n, Range range) {
@@ -76,13 +93,12 @@ void run_lanes(const Plan& p, const int64_t* offset, int64_t begin, int64_t n, R
     if (Gather || range.holds(at)) combine<Op, T>(out_row(i, at) + k * out_lane, source_row(i, at) + k * source_lane);
   };
   if (p.whole_rows) {
-    // Of rows picked one after another, as embedding does, the next are on their way while one is copied.
-    constexpr int64_t line = 64, ahead = 2, most = 1024;
-    const int64_t fetched = Gather ? std::min(n * int64_t(sizeof(T)), most) : 0;
+    // Of rows picked one after another, as embedding does, later ones are on their way while one is copied.
+    const int64_t bytes = n * int64_t(sizeof(T)), ahead = asks_ahead && bytes >= 8 << 10 ? 1 : 2;
     for (int64_t i = all.begin; i < all.end; ++i) {
       const int64_t at = place(i, 0), next = i + ahead < all.end ? place(i + ahead, 0) : at;
-      for (int64_t b = 0; b < fetched; b += line) __builtin_prefetch(source_row(0, next) + b);
-      if (Gather || range.holds(at)) combine_row<Op, T>(n, out_row(i, at), source_row(i, at));
+      if (Gather) copy_and_fetch(bytes, out_row(i, at), source_row(i, at), source_row(0, next));
+      else if (range.holds(at)) combine_row<Op, T>(n, out_row(i, at), source_row(i, at));
     }
   } else if (p.lanes_inside) {
     for (int64_t i = all.begin; i < all.end; ++i)

@@ -23,8 +23,9 @@ struct FoldKernel {
   bool rounds;          // sums of floats, which are worth adding in levels
   bool indexed;         // sees the elements in their order, and their index
   void (*start)(int64_t n, FoldState s);
-  // Takes a row of n elements into the one state s; the first element has the index `first` along the reduced axes.
-  void (*along)(int64_t n, const void* row, FoldState s, int64_t first, double parameter);
+  // Takes a row of n elements into the one state s; the first element has the index `first` along the reduced axes. The
+  // elements may be far, beyond the caches.
+  void (*along)(int64_t n, const void* row, FoldState s, int64_t first, double parameter, bool far);
   // Takes `rows` rows of n elements, `stride` bytes apart, into n states; row r has the index first + r.
   void (*across)(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s, int64_t first, double parameter);
   void (*merge)(int64_t n, FoldState into, FoldState later);
@@ -44,6 +45,7 @@ struct Lines {
   int64_t first, step;  // scans: the index of the first position, and the way to the next
   bool begins;          // scans: nothing came before
   FoldState state;      // scans: of each row
+  bool far;             // the input lies beyond the caches, its rows next to each other
 };
 
 struct LineKernel {

@@ -1,5 +1,7 @@
 // Row ops and scans on the CPU: rows that lie along the axis are taken one by one, others as tiles of neighbouring
 // columns; what is strided, reversed or of another dtype than the kernel's is staged.
+#include <volta/ahead.h>
+
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/move.h"
@@ -101,6 +103,9 @@ void LineWork::run() {
   if (across_) width_ = std::min(columns, scan_ ? Lines::max_width : std::clamp<int64_t>(tile_elements / n_, 16, 256));
   const bool staged = staged_[0] || staged_[1] || staged_[2];
   block_ = scan_ && staged ? std::min(n_, std::max<int64_t>(1, staged_elements / width_)) : n_;
+  const Layout& input = *arg_[1]->layout;
+  const bool far =
+      asks_ahead && !staged_[1] && input.is_contiguous() && input.numel() * size_of(arg_[1]->dtype) >= far_bytes;
   const int64_t tiles_per_row = across_ ? divide_up(columns, width_) : columns;
   parallel_ranges(
       kept_.rows() * tiles_per_row, std::max<int64_t>(1, grain / (n_ * width_)), [&](int64_t begin, int64_t end) {
@@ -108,6 +113,7 @@ void LineWork::run() {
         Lines lines{};
         lines.width = 1;
         lines.step = reverse_ ? -1 : 1;
+        lines.far = far;
         lines.state = {{states[0], states[1], nullptr}};
         std::copy(stride_, stride_ + operands, lines.stride);
         const size_t room = staged ? size_t(operands * block_ * width_ * 8) : 0;

@@ -36,10 +36,12 @@ struct Plan {
   Arg arg[max_operands];
   DType dtype[max_operands];  // what the kernel wants
   uint32_t constants = 0;     // bit i: input i is a number
+  bool far;                   // beyond the caches
   alignas(64) char constant[max_operands][row_block];
   Walk<max_operands> walk;
 
-  Plan(const MapCall& call, RowFunction function) : row(function), operands(call.inputs + 1) {
+  Plan(const MapCall& call, RowFunction function, int64_t n)
+      : row(function), operands(call.inputs + 1), far(n * size_of(call.out.dtype) >= far_bytes) {
     for (int k = 0; k < operands; ++k) {
       arg[k] = k == 0 ? call.out : call.in[k - 1];
       dtype[k] = kernel_dtype(call, k);
@@ -85,8 +87,12 @@ struct Plan {
 void run_plain(const Plan& p, Range r) {
   const auto at = [&](int k) { return static_cast<char*>(p.arg[k].data) + r.begin * size_of(p.dtype[k]); };
   const void* in[max_operands] = {};
-  for (int k = 1; k < p.operands; ++k) in[k - 1] = p.is_constant(k) ? p.constant[k] : at(p.arg[k].unused ? 0 : k);
-  p.row(r.end - r.begin, at(0), in, p.constants);
+  uint32_t constants = p.constants;
+  for (int k = 1; k < p.operands; ++k) {
+    in[k - 1] = p.is_constant(k) ? p.constant[k] : at(p.arg[k].unused ? 0 : k);
+    if (p.far && p.arg[k].layout) constants |= 1u << (far_bit + k - 1);
+  }
+  p.row(r.end - r.begin, at(0), in, constants);
 }
 
 template <class Word> void fill_words(char* block, const char* value) {
@@ -101,24 +107,23 @@ void fill_block(char* block, const char* value, int64_t size) {
   else fill_words<uint8_t>(block, value);
 }
 
-// Long rows that need no stage. Each evicts what the loop itself needs from the cache, so that is kept small and together.
+// Long rows that need no stage. A store between two rows interrupts the stream of the output, so what a number of rows
+// needs is made ready before the first of them.
 class DirectRows {
  public:
   DirectRows(const Plan& p, Range columns)
       : row_(p.row), length_(columns.end - columns.begin), constants_(p.constants) {
     height_ = p.walk.rank > 1 ? p.walk.size[1] : 1;
     for (int k = 0; k < p.operands; ++k) {
-      if (p.is_constant(k)) {
-        in_[k] = p.constant[k];
-        continue;
-      }
-      if (p.arg[k].unused) {  // any memory of our own will do
-        in_[k] = block_[k], constants_ |= 1u << (k - 1);
+      if (p.is_constant(k) || p.arg[k].unused) {  // of what is unused, any memory of our own will do
+        for (auto& in : in_) in[k] = p.constant[k];
+        if (k > 0) constants_ |= 1u << (k - 1);
         continue;
       }
       Operand o{k, p.steady(k) ? size_of(p.dtype[k]) : 0, p.walk.rank > 1 ? p.walk.stride[1][k] : 0};
       base_[count_] = static_cast<char*>(p.arg[k].data) + columns.begin * p.stride(k);
-      if (o.fill) in_[k] = block_[k], constants_ |= 1u << (k - 1);
+      if (o.fill) constants_ |= 1u << (k - 1);
+      else if (k > 0 && p.far && o.step == length_ * p.stride(k)) constants_ |= 1u << (far_bit + k - 1);
       operand_[count_++] = o;
     }
   }
@@ -132,22 +137,24 @@ class DirectRows {
   }
 
  private:
+  static constexpr int64_t together = 16;
   struct Operand {
     int index;
     int64_t fill;  // the size of a number that is the same along each row, or 0
     int64_t step;
   };
   void run_plane(const int64_t* offset, int64_t first, int64_t count) {
-    char* at[max_operands];
-    for (int i = 0; i < count_; ++i) at[i] = base_[i] + offset[operand_[i].index] + first * operand_[i].step;
-    for (int64_t r = 0; r < count; ++r) {
+    for (int64_t r = first; r < first + count; r += together) {
+      const int64_t n = std::min(together, first + count - r);
       for (int i = 0; i < count_; ++i) {
         const Operand& o = operand_[i];
-        if (o.fill == 0) in_[o.index] = at[i];
-        else fill_block(block_[o.index], at[i], o.fill);
-        at[i] += o.step;
+        const char* at = base_[i] + offset[o.index] + r * o.step;
+        for (int64_t k = 0; k < n; ++k, at += o.step) {
+          in_[k][o.index] = o.fill ? block_[k][o.index] : at;
+          if (o.fill) fill_block(block_[k][o.index], at, o.fill);
+        }
       }
-      row_(length_, const_cast<void*>(in_[0]), in_ + 1, constants_);
+      for (int64_t k = 0; k < n; ++k) row_(length_, const_cast<void*>(in_[k][0]), in_[k] + 1, constants_);
     }
   }
 
@@ -155,10 +162,10 @@ class DirectRows {
   int64_t length_, height_;
   uint32_t constants_;
   int count_ = 0;
-  const void* in_[max_operands] = {};
+  const void* in_[together][max_operands] = {};
   char* base_[max_operands];
   Operand operand_[max_operands];
-  alignas(64) char block_[max_operands][row_block];
+  alignas(64) char block_[together][max_operands][row_block];
 };
 
 // One thread's share of a walk. Several short rows are staged as one chunk, so that tiny inner axes do not pay for a
@@ -251,7 +258,7 @@ void map(const MapCall& call) {
   const RowFunction row = rows->by_dtype[size_t(call.compute)];
   if (!row)
     throw Error(Error::Kind::internal, call.op->name, "no CPU kernel computes in " + std::string(name(call.compute)));
-  Plan p(call, row);
+  Plan p(call, row, n);
   const int64_t each = n <= grain ? n : part_size(n, grain);
   if (p.plain()) return parallel_ranges(n, each, [&](int64_t begin, int64_t end) { run_plain(p, {begin, end}); });
   p.make_walk();

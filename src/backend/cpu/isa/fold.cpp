@@ -4,9 +4,21 @@
 #include <volta/scalar.h>
 
 #include "backend/cpu/isa/vector.h"
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
+
+// The larger or smaller of two, a NaN if there is one. ARM has instructions that do just that.
+template <bool Larger, class V> [[gnu::always_inline]] inline V extreme_of(V a, V b) {
+#ifdef __aarch64__
+  if constexpr (std::is_same_v<V, Vector<float>>) return Larger ? V(vmaxq_f32(a, b)) : V(vminq_f32(a, b));
+  if constexpr (std::is_same_v<V, Vector<double>>) return Larger ? V(vmaxq_f64(a, b)) : V(vminq_f64(a, b));
+#endif
+  return choose((Larger ? a > b : a < b) | (a != a), a, b);
+}
 
 // Reductions of one number. `identity`, `map` and `combine` hold for numbers and for vectors of them.
 struct Sum {
@@ -33,12 +45,12 @@ struct Prod : Sum {
 };
 struct Max : Sum {
   template <class T> static constexpr T identity() { return lowest<T>(); }
-  template <class V> static V combine(V a, V b) { return choose((a > b) | (a != a), a, b); }
+  template <class V> static V combine(V a, V b) { return extreme_of<true>(a, b); }
   template <class T> static bool better(T x, T than) { return (x > than) | ((x != x) & (than == than)); }
 };
 struct Min : Sum {
   template <class T> static constexpr T identity() { return highest<T>(); }
-  template <class V> static V combine(V a, V b) { return choose((a < b) | (a != a), a, b); }
+  template <class V> static V combine(V a, V b) { return extreme_of<false>(a, b); }
   template <class T> static bool better(T x, T than) { return (x < than) | ((x != x) & (than == than)); }
 };
 // Truth values are bytes of any value but 0: is any true, are all.
@@ -55,8 +67,8 @@ template <class F> struct Loops {
   static void start(int64_t n, FoldState s) {
     for (int64_t i = 0; i < n; ++i) F::none().put(s, i);
   }
-  static void along(int64_t n, const void* row, FoldState s, int64_t first, double parameter) {
-    F::merge(S::get(s, 0), F::row(n, static_cast<const T*>(row), first, parameter)).put(s, 0);
+  static void along(int64_t n, const void* row, FoldState s, int64_t first, double parameter, bool far) {
+    F::merge(S::get(s, 0), F::row(n, static_cast<const T*>(row), first, parameter, far)).put(s, 0);
   }
   static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s, int64_t first,
                      double parameter) {
@@ -81,7 +93,7 @@ template <class F, class T> struct Number {
   using Result = T;
   static constexpr bool rounds = std::is_floating_point_v<T>, indexed = false;
   static State<T> none() { return {F::template identity<T>()}; }
-  static State<T> row(int64_t n, const T* x, int64_t, double) { return {fold_row<F>(n, x)}; }
+  static State<T> row(int64_t n, const T* x, int64_t, double, bool far) { return {fold_row<F>(n, x, far)}; }
   static State<T> merge(State<T> s, State<T> later) { return {F::combine(s.a, later.a)}; }
   static T finish(State<T> s, int64_t count, double) { return F::finish(s.a, count); }
 };
@@ -90,15 +102,18 @@ template <class F, class T> struct One : Number<F, T> {
   static void across(int64_t n, int64_t rows, const void* in, int64_t stride, FoldState s) {
     T* a = part<T>(s, 0);
     const auto at = [&](int64_t r) { return row_at<T>(in, stride, r); };
+    const bool far = asks_ahead && stride == n * int64_t(sizeof(T)) && rows * stride >= 1 << 20;
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) across_four(n, a, at(r), at(r + 1), at(r + 2), at(r + 3));
+    for (; r + 4 <= rows; r += 4) across_four(n, a, at(r), at(r + 1), at(r + 2), at(r + 3), far);
     for (; r < rows; ++r) {
       const T* x = at(r);
       each<T>(n, [&](auto read, auto write, int64_t i) { write(a + i, F::combine(read(a + i), F::map(read(x + i)))); });
     }
   }
-  static void across_four(int64_t n, T* a, const T* p, const T* q, const T* u, const T* v) {
+  // While four rows are read, the next four are on their way.
+  static void across_four(int64_t n, T* a, const T* p, const T* q, const T* u, const T* v, bool far) {
     each<T>(n, [&](auto read, auto write, int64_t i) {
+      if (far) __builtin_prefetch(v + n + 4 * i, 0, 1);
       const auto lower = F::combine(F::map(read(p + i)), F::map(read(q + i)));
       const auto upper = F::combine(F::map(read(u + i)), F::map(read(v + i)));
       write(a + i, F::combine(read(a + i), F::combine(lower, upper)));
@@ -116,7 +131,7 @@ struct Count {
   static State<int64_t> merge(State<int64_t> s, State<int64_t> later) { return {s.a + later.a}; }
   static int64_t finish(State<int64_t> s, int64_t, double) { return s.a; }
 
-  static State<int64_t> row(int64_t n, const uint8_t* x, int64_t, double) {
+  static State<int64_t> row(int64_t n, const uint8_t* x, int64_t, double, bool) {
     constexpr int64_t width = lanes<uint8_t>, most = 255;  // before a byte overflows
     int64_t total = 0, i = 0;
     while (i + width <= n) {
@@ -145,7 +160,7 @@ template <class T, class F> [[gnu::always_inline]] inline T sum_of(int64_t n, co
 // Sum of |x|^p.
 template <class T> struct Powers : Number<Sum, T> {
   static State<T> next(State<T> s, T x, int64_t, double p) { return {s.a + scalar::pow(scalar::abs(x), T(p))}; }
-  static State<T> row(int64_t n, const T* x, int64_t, double p) {
+  static State<T> row(int64_t n, const T* x, int64_t, double p, bool) {
     return {sum_of(n, x, [power = T(p)](T v) { return scalar::pow(scalar::abs(v), power); })};
   }
 };
@@ -167,12 +182,12 @@ template <class F, class T, bool ValuesWanted> struct Best {
     else return s.b;
   }
 
-  static S row(int64_t n, const T* x, int64_t first, double) {
+  static S row(int64_t n, const T* x, int64_t first, double, bool far) {
     constexpr int64_t piece = 512;
     T best = F::template identity<T>();
     int64_t where = 0;
     for (int64_t i = 0; i < n; i += piece) {
-      const T top = fold_row<F>(n - i < piece ? n - i : piece, x + i);
+      const T top = fold_row<F>(n - i < piece ? n - i : piece, x + i, far);
       if (!F::better(top, best)) continue;
       best = top;
       where = i;
@@ -206,8 +221,8 @@ template <class T> struct Variance {
     const T count = s.a + T(1), delta = x - s.b, mean = s.b + delta / count;
     return {count, mean, s.c + delta * (x - mean)};
   }
-  static S row(int64_t n, const T* x, int64_t, double) {
-    const T mean = fold_row<Sum>(n, x) / T(n);
+  static S row(int64_t n, const T* x, int64_t, double, bool far) {
+    const T mean = fold_row<Sum>(n, x, far) / T(n);
     return {T(n), mean, sum_of(n, x, [=](T v) { return (v - mean) * (v - mean); })};
   }
   static S merge(S s, S later) {
@@ -229,8 +244,8 @@ template <class T> struct LogSumExp {
   static T shift(T top) { return scalar::select(scalar::isfinite(top), top, T(0)); }
   static T scale(T from, T to) { return scalar::select(from == to, T(1), scalar::exp(from - to)); }
   static S none() { return {lowest<T>(), 0}; }
-  static S row(int64_t n, const T* x, int64_t, double) {
-    const T top = fold_row<Max>(n, x), minus = shift(top);
+  static S row(int64_t n, const T* x, int64_t, double, bool far) {
+    const T top = fold_row<Max>(n, x, far), minus = shift(top);
     return {top, sum_of(n, x, [=](T v) { return scalar::exp(v - minus); })};
   }
   static S merge(S s, S later) {

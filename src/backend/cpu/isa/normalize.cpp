@@ -8,13 +8,14 @@ namespace {
 
 constexpr int64_t block = 1024;  // elements of which a partial sum is taken; partial sums add up in double
 
-// The sum of term(read, i) over a block.
-template <class T, class F> [[gnu::always_inline]] inline T block_sum(int64_t n, F term) {
+// The sum of term(read, i) over a block, which may begin at `far`, beyond the caches.
+template <class T, class F> [[gnu::always_inline]] inline T block_sum(int64_t n, F term, const T* far = nullptr) {
   constexpr int ways = 4, width = lanes<T>;
   const auto wide = [](const T* x) { return load(x); };
   Vector<T> acc[ways] = {};
   int64_t i = 0;
   for (; i + ways * width <= n; i += ways * width) {
+    if (far) ask_ahead<ways * register_bytes>(far + i);
 #pragma GCC unroll 4
     for (int k = 0; k < ways; ++k) acc[k] += term(wide, i + k * width);
   }
@@ -38,11 +39,12 @@ template <class T, class F> [[gnu::always_inline]] inline double row_sum(int64_t
 struct Moments {
   double n = 0, mean = 0, squares = 0;
 
-  template <class T> void add(int64_t count, const T* x, bool centered) {
+  template <class T> void add(int64_t count, const T* x, bool centered, bool far) {
     for (int64_t from = 0; from < count; from += block) {
       const int64_t m = count - from < block ? count - from : block;
       const T* row = x + from;
-      const T middle = centered ? block_sum<T>(m, [=](auto read, int64_t i) { return read(row + i); }) / T(m) : T(0);
+      const auto value = [=](auto read, int64_t i) { return read(row + i); };
+      const T middle = centered ? block_sum<T>(m, value, far ? row : nullptr) / T(m) : T(0);
       merge(double(m), double(middle), double(block_sum<T>(m, [=](auto read, int64_t i) {
               const auto d = read(row + i) - middle;
               return d * d;
@@ -89,9 +91,11 @@ template <class T> void forward(const NormalizeCall& c, int64_t s) {
   T* y = data<T>(c.y, set.first);
   if (!c.given) {
     Moments m;
+    const bool far =
+        asks_ahead && c.over_outer && c.outer * c.groups * c.channels * c.inner * int64_t(sizeof(T)) >= far_bytes;
     if (c.over_outer)
-      for (int64_t k = 0; k < set.segments; ++k) m.add(c.inner, x + k * set.step, c.centered);
-    else m.add(c.channels * c.inner, x, c.centered);
+      for (int64_t k = 0; k < set.segments; ++k) m.add(c.inner, x + k * set.step, c.centered, far);
+    else m.add(c.channels * c.inner, x, c.centered, far);
     *data<T>(c.mean, s) = T(m.mean);
     *data<T>(c.var, s) = T(m.squares / m.n);
   }

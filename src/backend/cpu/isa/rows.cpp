@@ -65,7 +65,7 @@ template <class T> struct Along {
     for (int64_t i = 0; i < lines.n; i += block)
       f(lines.n - i < block ? lines.n - i : block, row(0, i), row(1, i), row(2, i));
   }
-  void find_top() { top = fold_row<Max>(lines.n, row(1, 0)); }
+  void find_top() { top = fold_row<Max>(lines.n, row(1, 0), lines.far); }
   void add(int64_t m, const T* x) { sum += double(fold_row<Sum>(m, x)); }
   template <class F> void conclude(F f) { value = T(f(sum)); }
 };

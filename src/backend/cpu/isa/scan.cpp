@@ -15,11 +15,11 @@ template <class T> using Quad [[gnu::vector_size(16)]] = T;
 // The running sum within one register.
 Quad<float> scan_lanes(Quad<float> v) {
   const Quad<float> zero{};
-  v += __builtin_shufflevector(v, zero, 4, 0, 1, 2);
-  v += __builtin_shufflevector(v, zero, 4, 5, 0, 1);
+  v += __builtin_shufflevector(zero, v, 3, 4, 5, 6);
+  v += __builtin_shufflevector(zero, v, 2, 3, 4, 5);
   return v;
 }
-Quad<double> scan_lanes(Quad<double> v) { return v + __builtin_shufflevector(v, Quad<double>{}, 2, 0); }
+Quad<double> scan_lanes(Quad<double> v) { return v + __builtin_shufflevector(Quad<double>{}, v, 1, 2); }
 
 // Scans: the state before the first element, the state after another, and what comes out then. Some take a stretch of a
 // row faster than one by one, and say how far they came.
@@ -30,11 +30,12 @@ template <class T> struct Sum {
   static S next(S sum, T x, int64_t) { return {sum.a + x}; }
   static T result(S sum) { return T(sum.a); }
   // Four registers at a time are scanned on their own; only the carry waits for what came before.
-  static int64_t stretch(int64_t n, T* y, const T* x, S& sum) {
+  static int64_t stretch(int64_t n, T* y, const T* x, S& sum, bool far) {
     int64_t i = 0;
     if constexpr (std::is_floating_point_v<T>) {
       constexpr int width = int(16 / sizeof(T)), ways = 4;
       for (; i + ways * width <= n; i += ways * width) {
+        if (far) ask_ahead<ways * 16>(x + i);
         Quad<T> v[ways];
         T before = 0;
         const T base = T(sum.a);
@@ -102,7 +103,7 @@ template <class T> struct LogSumExp {
     for (int64_t i = 0; i < n; ++i) y[i] = scalar::log(y[i]) + m;
     return true;
   }
-  static int64_t stretch(int64_t n, T* y, const T* x, S& s) {
+  static int64_t stretch(int64_t n, T* y, const T* x, S& s, bool) {
     constexpr int64_t block = 256;
     for (int64_t i = 0; i < n; i += block) {
       const int64_t m = n - i < block ? n - i : block;
@@ -121,7 +122,7 @@ template <class F> void along(const Lines& lines) {
   const auto* x = reinterpret_cast<const T*>(lines.data[1]);
   auto s = lines.begins ? F::none() : F::S::get(lines.state, 0);
   int64_t i = 0;
-  if constexpr (requires { F::stretch; }) i = F::stretch(lines.n, y, x, s);
+  if constexpr (requires { F::stretch; }) i = F::stretch(lines.n, y, x, s, lines.far);
   for (; i < lines.n; ++i) {
     s = F::next(s, x[i], lines.first + i * lines.step);
     y[i] = F::result(s);

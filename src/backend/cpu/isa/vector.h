@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include <volta/ahead.h>
+
 #include "backend/cpu/kernels.h"
 
 namespace volta::cpu::VOLTA_ISA {
@@ -43,8 +45,9 @@ template <class T, class F> [[gnu::always_inline]] inline void each(int64_t n, F
   for (; i < n; ++i) f([](const T* x) { return *x; }, [](T* x, T v) { *x = v; }, i);
 }
 
-// Folds a row by several independent vectors of partial results: `map` and `combine` take vectors and numbers alike.
-template <class F, class T> [[gnu::always_inline]] inline T fold_row(int64_t n, const T* x) {
+// Folds a row by several independent vectors of partial results: `map` and `combine` take vectors and numbers alike. A
+// row may be far, beyond the caches.
+template <class F, class T> [[gnu::always_inline]] inline T fold_row(int64_t n, const T* x, bool far = false) {
   constexpr int ways = 8, width = lanes<T>, step = ways * width;
   int64_t i = 0;
   T result = F::template identity<T>();
@@ -53,6 +56,7 @@ template <class F, class T> [[gnu::always_inline]] inline T fold_row(int64_t n, 
 #pragma GCC unroll 8
     for (int k = 0; k < ways; ++k) acc[k] = F::map(load(x + k * width));
     for (i = step; i + step <= n; i += step) {
+      if (far) ask_ahead<step * int64_t(sizeof(T))>(x + i);
 #pragma GCC unroll 8
       for (int k = 0; k < ways; ++k) acc[k] = F::combine(acc[k], F::map(load(x + i + k * width)));
     }
