@@ -70,9 +70,18 @@ template <class Op> constexpr bool gives_truth() {
   else return std::is_same_v<decltype(Op::template f<float>(0.f, 0.f, 0.f)), bool>;
 }
 
-// Ops whose formula has a shorter form, equal to it bit for bit, for arguments of ordinary size.
-template <class Op, class T> constexpr bool has_near() {
-  return requires(T x) { Op::template near<T>(x) <= Op::template near_limit<T>; };
+// Kernels that have a shorter form, equal to the formula bit for bit, for arguments of ordinary size.
+template <class Op, int Kernel, class T> constexpr bool has_near() {
+  if constexpr (Kernel == 0) return requires(T x) {
+      Op::template near<T>(x);
+    };
+  else return Kernel == 1 && requires(T x) {
+      Op::template near_back<T>(x, x, x);
+    };
+}
+template <class Op, int Kernel, class T, class... X> [[gnu::always_inline]] inline T near(X... x) {
+  if constexpr (Kernel == 0) return Op::template near<T>(x...);
+  else return Op::template near_back<T>(x...);
 }
 // Formulas of floats run in blocks of a constant number of elements: the compiler unrolls them to several vectors at a
 // time, whose operations overlap. An op whose formula is too long to gain says in_blocks = false.
@@ -81,7 +90,7 @@ template <class Op, class T> constexpr bool in_blocks() {
 #ifdef __clang__
   return true;  // the only way to tell clang, without a warning where it cannot vectorise, that out may be an operand
 #else
-  if (domain_of<Op>() == Domain::floating) return std::same_as<T, float> || has_near<Op, T>();
+  if (domain_of<Op>() == Domain::floating) return std::same_as<T, float> || has_near<Op, 0, T>();
   return std::floating_point<T> && !gives_truth<Op>() && masks_of<Op>() == 0;
 #endif
 }
@@ -111,29 +120,47 @@ template <class T, class F, class R, class... X> [[gnu::always_inline]] inline v
 template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T* x) {
   using Bits = scalar::detail::Unsigned<T>;
   const auto larger = [](Bits a, Bits b) __attribute__((always_inline)) { return a > b ? a : b; };
-  Bits largest[block_size<T>] = {}, top = 0;
+  Bits largest[block_size<T>] = {};
   for (int k = 0; k < stretch<T>; k += block_size<T>)
     for (int i = 0; i < block_size<T>; ++i)
       largest[i] = larger(largest[i], scalar::detail::bits(x[k + i]) & ~scalar::detail::sign_bit<T>);
-  for (Bits each : largest) top = larger(top, each);
-  return top <= scalar::detail::bits(Op::template near_limit<T>);
+  for (int half = block_size<T> / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) largest[i] = larger(largest[i], largest[i + half]);
+  return largest[0] <= scalar::detail::bits(Op::template near_limit<T>);
+}
+
+template <class Op, int Kernel, class T, class... X>
+[[gnu::flatten, gnu::noinline]] void far_block(T* o, const X*... x) {
+  block<T>(
+      [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); }, o, x...);
 }
 
 // n is a multiple of the block's size.
 template <class Op, int Kernel, class T, class R, class... X>
 [[gnu::always_inline]] inline void block_row(int64_t n, R* o, Stream<X>... x) {
-  int64_t i = 0;
-  const auto blocks = [&](int64_t end, auto f) __attribute__((always_inline)) {
-    for (; i < end; i += block_size<T>) block<T>(f, o + i, (x + i)...);
-  };
-  while (i < n) {
-    const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
-    if constexpr (Kernel == 0 && has_near<Op, T>())
-      if (end - i == stretch<T> && is_near<Op>((x + i)...))
-        blocks(
-            end, [](X... v) __attribute__((always_inline)) { return Op::template near<T>(v...); });
-    blocks(
-        end, [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); });
+  const auto f = [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); };
+  constexpr int size = block_size<T>;
+  using Wide = scalar::Wide<T>;
+  if constexpr (has_near<Op, Kernel, Wide>() && !std::is_same_v<Wide, T>) {
+    for (int64_t i = 0; i < n; i += size) {
+      const T* const operand[] = {(x + i)...};
+      if (Wide::load(operand[Kernel]).within(Op::template near_limit<T>)) [[likely]]
+        near<Op, Kernel, Wide>(Wide::load(x + i)...).store(o + i);
+      else far_block<Op, Kernel, T>(o + i, (x + i)...);
+    }
+    return;
+  }
+  for (int64_t i = 0, end; i < n; i = end) {
+    end = n - i < stretch<T> ? n : i + stretch<T>;
+    if constexpr (has_near<Op, Kernel, T>()) {
+      const auto g = [](X... v) __attribute__((always_inline)) { return near<Op, Kernel, T>(v...); };
+      const T* const operand[] = {(x + i)...};
+      if (end - i == stretch<T> && is_near<Op>(operand[Kernel])) {
+        for (; i < end; i += size) block<T>(g, o + i, (x + i)...);
+        continue;
+      }
+    }
+    for (; i < end; i += size) block<T>(f, o + i, (x + i)...);
   }
 }
 

@@ -3,8 +3,10 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "volta/dtype.h"
 
@@ -45,6 +47,7 @@ inline constexpr Unsigned<T> infinity_bits = std::bit_cast<Unsigned<T>>(std::num
 template <class T> inline constexpr T infinity = std::numeric_limits<T>::infinity();
 template <class T> inline constexpr T nan = std::numeric_limits<T>::quiet_NaN();
 template <class T> inline constexpr bool is_float = std::is_same_v<T, float>;
+template <class T> using Element = std::conditional_t<is_float<T>, float, double>;
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Unsigned<T> bits(T x) {
   return std::bit_cast<Unsigned<T>>(x);
@@ -53,12 +56,12 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T from_bits(Unsigned
 
 // The polynomial of coefficients First … First + Count - 1, lowest first, by halves: Estrin's scheme keeps the chain of
 // dependent operations short, and that chain is what loops over such functions wait for.
-template <int First, int Count, Real T>
+template <int First, int Count, class T>
 [[gnu::always_inline]] VOLTA_HD constexpr T estrin(const T* squares, const T* c) {
   if constexpr (Count == 1) {
     return c[First];
   } else {
-    constexpr int level = std::bit_width(unsigned(Count - 1)) - 1, half = 1 << level;
+    constexpr int level = Count < 4 ? 0 : std::bit_width(unsigned(Count - 2)) - 1, half = 1 << level;
     return estrin<First, half>(squares, c) + squares[level] * estrin<First + half, Count - half>(squares, c);
   }
 }
@@ -67,6 +70,28 @@ template <Real T, class... C> [[gnu::always_inline]] VOLTA_HD constexpr T poly(T
   const T c[] = {T(coefficients)...}, x2 = x * x, x4 = x2 * x2, x8 = x4 * x4;
   const T squares[] = {x, x2, x4, x8, x8 * x8};
   return estrin<0, sizeof...(C)>(squares, c);
+}
+
+// C[I] + a x.
+template <const auto& C, int I, Real T> [[gnu::always_inline]] VOLTA_HD constexpr T multiply_add(T a, T x) {
+  constexpr T c = C[I];
+  return c + a * x;
+}
+
+// The polynomial of coefficients that have a name: Lanes fetch them from memory.
+template <const auto& C, int I, class T> [[gnu::always_inline]] VOLTA_HD constexpr T pair_of_terms(T x) {
+  constexpr bool odd = I + 1 == std::size(C);
+  constexpr auto c = C[odd ? I : I + 1];
+  if constexpr (odd) return T(c);
+  else return multiply_add<C, I>(T(c), x);
+}
+template <const auto& C, class T> [[gnu::always_inline]] VOLTA_HD constexpr T poly(T x) {
+  const T x2 = x * x, x4 = x2 * x2, squares[] = {x2, x4, x4 * x4};
+  return [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    const T pairs[] = {pair_of_terms<C, 2 * int(I)>(x)...};
+    return estrin<0, sizeof...(I)>(squares, pairs);
+  }
+  (std::make_index_sequence<(std::size(C) + 1) / 2>());
 }
 
 // The leading half of the significand: products of two such are exact, with and without fused multiply-add.
@@ -104,6 +129,12 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> divide(Pair<
 }
 
 }  // namespace detail
+
+// Lanes: sixteen floats as one number, see lanes.h.
+template <class T>
+concept FloatOrLanes = detail::is_float<T>;
+template <class T>
+concept RealOrLanes = Real<T> || FloatOrLanes<T>;
 
 // The type of an operation on two numbers: the wider of two reals, else the first, so constants next to a T become T.
 template <Number A, Number B> using Joint = typename detail::JointOf<A, B>::type;

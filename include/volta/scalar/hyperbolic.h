@@ -20,6 +20,15 @@ template <int Sign> [[gnu::always_inline]] VOLTA_HD constexpr double area(double
   return select(huge, log(x) + 0x1.62e42fefa39efp-1, y);
 }
 
+// (exp(2 r) - 1) / 2 for |r| <= ln2 / 4.
+inline constexpr float twice_series[] = {9.9999994e-1f, 6.6666174e-1f, 3.333376e-1f, 1.3386467e-1f, 4.442404e-2f};
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T half_expm1_of_twice(T r) {
+  if constexpr (is_float<T>) return r + r * r * poly<twice_series>(r);
+  else return T(0.5) * expm1_kernel(r + r);
+}
+
+inline constexpr float minus_half[] = {-0.5f};
+
 }  // namespace detail
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T sinh(T x) {
@@ -42,20 +51,17 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T cosh(T x) {
 // The largest |x| of tanh_near: from here on tanh rounds to 1.
 template <Real T> inline constexpr T tanh_limit = detail::is_float<T> ? T(10) : T(20);
 
-// tanh(x) to the last bit, for |x| <= tanh_limit: an odd series, or 1 - 2 / (exp(2 |x|) + 1).
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_near(T x) {
+// tanh(x) to the last bit, for |x| <= tanh_limit: e / (e + 1) with e = (exp(2 |x|) - 1) / 2. Only its distance from b,
+// which is |x| itself while that is close, comes of a division.
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_near(T x) {
   using namespace detail;
-  constexpr T magic = BitsOf<T>::magic + T(BitsOf<T>::bias);
-  const T a = abs(x), z = a * a, twice = a + a;
-  T p;
-  if constexpr (is_float<T>) p = poly(z, -3.333296e-1f, 1.3320942e-1f, -5.2684143e-2f, 1.6458757e-2f);
-  else
-    p = poly(z, -0.33333333333333315, 0.13333333333329017, -0.0539682539648043, 0.021869488407853563,
-             -0.008863232857794525, 0.003592093758897744, -0.001455549374984897, 0.0005884554661642834,
-             -0.0002333752574267448, 8.326545947986512e-5, -1.9440914799680953e-5);
-  const T shifted = twice * log2_e<T> + magic, k = shifted - magic, power = power_of_two<T>(bits(shifted));
-  const T sum = power * expm1_kernel(twice - k * T(0.69314718055994530942)) + (power + T(1));
-  return copysign(select(a < T(0.55), a + a * z * p, T(1) - T(2) / sum), x);
+  constexpr int bias = BitsOf<T>::bias;
+  constexpr auto magic = exp_magic<bias, T>[0];
+  const T a = abs(x), b = min(a, T(1));
+  const T shifted = multiply_add<exp_magic<bias, T>, 0>(a, T(2 * log2_e<Element<T>>)), k = shifted - T(magic);
+  const T power = power_of_two<T>(bits(shifted)), r = a - k * T(0.34657359027997265471);
+  const T e = power * half_expm1_of_twice(r) + multiply_add<minus_half, 0>(power, T(0.5));
+  return copysign(b + ((e - b) - b * e) / (e + T(1)), x);
 }
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh(T x) {
