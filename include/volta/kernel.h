@@ -120,15 +120,15 @@ template <class T, class F, class R, class... X> [[gnu::always_inline]] inline v
 template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T* x) {
   using Bits = scalar::detail::Unsigned<T>;
   const auto larger = [](Bits a, Bits b) __attribute__((always_inline)) { return a > b ? a : b; };
-  Bits largest[block_size<T>] = {};
+  Bits largest[block_size<T>] = {}, top = 0;
   for (int k = 0; k < stretch<T>; k += block_size<T>)
     for (int i = 0; i < block_size<T>; ++i)
       largest[i] = larger(largest[i], scalar::detail::bits(x[k + i]) & ~scalar::detail::sign_bit<T>);
-  for (int half = block_size<T> / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) largest[i] = larger(largest[i], largest[i + half]);
-  return largest[0] <= scalar::detail::bits(Op::template near_limit<T>);
+  for (Bits each : largest) top = larger(top, each);
+  return top <= scalar::detail::bits(Op::template near_limit<T>);
 }
 
+// Out of line, so that its constants do not take the registers of the loop around it.
 template <class Op, int Kernel, class T, class... X>
 [[gnu::flatten, gnu::noinline]] void far_block(T* o, const X*... x) {
   block<T>(
@@ -136,31 +136,32 @@ template <class Op, int Kernel, class T, class... X>
 }
 
 // n is a multiple of the block's size.
+template <class Op, int Kernel, class T, class... X>
+[[gnu::always_inline]] inline void lanes_row(int64_t n, T* o, Stream<X>... x) {
+  using Lanes = scalar::Wide<T>;
+  for (int64_t i = 0; i < n; i += block_size<T>) {
+    const T* const operand[] = {(x + i)...};
+    if (Lanes::load(operand[Kernel]).within(Op::template near_limit<T>)) [[likely]]
+      near<Op, Kernel, Lanes>(Lanes::load(x + i)...).store(o + i);
+    else far_block<Op, Kernel, T>(o + i, (x + i)...);
+  }
+}
 template <class Op, int Kernel, class T, class R, class... X>
 [[gnu::always_inline]] inline void block_row(int64_t n, R* o, Stream<X>... x) {
-  const auto f = [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); };
-  constexpr int size = block_size<T>;
-  using Wide = scalar::Wide<T>;
-  if constexpr (has_near<Op, Kernel, Wide>() && !std::is_same_v<Wide, T>) {
-    for (int64_t i = 0; i < n; i += size) {
-      const T* const operand[] = {(x + i)...};
-      if (Wide::load(operand[Kernel]).within(Op::template near_limit<T>)) [[likely]]
-        near<Op, Kernel, Wide>(Wide::load(x + i)...).store(o + i);
-      else far_block<Op, Kernel, T>(o + i, (x + i)...);
-    }
-    return;
-  }
-  for (int64_t i = 0, end; i < n; i = end) {
-    end = n - i < stretch<T> ? n : i + stretch<T>;
+  int64_t i = 0;
+  const auto blocks = [&](int64_t end, auto f) __attribute__((always_inline)) {
+    for (; i < end; i += block_size<T>) block<T>(f, o + i, (x + i)...);
+  };
+  while (i < n) {
+    const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
     if constexpr (has_near<Op, Kernel, T>()) {
-      const auto g = [](X... v) __attribute__((always_inline)) { return near<Op, Kernel, T>(v...); };
       const T* const operand[] = {(x + i)...};
-      if (end - i == stretch<T> && is_near<Op>(operand[Kernel])) {
-        for (; i < end; i += size) block<T>(g, o + i, (x + i)...);
-        continue;
-      }
+      if (end - i == stretch<T> && is_near<Op>(operand[Kernel]))
+        blocks(
+            end, [](X... v) __attribute__((always_inline)) { return near<Op, Kernel, T>(v...); });
     }
-    for (; i < end; i += size) block<T>(f, o + i, (x + i)...);
+    blocks(
+        end, [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); });
   }
 }
 
@@ -190,7 +191,9 @@ template <class Tag, class Op, int Kernel, class T>
       constexpr int size = block_size<T>;
       if constexpr (in_blocks<Op, T>()) {
         const int64_t rest = n % size, whole = n - rest;
-        block_row<Op, Kernel, T>(whole, o, x...);
+        if constexpr (!std::is_same_v<scalar::Wide<T>, T> && has_near<Op, Kernel, scalar::Wide<T>>())
+          lanes_row<Op, Kernel, T>(whole, o, x...);
+        else block_row<Op, Kernel, T>(whole, o, x...);
         if (rest == 0) return;
         R last[size];
         [&](Padded<X, size>... operand) {

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <limits>
 #include <type_traits>
-#include <utility>
 
 #include "volta/dtype.h"
 
@@ -54,6 +53,9 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Unsigned<T> bits(T x
 }
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T from_bits(Unsigned<T> u) { return std::bit_cast<T>(u); }
 
+// Of how many terms the lower part is taken, as a power of two: not more than half of them, so that none is left alone.
+constexpr int half_level(int count) { return count < 4 ? 0 : std::bit_width(unsigned(count - 2)) - 1; }
+
 // The polynomial of coefficients First … First + Count - 1, lowest first, by halves: Estrin's scheme keeps the chain of
 // dependent operations short, and that chain is what loops over such functions wait for.
 template <int First, int Count, class T>
@@ -61,7 +63,7 @@ template <int First, int Count, class T>
   if constexpr (Count == 1) {
     return c[First];
   } else {
-    constexpr int level = Count < 4 ? 0 : std::bit_width(unsigned(Count - 2)) - 1, half = 1 << level;
+    constexpr int level = half_level(Count), half = 1 << level;
     return estrin<First, half>(squares, c) + squares[level] * estrin<First + half, Count - half>(squares, c);
   }
 }
@@ -78,20 +80,23 @@ template <const auto& C, int I, Real T> [[gnu::always_inline]] VOLTA_HD constexp
   return c + a * x;
 }
 
-// The polynomial of coefficients that have a name: Lanes fetch them from memory.
-template <const auto& C, int I, class T> [[gnu::always_inline]] VOLTA_HD constexpr T pair_of_terms(T x) {
-  constexpr bool odd = I + 1 == std::size(C);
-  constexpr auto c = C[odd ? I : I + 1];
-  if constexpr (odd) return T(c);
-  else return multiply_add<C, I>(T(c), x);
+// The polynomial of coefficients that have a name, which Lanes fetch from memory: by pairs, terms 2 First, 2 First + 1, ….
+template <const auto& C, int First, int Count, class T>
+[[gnu::always_inline]] VOLTA_HD constexpr T estrin(T x, const T* squares) {
+  if constexpr (Count == 1) {
+    constexpr bool single = 2 * First + 1 == std::size(C);
+    constexpr auto last = C[2 * First + !single];
+    if constexpr (single) return T(last);
+    else return multiply_add<C, 2 * First>(T(last), x);
+  } else {
+    constexpr int level = half_level(Count), half = 1 << level;
+    const T upper = estrin<C, First + half, Count - half>(x, squares);
+    return estrin<C, First, half>(x, squares) + squares[level] * upper;
+  }
 }
 template <const auto& C, class T> [[gnu::always_inline]] VOLTA_HD constexpr T poly(T x) {
   const T x2 = x * x, x4 = x2 * x2, squares[] = {x2, x4, x4 * x4};
-  return [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-    const T pairs[] = {pair_of_terms<C, 2 * int(I)>(x)...};
-    return estrin<0, sizeof...(I)>(squares, pairs);
-  }
-  (std::make_index_sequence<(std::size(C) + 1) / 2>());
+  return estrin<C, 0, int(std::size(C) + 1) / 2>(x, squares);
 }
 
 // The leading half of the significand: products of two such are exact, with and without fused multiply-add.
@@ -108,7 +113,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_sum(T 
   return {sum, (a - (sum - part)) + (b - part)};
 }
 
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_sum_ordered(T large, T small) {
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_sum_ordered(T large, T small) {
   const T sum = large + small;
   return {sum, small - (sum - large)};
 }

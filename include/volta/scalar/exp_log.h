@@ -27,13 +27,15 @@ template <int Offset, class T> [[gnu::always_inline]] VOLTA_HD constexpr ExpPart
 
 // exp(r) - 1 for |r| <= ln2 / 2.
 inline constexpr float expm1_series[] = {4.9999997e-1f, 1.6666543e-1f, 4.16672e-2f, 8.366542e-3f, 1.3882512e-3f};
-template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T expm1_kernel(T r) {
-  if constexpr (is_float<T>) return r + r * r * poly<expm1_series>(r);
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T expm1_series_of(T r) {
+  if constexpr (is_float<T>) return poly<expm1_series>(r);
   else
-    return r + r * r *
-                   poly(r, 0.5, 0.16666666666666677, 0.041666666666666505, 0.008333333333321688, 0.0013888888888962537,
-                        0.0001984126988599852, 2.4801587172701874e-5, 2.755724431965152e-6, 2.755740219543004e-7,
-                        2.5109004891555462e-8, 2.0875546996595463e-9);
+    return poly(r, 0.5, 0.16666666666666677, 0.041666666666666505, 0.008333333333321688, 0.0013888888888962537,
+                0.0001984126988599852, 2.4801587172701874e-5, 2.755724431965152e-6, 2.755740219543004e-7,
+                2.5109004891555462e-8, 2.0875546996595463e-9);
+}
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T expm1_kernel(T r) {
+  return r + r * r * expm1_series_of(r);
 }
 
 // y * 2^k from a code of offset 2 bias, in two factors so that the result may be denormal or overflow.

@@ -20,14 +20,17 @@ template <int Sign> [[gnu::always_inline]] VOLTA_HD constexpr double area(double
   return select(huge, log(x) + 0x1.62e42fefa39efp-1, y);
 }
 
-// (exp(2 r) - 1) / 2 for |r| <= ln2 / 4.
-inline constexpr float twice_series[] = {9.9999994e-1f, 6.6666174e-1f, 3.333376e-1f, 1.3386467e-1f, 4.442404e-2f};
-template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T half_expm1_of_twice(T r) {
-  if constexpr (is_float<T>) return r + r * r * poly<twice_series>(r);
-  else return T(0.5) * expm1_kernel(r + r);
+// 3/4 (exp(2 r) - 1) for |r| <= ln2 / 4: 3/2 r, with what rounding it loses, and the rest of the series.
+inline constexpr float tanh_series[] = {1.5f, 9.999926e-1f, 5.0000644e-1f, 2.00797e-1f, 6.6636056e-2f};
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_terms(T r) {
+  if constexpr (is_float<T>) return poly<tanh_series>(r);
+  else return T(3) * expm1_series_of(r + r);
 }
-
-inline constexpr float minus_half[] = {-0.5f};
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T scaled_expm1(T r) {
+  const T half = T(0.5) * r, sum = r + half, tail = (r - sum) + half;
+  return sum + (r * r * tanh_terms(r) + tail);
+}
+inline constexpr float minus_three_quarters[] = {-0.75f};
 
 }  // namespace detail
 
@@ -51,17 +54,17 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T cosh(T x) {
 // The largest |x| of tanh_near: from here on tanh rounds to 1.
 template <Real T> inline constexpr T tanh_limit = detail::is_float<T> ? T(10) : T(20);
 
-// tanh(x) to the last bit, for |x| <= tanh_limit: e / (e + 1) with e = (exp(2 |x|) - 1) / 2. Only its distance from b,
-// which is |x| itself while that is close, comes of a division.
+// tanh(x) to the last bit, for |x| <= tanh_limit: e / (e + 3/2) with e = 3/4 (exp(2 |x|) - 1). The factor is there for the
+// rounding of both: where tanh is just below a power of two, they are well above one.
 template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_near(T x) {
   using namespace detail;
   constexpr int bias = BitsOf<T>::bias;
   constexpr auto magic = exp_magic<bias, T>[0];
-  const T a = abs(x), b = min(a, T(1));
+  const T a = abs(x);
   const T shifted = multiply_add<exp_magic<bias, T>, 0>(a, T(2 * log2_e<Element<T>>)), k = shifted - T(magic);
   const T power = power_of_two<T>(bits(shifted)), r = a - k * T(0.34657359027997265471);
-  const T e = power * half_expm1_of_twice(r) + multiply_add<minus_half, 0>(power, T(0.5));
-  return copysign(b + ((e - b) - b * e) / (e + T(1)), x);
+  const T e = power * scaled_expm1(r) + multiply_add<minus_three_quarters, 0>(power, T(0.75));
+  return copysign(e / (e + T(1.5)), x);
 }
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh(T x) {

@@ -30,11 +30,11 @@ template <const auto& C, int I> [[gnu::always_inline]] inline float32x4_t multip
   return y;
 }
 
-// Four vectors, whose operations take turns: none waits for the one before it.
-template <class V> struct Four { V v[4]; };
+// Four vectors, whose operations take turns: none waits for the one before it. (As an array they would go through memory.)
+template <class V> struct Four { V a, b, c, d; };
 
 template <class F, class... X> [[gnu::always_inline]] inline auto by_vectors(F f, const X&... x) {
-  return Four<decltype(f(x.v[0]...))>{{f(x.v[0]...), f(x.v[1]...), f(x.v[2]...), f(x.v[3]...)}};
+  return Four<decltype(f(x.a...))>{f(x.a...), f(x.b...), f(x.c...), f(x.d...)};
 }
 
 }  // namespace detail
@@ -44,30 +44,29 @@ struct Lanes : detail::Four<float32x4_t> {
   using Bits = detail::Four<uint32x4_t>;
 
   [[gnu::always_inline]] Lanes(const Four& x) : Four(x) {}
-  [[gnu::always_inline]] explicit Lanes(float x) {
-    for (Vector& each : v) each = vdupq_n_f32(x);
-  }
+  [[gnu::always_inline]] explicit Lanes(float x)
+      : Lanes(Four{vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x)}) {}
   [[gnu::always_inline]] static Lanes load(const float* x) {
-    return Four{{vld1q_f32(x), vld1q_f32(x + 4), vld1q_f32(x + 8), vld1q_f32(x + 12)}};
+    return Four{vld1q_f32(x), vld1q_f32(x + 4), vld1q_f32(x + 8), vld1q_f32(x + 12)};
   }
   [[gnu::always_inline]] void store(float* x) const {
-    for (int i = 0; i < 4; ++i) vst1q_f32(x + 4 * i, v[i]);
+    vst1q_f32(x, a), vst1q_f32(x + 4, b), vst1q_f32(x + 8, c), vst1q_f32(x + 12, d);
   }
 
   // Whether none is above `limit` in size, nor a NaN.
   [[gnu::always_inline]] bool within(float limit) const {
     const Bits size = by_vectors([](Vector x) { return uint32x4_t(vabsq_f32(x)); }, *this);
-    const uint32x4_t two = vmaxq_u32(size.v[0], size.v[1]), rest = vmaxq_u32(size.v[2], size.v[3]);
+    const uint32x4_t two = vmaxq_u32(size.a, size.b), rest = vmaxq_u32(size.c, size.d);
     return vmaxvq_u32(vmaxq_u32(two, rest)) <= std::bit_cast<uint32_t>(limit);
   }
 
-  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) { return by_vectors(std::plus<>(), a, b); }
-  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) { return by_vectors(std::minus<>(), a, b); }
-  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) { return by_vectors(std::multiplies<>(), a, b); }
-  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) { return by_vectors(std::divides<>(), a, b); }
-  [[gnu::always_inline]] friend Lanes operator-(Lanes a) { return by_vectors(std::negate<>(), a); }
-  [[gnu::always_inline]] friend Bits operator>(Lanes a, Lanes b) {
-    return by_vectors([](Vector x, Vector y) { return uint32x4_t(x > y); }, a, b);
+  [[gnu::always_inline]] friend Lanes operator+(Lanes x, Lanes y) { return by_vectors(std::plus<>(), x, y); }
+  [[gnu::always_inline]] friend Lanes operator-(Lanes x, Lanes y) { return by_vectors(std::minus<>(), x, y); }
+  [[gnu::always_inline]] friend Lanes operator*(Lanes x, Lanes y) { return by_vectors(std::multiplies<>(), x, y); }
+  [[gnu::always_inline]] friend Lanes operator/(Lanes x, Lanes y) { return by_vectors(std::divides<>(), x, y); }
+  [[gnu::always_inline]] friend Lanes operator-(Lanes x) { return by_vectors(std::negate<>(), x); }
+  [[gnu::always_inline]] friend Bits operator>(Lanes x, Lanes y) {
+    return by_vectors([](Vector p, Vector q) { return uint32x4_t(p > q); }, x, y);
   }
 };
 
