@@ -100,10 +100,11 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T erfinv_ratio_short
 }
 
 // The normal distribution's upper tail Phi(-a) of 0 <= a <= normal_limit: the eighth power of a polynomial.
-inline constexpr float normal_root[] = {9.1700405e-1f, -9.145737e-2f,  -3.1929553e-2f, -6.6757586e-4f, 1.4988608e-3f,
+inline constexpr float normal_first[] = {9.1700405e-1f};
+inline constexpr float normal_rest[] = {-9.145737e-2f, -3.1929553e-2f, -6.6757586e-4f, 1.4988608e-3f,
                                         3.78373e-5f,   -6.1475293e-5f, 7.6911474e-6f,  -3.1044183e-7f};
 template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T normal_tail_near(T a) {
-  const T root = poly<normal_root>(a), square = root * root, fourth = square * square;
+  const T root = multiply_add<normal_first, 0>(poly<normal_rest>(a), a), square = root * root, fourth = square * square;
   return fourth * fourth;
 }
 
