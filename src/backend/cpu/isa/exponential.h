@@ -30,28 +30,16 @@ namespace {
   return choose(a > b, a, b);
 }
 
-// C[I] + a x, the constant from memory where that is faster.
-template <const auto& C, int I>
-[[gnu::always_inline]] inline Vector<float> multiply_add(Vector<float> a, Vector<float> x) {
-#if defined(__aarch64__)
-  return Vector<float>(scalar::detail::multiply_add<C, I>(float32x4_t(a), float32x4_t(x)));
-#else
-  return C[I] + a * x;
-#endif
-}
-
 // exp(x) = power (1 + less_one) for x <= 0; the power of two is 0 below the normal numbers.
 template <class V> struct Exponential { V power, less_one; };
-constexpr float exp_magic[] = {0x1.8p23f + 127};  // adding it leaves the biased exponent in the low bits
-constexpr float exp_series[] = {0.49999994f, 0.16666521f, 0.04166839f, 0.008368745f, 0.001381454f};
 [[gnu::always_inline]] inline Exponential<Vector<float>> exp_parts(Vector<float> x) {
   using V = Vector<float>;
-  constexpr float least = -88.02969f;  // -127 ln 2, whose power of two comes out as the bits of 0
+  constexpr float least = -88.02969f;       // -127 ln 2, whose power of two comes out as the bits of 0
+  constexpr float magic = 0x1.8p23f + 127;  // adding it leaves the biased exponent in the low bits
   const V inside = larger_of(V{} + least, x);
-  const V shifted = multiply_add<exp_magic, 0>(inside, V{} + scalar::detail::log2_e<float>), k = shifted - exp_magic[0];
+  const V shifted = inside * scalar::detail::log2_e<float> + magic, k = shifted - magic;
   const V r = (inside - k * scalar::detail::ln2_hi<float>)-k * scalar::detail::ln2_lo<float>, square = r * r;
-  const V low = multiply_add<exp_series, 0>(V{} + exp_series[1], r);
-  const V high = multiply_add<exp_series, 2>(V{} + exp_series[3], r) + exp_series[4] * square;
+  const V low = 0.49999994f + 0.16666521f * r, high = (0.04166839f + 0.008368745f * r) + 0.001381454f * square;
   return {V(Vector<int32_t>(shifted) << 23), r + square * (low + high * square)};
 }
 
