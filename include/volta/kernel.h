@@ -73,9 +73,18 @@ template <class Op> constexpr bool gives_truth() {
   else return std::is_same_v<decltype(Op::template f<float>(0.f, 0.f, 0.f)), bool>;
 }
 
-// Ops whose formula has a shorter form, equal to it bit for bit, for arguments of ordinary size.
-template <class Op, class T> constexpr bool has_near() {
-  return requires(T x) { Op::template near<T>(x) <= Op::template near_limit<T>; };
+// Kernels that have a shorter form, equal to the formula bit for bit, for arguments of ordinary size.
+template <class Op, int Kernel, class T> constexpr bool has_near() {
+  if constexpr (Kernel == 0) return requires(T x) {
+      Op::template near<T>(x);
+    };
+  else return Kernel == 1 && requires(T x) {
+      Op::template near_back<T>(x, x, x);
+    };
+}
+template <class Op, int Kernel, class T, class... X> [[gnu::always_inline]] inline T near(X... x) {
+  if constexpr (Kernel == 0) return Op::template near<T>(x...);
+  else return Op::template near_back<T>(x...);
 }
 // Formulas of floats run in blocks of a constant number of elements: the compiler unrolls them to several vectors at a
 // time, whose operations overlap. An op whose formula is too long to gain says in_blocks = false.
@@ -84,7 +93,7 @@ template <class Op, class T> constexpr bool in_blocks() {
 #ifdef __clang__
   return true;  // the only way to tell clang, without a warning where it cannot vectorise, that out may be an operand
 #else
-  if (domain_of<Op>() == Domain::floating) return std::same_as<T, float> || has_near<Op, T>();
+  if (domain_of<Op>() == Domain::floating) return std::same_as<T, float> || has_near<Op, 0, T>();
   return std::floating_point<T> && !gives_truth<Op>() && masks_of<Op>() == 0;
 #endif
 }
@@ -126,7 +135,24 @@ template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T*
   return top <= scalar::detail::bits(Op::template near_limit<T>);
 }
 
+// Out of line, so that its constants do not take the registers of the loop around it.
+template <class Op, int Kernel, class T, class... X>
+[[gnu::flatten, gnu::noinline]] void far_block(T* o, const X*... x) {
+  block<T>(
+      [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); }, o, x...);
+}
+
 // n is a multiple of the block's size.
+template <class Op, int Kernel, class T, class... X>
+[[gnu::always_inline]] inline void lanes_row(int64_t n, T* o, Stream<X>... x) {
+  using Lanes = scalar::Wide<T>;
+  for (int64_t i = 0; i < n; i += block_size<T>) {
+    const T* const operand[] = {(x + i)...};
+    if (Lanes::load(operand[Kernel]).within(Op::template near_limit<T>)) [[likely]]
+      near<Op, Kernel, Lanes>(Lanes::load(x + i)...).store(o + i);
+    else far_block<Op, Kernel, T>(o + i, (x + i)...);
+  }
+}
 template <class Op, int Kernel, class T, class R, class... X>
 [[gnu::always_inline]] inline void block_row(int64_t n, R* o, Stream<X>... x) {
   int64_t i = 0;
@@ -136,10 +162,12 @@ template <class Op, int Kernel, class T, class R, class... X>
   while (i < n) {
     const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
     (x.template ask<stretch<T>>(i), ...);
-    if constexpr (Kernel == 0 && has_near<Op, T>())
-      if (end - i == stretch<T> && is_near<Op>((x + i)...))
+    if constexpr (has_near<Op, Kernel, T>()) {
+      const T* const operand[] = {(x + i)...};
+      if (end - i == stretch<T> && is_near<Op>(operand[Kernel]))
         blocks(
-            end, [](X... v) __attribute__((always_inline)) { return Op::template near<T>(v...); });
+            end, [](X... v) __attribute__((always_inline)) { return near<Op, Kernel, T>(v...); });
+    }
     blocks(
         end, [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); });
   }
@@ -186,7 +214,9 @@ template <class Tag, class Op, int Kernel, class T>
       constexpr int size = block_size<T>;
       if constexpr (in_blocks<Op, T>()) {
         const int64_t rest = n % size, whole = n - rest;
-        block_row<Op, Kernel, T>(whole, o, x...);
+        if constexpr (!std::is_same_v<scalar::Wide<T>, T> && has_near<Op, Kernel, scalar::Wide<T>>())
+          lanes_row<Op, Kernel, T>(whole, o, x...);
+        else block_row<Op, Kernel, T>(whole, o, x...);
         if (rest > 0) row_end<Tag, Op, Kernel, T>(rest, o + whole, (x + whole)...);
       } else if (constants & ((1u << far_bit) - 1)) {
         int64_t i = 0;

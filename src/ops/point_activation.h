@@ -87,10 +87,15 @@ struct Gelu : Op<Floating, "gelu", "x * Phi(x), exact; gelu_tanh is the approxim
     if constexpr (Real<T>) return gelu(x);
     else return x * cdf(x);
   }
+  template <class T> static constexpr T slope(T x) {
+    return cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x);
+  }
   template <std::same_as<float> T> static constexpr T near_limit = normal_limit;
-  template <std::same_as<float> T> static constexpr T near(T x) { return gelu_near(x); }
+  template <FloatOrLanes T> static constexpr T near(T x) { return gelu_near(x); }
+  template <FloatOrLanes T> static constexpr T near_back(T g, T x, T) { return g * gelu_slope_near(x); }
   template <class T> static constexpr T back(T g, T x, T) {
-    return g * (cdf(x) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x));
+    if constexpr (std::same_as<T, float>) return g * select(abs(x) <= normal_limit, gelu_slope_near(x), slope(x));
+    else return g * slope(x);
   }
 };
 struct GeluTanh : Op<Floating, "gelu_tanh", "0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"> {

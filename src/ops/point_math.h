@@ -86,7 +86,7 @@ struct Reciprocal : Op<Floating, "reciprocal", "1 / x"> {
 struct Exp : Op<Floating, "exp", "e^x"> {
   template <class T> static constexpr T f(T x) { return exp(x); }
   template <Real T> static constexpr T near_limit = exp_limit<T>;
-  template <Real T> static constexpr T near(T x) { return exp_near(x); }
+  template <RealOrLanes T> static constexpr T near(T x) { return exp_near(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * y; }
 };
 struct Exp2 : Op<Floating, "exp2", "2^x"> {
@@ -116,7 +116,7 @@ struct Tan : Op<Floating, "tan", "tangent"> {
 struct Tanh : Op<Floating, "tanh", "hyperbolic tangent"> {
   template <class T> static constexpr T f(T x) { return tanh(x); }
   template <Real T> static constexpr T near_limit = tanh_limit<T>;
-  template <Real T> static constexpr T near(T x) { return tanh_near(x); }
+  template <RealOrLanes T> static constexpr T near(T x) { return tanh_near(x); }
   template <class T> static constexpr T back(T g, T, T y) { return g * (T(1) - y * y); }
 };
 struct Erfinv : Op<Long, "erfinv", "inverse error function on (-1, 1)"> {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -45,20 +46,24 @@ inline constexpr Unsigned<T> infinity_bits = std::bit_cast<Unsigned<T>>(std::num
 template <class T> inline constexpr T infinity = std::numeric_limits<T>::infinity();
 template <class T> inline constexpr T nan = std::numeric_limits<T>::quiet_NaN();
 template <class T> inline constexpr bool is_float = std::is_same_v<T, float>;
+template <class T> using Element = std::conditional_t<is_float<T>, float, double>;
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Unsigned<T> bits(T x) {
   return std::bit_cast<Unsigned<T>>(x);
 }
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T from_bits(Unsigned<T> u) { return std::bit_cast<T>(u); }
 
+// Of how many terms the lower part is taken, as a power of two: not more than half of them, so that none is left alone.
+constexpr int half_level(int count) { return count < 4 ? 0 : std::bit_width(unsigned(count - 2)) - 1; }
+
 // The polynomial of coefficients First … First + Count - 1, lowest first, by halves: Estrin's scheme keeps the chain of
 // dependent operations short, and that chain is what loops over such functions wait for.
-template <int First, int Count, Real T>
+template <int First, int Count, class T>
 [[gnu::always_inline]] VOLTA_HD constexpr T estrin(const T* squares, const T* c) {
   if constexpr (Count == 1) {
     return c[First];
   } else {
-    constexpr int level = std::bit_width(unsigned(Count - 1)) - 1, half = 1 << level;
+    constexpr int level = half_level(Count), half = 1 << level;
     return estrin<First, half>(squares, c) + squares[level] * estrin<First + half, Count - half>(squares, c);
   }
 }
@@ -67,6 +72,31 @@ template <Real T, class... C> [[gnu::always_inline]] VOLTA_HD constexpr T poly(T
   const T c[] = {T(coefficients)...}, x2 = x * x, x4 = x2 * x2, x8 = x4 * x4;
   const T squares[] = {x, x2, x4, x8, x8 * x8};
   return estrin<0, sizeof...(C)>(squares, c);
+}
+
+// C[I] + a x.
+template <const auto& C, int I, Real T> [[gnu::always_inline]] VOLTA_HD constexpr T multiply_add(T a, T x) {
+  constexpr T c = C[I];
+  return c + a * x;
+}
+
+// The polynomial of coefficients that have a name, which Lanes fetch from memory: by pairs, terms 2 First, 2 First + 1, ….
+template <const auto& C, int First, int Count, class T>
+[[gnu::always_inline]] VOLTA_HD constexpr T estrin(T x, const T* squares) {
+  if constexpr (Count == 1) {
+    constexpr bool single = 2 * First + 1 == std::size(C);
+    constexpr auto last = C[2 * First + !single];
+    if constexpr (single) return T(last);
+    else return multiply_add<C, 2 * First>(T(last), x);
+  } else {
+    constexpr int level = half_level(Count), half = 1 << level;
+    const T upper = estrin<C, First + half, Count - half>(x, squares);
+    return estrin<C, First, half>(x, squares) + squares[level] * upper;
+  }
+}
+template <const auto& C, class T> [[gnu::always_inline]] VOLTA_HD constexpr T poly(T x) {
+  const T x2 = x * x, x4 = x2 * x2, squares[] = {x2, x4, x4 * x4};
+  return estrin<C, 0, int(std::size(C) + 1) / 2>(x, squares);
 }
 
 // The leading half of the significand: products of two such are exact, with and without fused multiply-add.
@@ -83,7 +113,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_sum(T 
   return {sum, (a - (sum - part)) + (b - part)};
 }
 
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_sum_ordered(T large, T small) {
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> exact_sum_ordered(T large, T small) {
   const T sum = large + small;
   return {sum, small - (sum - large)};
 }
@@ -104,6 +134,12 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Pair<T> divide(Pair<
 }
 
 }  // namespace detail
+
+// Lanes: sixteen floats as one number, see lanes.h.
+template <class T>
+concept FloatOrLanes = detail::is_float<T>;
+template <class T>
+concept RealOrLanes = Real<T> || FloatOrLanes<T>;
 
 // The type of an operation on two numbers: the wider of two reals, else the first, so constants next to a T become T.
 template <Number A, Number B> using Joint = typename detail::JointOf<A, B>::type;

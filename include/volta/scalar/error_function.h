@@ -100,12 +100,18 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T erfinv_ratio_short
 }
 
 // The normal distribution's upper tail Phi(-a) of 0 <= a <= normal_limit: the eighth power of a polynomial.
-[[gnu::always_inline]] VOLTA_HD constexpr float normal_tail_near(float a) {
-  const float root = 9.1700405e-1f + a * poly(a, -9.145737e-2f, -3.1929553e-2f, -6.6757586e-4f, 1.4988608e-3f,
-                                              3.78373e-5f, -6.1475293e-5f, 7.6911474e-6f, -3.1044183e-7f);
-  const float square = root * root, fourth = square * square;
+inline constexpr float normal_first[] = {9.1700405e-1f};
+inline constexpr float normal_rest[] = {-9.145737e-2f, -3.1929553e-2f, -6.6757586e-4f, 1.4988608e-3f,
+                                        3.78373e-5f,   -6.1475293e-5f, 7.6911474e-6f,  -3.1044183e-7f};
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T normal_tail_near(T a) {
+  const T root = multiply_add<normal_first, 0>(poly<normal_rest>(a), a), square = root * root, fourth = square * square;
   return fourth * fourth;
 }
+
+// (Phi(-a) - a phi(a)) exp(a^2 / 2) of the same a.
+inline constexpr float gelu_slope[] = {0.5f,         -7.978813e-1f,  2.4994299e-1f, -1.326361e-1f,
+                                       6.146441e-2f, -2.4780825e-2f, 8.380059e-3f,  -2.2399258e-3f,
+                                       4.409877e-4f, -5.878828e-5f,  4.6738874e-6f, -1.6589323e-7f};
 
 // log2(Phi(-a)) from normal_limit to where Phi(-a) is zero.
 [[gnu::always_inline]] VOLTA_HD constexpr float log2_normal_tail(float a) {
@@ -154,7 +160,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T normal_tail(T a) {
   else return T(0.5) * erfc(a * T(0.70710678118654752440));
 }
 
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T gelu_from(T x, T tail) {
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T gelu_from(T x, T tail) {
   return positive_part(x) - abs(x) * tail;
 }
 
@@ -170,8 +176,14 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T gelu(T x) {
 }
 
 // The same to the last bit, for |x| <= normal_limit.
-[[gnu::always_inline]] VOLTA_HD constexpr float gelu_near(float x) {
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T gelu_near(T x) {
   return detail::gelu_from(x, detail::normal_tail_near(abs(x)));
+}
+
+// The derivative of gelu for |x| <= normal_limit: Phi(-a) - a phi(a) at -a, what that lacks of 1 at a.
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T gelu_slope_near(T x) {
+  const T a = abs(x), below = exp_near(T(-0.5) * a * a) * detail::poly<detail::gelu_slope>(a);
+  return select(x > T(0), T(1) - below, below);
 }
 
 // Infinite at -1 and 1, NaN outside.

@@ -1,6 +1,6 @@
 // Exponentials and logarithms of float and double: two ulp at most, gradual underflow, IEEE special values.
 #pragma once
-#include "volta/scalar/basic.h"
+#include "volta/scalar/lanes.h"
 
 namespace volta::scalar {
 
@@ -17,21 +17,25 @@ template <class T> struct ExpParts {
   Unsigned<T> code;
 };
 
-template <int Offset, Real T> [[gnu::always_inline]] VOLTA_HD constexpr ExpParts<T> exp_parts(T x) {
-  constexpr T magic = BitsOf<T>::magic + T(Offset);
-  const T shifted = x * log2_e<T> + magic, k = shifted - magic;
-  return {(x - k * ln2_hi<T>)-k * ln2_lo<T>, bits(shifted)};
+template <int Offset, class T> inline constexpr Element<T> exp_magic[1] = {BitsOf<T>::magic + Offset};
+
+template <int Offset, class T> [[gnu::always_inline]] VOLTA_HD constexpr ExpParts<T> exp_parts(T x) {
+  constexpr auto magic = exp_magic<Offset, T>[0];
+  const T shifted = multiply_add<exp_magic<Offset, T>, 0>(x, T(log2_e<Element<T>>)), k = shifted - T(magic);
+  return {(x - k * T(ln2_hi<Element<T>>)) - k * T(ln2_lo<Element<T>>), bits(shifted)};
 }
 
 // exp(r) - 1 for |r| <= ln2 / 2.
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T expm1_kernel(T r) {
-  T p;
-  if constexpr (is_float<T>) p = poly(r, 4.9999997e-1f, 1.6666543e-1f, 4.16672e-2f, 8.366542e-3f, 1.3882512e-3f);
+inline constexpr float expm1_series[] = {4.9999997e-1f, 1.6666543e-1f, 4.16672e-2f, 8.366542e-3f, 1.3882512e-3f};
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T expm1_series_of(T r) {
+  if constexpr (is_float<T>) return poly<expm1_series>(r);
   else
-    p = poly(r, 0.5, 0.16666666666666677, 0.041666666666666505, 0.008333333333321688, 0.0013888888888962537,
-             0.0001984126988599852, 2.4801587172701874e-5, 2.755724431965152e-6, 2.755740219543004e-7,
-             2.5109004891555462e-8, 2.0875546996595463e-9);
-  return r + r * r * p;
+    return poly(r, 0.5, 0.16666666666666677, 0.041666666666666505, 0.008333333333321688, 0.0013888888888962537,
+                0.0001984126988599852, 2.4801587172701874e-5, 2.755724431965152e-6, 2.755740219543004e-7,
+                2.5109004891555462e-8, 2.0875546996595463e-9);
+}
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T expm1_kernel(T r) {
+  return r + r * r * expm1_series_of(r);
 }
 
 // y * 2^k from a code of offset 2 bias, in two factors so that the result may be denormal or overflow.
@@ -61,7 +65,7 @@ template <int Shift, Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp_shi
 }
 
 // exp(x) for x known to give a normal number (or NaN).
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp_normal(T x) {
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T exp_normal(T x) {
   const auto [r, code] = exp_parts<BitsOf<T>::bias>(x);
   const T power = power_of_two<T>(code);
   return power + power * expm1_kernel(r);
@@ -147,7 +151,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp(T x) { return 
 template <Real T> inline constexpr T exp_limit = detail::is_float<T> ? T(60) : T(600);
 
 // exp(x) to the last bit, for |x| <= exp_limit.
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp_near(T x) { return detail::exp_normal(x); }
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T exp_near(T x) { return detail::exp_normal(x); }
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp2(T x) {
   using namespace detail;

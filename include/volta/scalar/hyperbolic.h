@@ -20,6 +20,18 @@ template <int Sign> [[gnu::always_inline]] VOLTA_HD constexpr double area(double
   return select(huge, log(x) + 0x1.62e42fefa39efp-1, y);
 }
 
+// 3/4 (exp(2 r) - 1) for |r| <= ln2 / 4: 3/2 r, with what rounding it loses, and the rest of the series.
+inline constexpr float tanh_series[] = {1.5f, 9.999926e-1f, 5.0000644e-1f, 2.00797e-1f, 6.6636056e-2f};
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_terms(T r) {
+  if constexpr (is_float<T>) return poly<tanh_series>(r);
+  else return T(3) * expm1_series_of(r + r);
+}
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T scaled_expm1(T r) {
+  const T half = T(0.5) * r, sum = r + half, tail = (r - sum) + half;
+  return sum + (r * r * tanh_terms(r) + tail);
+}
+inline constexpr float minus_three_quarters[] = {-0.75f};
+
 }  // namespace detail
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T sinh(T x) {
@@ -42,20 +54,17 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T cosh(T x) {
 // The largest |x| of tanh_near: from here on tanh rounds to 1.
 template <Real T> inline constexpr T tanh_limit = detail::is_float<T> ? T(10) : T(20);
 
-// tanh(x) to the last bit, for |x| <= tanh_limit: an odd series, or 1 - 2 / (exp(2 |x|) + 1).
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_near(T x) {
+// tanh(x) to the last bit, for |x| <= tanh_limit: e / (e + 3/2) with e = 3/4 (exp(2 |x|) - 1). The factor is there for the
+// rounding of both: where tanh is just below a power of two, they are well above one.
+template <class T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh_near(T x) {
   using namespace detail;
-  constexpr T magic = BitsOf<T>::magic + T(BitsOf<T>::bias);
-  const T a = abs(x), z = a * a, twice = a + a;
-  T p;
-  if constexpr (is_float<T>) p = poly(z, -3.333296e-1f, 1.3320942e-1f, -5.2684143e-2f, 1.6458757e-2f);
-  else
-    p = poly(z, -0.33333333333333315, 0.13333333333329017, -0.0539682539648043, 0.021869488407853563,
-             -0.008863232857794525, 0.003592093758897744, -0.001455549374984897, 0.0005884554661642834,
-             -0.0002333752574267448, 8.326545947986512e-5, -1.9440914799680953e-5);
-  const T shifted = twice * log2_e<T> + magic, k = shifted - magic, power = power_of_two<T>(bits(shifted));
-  const T sum = power * expm1_kernel(twice - k * T(0.69314718055994530942)) + (power + T(1));
-  return copysign(select(a < T(0.55), a + a * z * p, T(1) - T(2) / sum), x);
+  constexpr int bias = BitsOf<T>::bias;
+  constexpr auto magic = exp_magic<bias, T>[0];
+  const T a = abs(x);
+  const T shifted = multiply_add<exp_magic<bias, T>, 0>(a, T(2 * log2_e<Element<T>>)), k = shifted - T(magic);
+  const T power = power_of_two<T>(bits(shifted)), r = a - k * T(0.34657359027997265471);
+  const T e = power * scaled_expm1(r) + multiply_add<minus_three_quarters, 0>(power, T(0.75));
+  return copysign(e / (e + T(1.5)), x);
 }
 
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T tanh(T x) {
