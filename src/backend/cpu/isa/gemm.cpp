@@ -22,14 +22,15 @@ template <class T> T* buffer(Scratch purpose, int64_t count) {
 }
 
 // C[m x n] (+)= A B. A and B are operands with panel(); C's rows are contiguous. Blocks along n, k and m; tiles of nearly
-// equal size; panels packed at first use.
+// equal size.
 template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplication {
  public:
   Multiplication(const A& a, const B& b, T* c, int64_t c_step) : a_(a), b_(b), c_(c), c_step_(c_step) {}
 
   void run(int64_t m, int64_t n, int64_t k, bool add) {
     const int64_t k_blocks = larger(1, ceil_div(k, s.block_k)), m_blocks = ceil_div(m, s.block_m);
-    keep_b_ = m_blocks > 1;
+    together_b_ = side_by_side(b_) && m > few_rows && k_blocks > 1;
+    keep_b_ = m_blocks > 1 || together_b_;
     const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div((smaller(m, s.block_m) + spare) * depth, 16) * 16;
     const int64_t b_room = (keep_b_ ? smaller(n, s.block_n) + lanes<T> : s.vectors * lanes<T>)*depth;
     a_buffer_ = buffer<Element>(Scratch::panels, a_room + b_room + lanes<T>);  // the last panel may be overrun
@@ -48,32 +49,53 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
   using Element = typename Tile::Element;
   static constexpr TileSizes s = Tile::sizes;
   static constexpr int64_t most_strips = s.block_m / s.rows(s.vectors) + 1;
+  static constexpr int64_t few_rows = 64;  // use a panel of B too seldom for it to come from the second cache
   static constexpr int64_t spare = most_strips * (Step<Element>::rows_together - 1);
 
   // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
   void block(Range rows, Range columns, bool first, bool add) {
     const int64_t vectors = ceil_div(columns.size, lanes<T>), tiles = ceil_div(vectors, s.vectors);
     const int64_t narrow = vectors / tiles, wider = vectors % tiles;  // tiles of narrow + 1 vectors come first
-    strips_ = ceil_div(rows.size, s.rows(narrow + (wider > 0)));
-    for (int64_t t = 0, at = 0, width; t < tiles; ++t, at += width) {
+    const int64_t strips = ceil_div(rows.size, s.rows(narrow + (wider > 0)));
+    const int64_t low = rows.size / strips, higher = rows.size % strips;  // strips of low + 1 rows come first
+    const auto pack_b = [&](int64_t t, Range depth) {
+      const int64_t at = (t * narrow + smaller(t, wider)) * lanes<T>, width = (narrow + (t < wider)) * lanes<T>;
+      Element* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0) + depth.begin * width;
+      return b_.panel(room, columns.begin + at, smaller(width, columns.size - at), width, depth_.begin + depth.begin,
+                      depth.size);
+    };
+    const auto pack_a = [&](int64_t r, Range depth) {
+      const int64_t at = r * low + smaller(r, higher), height = low + (r < higher);
+      Element* room = a_buffer_ + (at + r * (Step<Element>::rows_together - 1)) * depth_.size + depth.begin * height;
+      return a_.panel(room, rows.begin + at, height, height, depth_.begin + depth.begin, depth.size);
+    };
+    const bool together_a = side_by_side(a_);
+    if (first && together_b_) pack_together(b_views_, tiles, pack_b);
+    if (together_a) pack_together(a_views_, strips, pack_a);
+    for (int64_t t = 0, j = columns.begin, width; t < tiles; ++t, j += width) {
       width = (narrow + (t < wider)) * lanes<T>;
-      const Range tile = {columns.begin + at, smaller(width, columns.size - at)};
-      Element* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0);
-      if (first) b_views_[t] = b_.panel(room, tile.begin, tile.size, width, depth_.begin, depth_.size);
-      column_of_tiles(rows, tile, width / lanes<T>, b_views_[t], t == 0, add);
+      if (first && !together_b_) b_views_[t] = pack_b(t, {0, depth_.size});
+      for (int64_t r = 0, i = rows.begin, height; r < strips; ++r, i += height) {
+        height = low + (r < higher);
+        if (t == 0 && !together_a) a_views_[r] = pack_a(r, {0, depth_.size});
+        kernel_table<T, Tile>.kernels[height - 1][width / lanes<T> - 1](
+            {depth_.size, a_views_[r], b_views_[t], c_ + i * c_step_ + j, c_step_,
+             smaller(width, columns.begin + columns.size - j), add});
+      }
     }
   }
 
-  // One panel of B against all panels of A of a block, which the first such call packs.
-  void column_of_tiles(Range rows, Range columns, int64_t vectors, const View<Element>& b, bool first, bool add) {
-    const int64_t low = rows.size / strips_, higher = rows.size % strips_;  // strips of low + 1 rows come first
-    for (int64_t r = 0, at = 0, height; r < strips_; ++r, at += height) {
-      height = low + (r < higher);
-      const int64_t i = rows.begin + at;
-      Element* room = a_buffer_ + (at + r * (Step<Element>::rows_together - 1)) * depth_.size;
-      if (first) a_views_[r] = a_.panel(room, i, height, height, depth_.begin, depth_.size);
-      kernel_table<T, Tile>.kernels[height - 1][vectors - 1](
-          {depth_.size, a_views_[r], b, c_ + i * c_step_ + columns.begin, c_step_, columns.size, add});
+  // Panels that lie side by side in memory share cache lines, and their rows often compete for the same few: such panels are
+  // packed together, some depths at a time. Others are packed at their first use, which finds them in the first cache.
+  template <class Operand> static bool side_by_side(const Operand& x) {
+    if constexpr (requires { x.side_by_side(); }) return x.side_by_side();
+    else return false;
+  }
+  template <class Pack> void pack_together(View<Element>* views, int64_t panels, const Pack& pack) {
+    constexpr int64_t depths = 32;
+    for (int64_t i = 0; i < panels; ++i) views[i] = pack(i, {0, smaller(depths, depth_.size)});
+    for (int64_t p = depths; p < depth_.size; p += depths) {
+      for (int64_t i = 0; i < panels; ++i) pack(i, {p, smaller(depths, depth_.size - p)});
     }
   }
 
@@ -82,8 +104,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
   T* c_;
   int64_t c_step_;
   Element *a_buffer_ = nullptr, *b_buffer_ = nullptr;
-  bool keep_b_ = false;
-  int64_t strips_ = 0;
+  bool keep_b_ = false, together_b_ = false;
   Range depth_ = {};
   View<Element> a_views_[most_strips], b_views_[s.block_n / lanes<T> + 1];
 };

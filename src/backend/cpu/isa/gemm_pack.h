@@ -183,6 +183,7 @@ template <class S, bool any_strides> struct MatrixOperand {
   int64_t step, depth_step;
   bool direct;  // may be read in place: too few uses to repay packing
 
+  bool side_by_side() const { return step == 1 && !direct; }
   View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
     const S* from = data + i * step + p * depth_step;
     if constexpr (sizeof(S) == sizeof(T)) {
