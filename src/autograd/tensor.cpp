@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include <volta/ops.h>
 
@@ -112,24 +113,23 @@ std::string graph(const Tensor& y, const char* op, bool dot) {
   require(needs_grad(y.checked(op)), Wrong::autograd, op, "the tensor has no graph: it does not have requires_grad");
   std::vector<Node*> nodes{y.impl().node.get()};
   std::map<Node*, size_t> number{{nodes[0], 0}};
-  std::string text;
+  std::ostringstream text;
   for (size_t i = 0; i < nodes.size(); ++i) {
     Node& n = *nodes[i];
-    const std::string id = std::to_string(i),
-                      label = n.name + (" " + n.first.shape.str() + " ") + text_of(n.first.dtype);
-    text +=
-        dot ? "  n" + id + " [label=\"" + label + (n.is_leaf() ? "\", shape=box];\n" : "\"];\n") : id + ": " + label;
+    text << (dot ? "  n" : "") << i << (dot ? " [label=\"" : ": ") << n.name << ' ' << n.first.shape.str() << ' '
+         << text_of(n.first.dtype);
+    if (dot) text << (n.is_leaf() ? "\", shape=box];\n" : "\"];\n");
     const char* between = " <- ";
     for (const Edge& e : n.edges) {
       if (!e.node) continue;
       const auto [at, fresh] = number.emplace(e.node.get(), nodes.size());
       if (fresh) nodes.push_back(e.node.get());
-      const std::string input = std::to_string(at->second);
-      text += dot ? "  n" + id + " -> n" + input + ";\n" : std::exchange(between, ", ") + input;
+      if (dot) text << "  n" << i << " -> n" << at->second << ";\n";
+      else text << std::exchange(between, ", ") << at->second;
     }
-    if (!dot) text += "\n";
+    if (!dot) text << '\n';
   }
-  return text;
+  return text.str();
 }
 
 }  // namespace

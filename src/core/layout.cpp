@@ -290,7 +290,7 @@ Layout select(Layout x, int axis, int64_t index, const char* op) {
   return x;
 }
 
-Layout narrow(Layout x, int axis, int64_t start, int64_t length) { return every(x, axis, start, 1, length); }
+Layout narrow(Layout x, int axis, int64_t start, int64_t length) { return every(std::move(x), axis, start, 1, length); }
 
 Layout flip(Layout x, const Shape& axes) {
   for (int64_t a : axes) x = every(x, int(a), x.shape[int(a)] - 1, -1, x.shape[int(a)]);
