@@ -190,17 +190,15 @@ template <class T, int Size> struct Padded {
   }
 };
 
-template <class Tag, class Op, int Kernel, class T> void row(int64_t, void*, const void* const*, uint32_t);
-
 // What is left of a row after its whole blocks. Apart from them, whose loop then needs no stack: stores to it would
 // interrupt the stream of the output.
 template <class Tag, class Op, int Kernel, class T, class R, class... X>
-[[gnu::noinline]] void row_end(int64_t n, R* o, const X*... x) {
+[[gnu::noinline]] void row_end(RowFunction row, int64_t n, R* o, const X*... x) {
   constexpr int size = block_size<T>;
   R last[size];
   [&](Padded<X, size>... operand) {
     const void* const operands_of_last[] = {operand.value...};
-    row<Tag, Op, Kernel, T>(size, last, operands_of_last, 0);
+    row(size, last, operands_of_last, 0);
   }(Padded<X, size>(x, n)...);
   for (int64_t i = 0; i < n; ++i) o[i] = last[i];
 }
@@ -217,7 +215,7 @@ template <class Tag, class Op, int Kernel, class T>
         if constexpr (!std::is_same_v<scalar::Wide<T>, T> && has_near<Op, Kernel, scalar::Wide<T>>())
           lanes_row<Op, Kernel, T>(whole, o, x...);
         else block_row<Op, Kernel, T>(whole, o, x...);
-        if (rest > 0) row_end<Tag, Op, Kernel, T>(rest, o + whole, (x + whole)...);
+        if (rest > 0) row_end<Tag, Op, Kernel, T>(&row<Tag, Op, Kernel, T>, rest, o + whole, (x + whole)...);
       } else if (constants & ((1u << far_bit) - 1)) {
         int64_t i = 0;
         for (; i + size <= n; i += size) plain_row<Op, Kernel, T>(size, o + i, (x + i)...);

@@ -74,9 +74,12 @@ template <Real T, class... C> [[gnu::always_inline]] VOLTA_HD constexpr T poly(T
   return estrin<0, sizeof...(C)>(squares, c);
 }
 
-// C[I] + a x.
+// C[I] + a x; on ARM64 rounded once whatever the compiler's options, as it is for Lanes.
 template <const auto& C, int I, Real T> [[gnu::always_inline]] VOLTA_HD constexpr T multiply_add(T a, T x) {
   constexpr T c = C[I];
+#if defined(__aarch64__) && !defined(__CUDACC__)
+  if constexpr (std::same_as<T, float>) return __builtin_fmaf(a, x, c);
+#endif
   return c + a * x;
 }
 
