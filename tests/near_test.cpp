@@ -28,6 +28,12 @@ const Function functions[] = {
     {"cos", [](const Tensor& x) { return cos(x); }, 0x1p31},
     {"tan", [](const Tensor& x) { return tan(x); }, 0x1p31},
     {"tanh", [](const Tensor& x) { return tanh(x); }, 10},
+    {"gelu's derivative",
+     [](const Tensor& x) {
+       const Tensor leaf = x.clone().requires_grad_();
+       return grad(gelu(leaf).sum(), {leaf})[0];
+     },
+     5},
 };
 
 template <class T> std::vector<T> samples(int64_t n, double range, uint64_t seed) {
