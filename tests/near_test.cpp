@@ -31,7 +31,7 @@ const Function functions[] = {
     {"gelu's derivative",
      [](const Tensor& x) {
        const Tensor leaf = x.clone().requires_grad_();
-       return grad(gelu(leaf).sum(), {leaf})[0];
+       return grad(gelu(leaf).sum(), leaf);
      },
      5},
 };
