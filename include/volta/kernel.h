@@ -10,11 +10,11 @@
 namespace volta {
 
 // One row: out[i] = f(in[0][i], in[1][i], …), everything contiguous and in the compute dtype. Operands whose bit is set in
-// `constants` are the same number throughout: their memory is row_block bytes full of it. Those whose bit is set in the
+// `constants` are the same number throughout: their memory is constant_bytes full of it. Those whose bit is set in the
 // upper half of it are worth asking the memory for ahead.
 using RowFunction = void (*)(int64_t n, void* out, const void* const* in, uint32_t constants);
 inline constexpr int far_bit = 16;
-inline constexpr int row_block = 64;
+inline constexpr int constant_bytes = 96;
 
 using scalar::Dual;
 
@@ -97,7 +97,7 @@ template <class Op, class T> constexpr bool in_blocks() {
   return std::floating_point<T> && !gives_truth<Op>() && masks_of<Op>() == 0;
 #endif
 }
-template <class T> inline constexpr int block_size = row_block / int(sizeof(T));
+template <class T> inline constexpr int block_size = 64 / int(sizeof(T));
 template <class T> inline constexpr int stretch = 8 * block_size<T>;
 
 // An operand of a row, stepped through by blocks.
@@ -112,16 +112,16 @@ template <class T> struct Stream {
 };
 
 // All are read before the first is written, so that out may be an operand.
-template <class T, class F, class R, class... X> [[gnu::always_inline]] inline void block(F f, R* o, const X*... x) {
-  R y[block_size<T>];
+template <int Size, class F, class R, class... X> [[gnu::always_inline]] inline void block(F f, R* o, const X*... x) {
+  R y[Size];
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 16
 #endif
-  for (int k = 0; k < block_size<T>; ++k) y[k] = f(x[k]...);
+  for (int k = 0; k < Size; ++k) y[k] = f(x[k]...);
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 16
 #endif
-  for (int k = 0; k < block_size<T>; ++k) o[k] = y[k];
+  for (int k = 0; k < Size; ++k) o[k] = y[k];
 }
 
 template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T* x) {
@@ -138,26 +138,30 @@ template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T*
 // Out of line, so that its constants do not take the registers of the loop around it.
 template <class Op, int Kernel, class T, class... X>
 [[gnu::flatten, gnu::noinline]] void far_block(T* o, const X*... x) {
-  block<T>(
+  block<scalar::Wide<T>::size>(
       [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); }, o, x...);
 }
 
-// n is a multiple of the block's size.
+template <class Op, int Kernel, class T> constexpr bool by_lanes() {
+  return !std::is_same_v<scalar::Wide<T>, T> && has_near<Op, Kernel, scalar::Wide<T>>();
+}
+// n is a multiple of Lanes' size.
 template <class Op, int Kernel, class T, class... X>
 [[gnu::always_inline]] inline void lanes_row(int64_t n, T* o, Stream<X>... x) {
   using Lanes = scalar::Wide<T>;
-  for (int64_t i = 0; i < n; i += block_size<T>) {
+  for (int64_t i = 0; i < n; i += Lanes::size) {
     const T* const operand[] = {(x + i)...};
     if (Lanes::load(operand[Kernel]).within(Op::template near_limit<T>)) [[likely]]
       near<Op, Kernel, Lanes>(Lanes::load(x + i)...).store(o + i);
     else far_block<Op, Kernel, T>(o + i, (x + i)...);
   }
 }
+// n is a multiple of the block's size.
 template <class Op, int Kernel, class T, class R, class... X>
 [[gnu::always_inline]] inline void block_row(int64_t n, R* o, Stream<X>... x) {
   int64_t i = 0;
   const auto blocks = [&](int64_t end, auto f) __attribute__((always_inline)) {
-    for (; i < end; i += block_size<T>) block<T>(f, o + i, (x + i)...);
+    for (; i < end; i += block_size<T>) block<block_size<T>>(f, o + i, (x + i)...);
   };
   while (i < n) {
     const int64_t end = n - i < stretch<T> ? n : i + stretch<T>;
@@ -192,9 +196,8 @@ template <class T, int Size> struct Padded {
 
 // What is left of a row after its whole blocks. Apart from them, whose loop then needs no stack: stores to it would
 // interrupt the stream of the output.
-template <class Tag, class Op, int Kernel, class T, class R, class... X>
+template <class Tag, int size, class R, class... X>
 [[gnu::noinline]] void row_end(RowFunction row, int64_t n, R* o, const X*... x) {
-  constexpr int size = block_size<T>;
   R last[size];
   [&](Padded<X, size>... operand) {
     const void* const operands_of_last[] = {operand.value...};
@@ -209,13 +212,15 @@ template <class Tag, class Op, int Kernel, class T>
   [&]<size_t... I>(std::index_sequence<I...>) {
     using R = decltype(evaluate<Op, Kernel, T>(Element<Op, Kernel, int(I), T>()...));
     [&]<class... X>(R* o, Stream<X>... x) {
-      constexpr int size = block_size<T>;
+      constexpr int size = [] {
+        if constexpr (by_lanes<Op, Kernel, T>()) return scalar::Wide<T>::size;
+        else return block_size<T>;
+      }();
       if constexpr (in_blocks<Op, T>()) {
         const int64_t rest = n % size, whole = n - rest;
-        if constexpr (!std::is_same_v<scalar::Wide<T>, T> && has_near<Op, Kernel, scalar::Wide<T>>())
-          lanes_row<Op, Kernel, T>(whole, o, x...);
+        if constexpr (by_lanes<Op, Kernel, T>()) lanes_row<Op, Kernel, T>(whole, o, x...);
         else block_row<Op, Kernel, T>(whole, o, x...);
-        if (rest > 0) row_end<Tag, Op, Kernel, T>(&row<Tag, Op, Kernel, T>, rest, o + whole, (x + whole)...);
+        if (rest > 0) row_end<Tag, size>(&row<Tag, Op, Kernel, T>, rest, o + whole, (x + whole)...);
       } else if (constants & ((1u << far_bit) - 1)) {
         int64_t i = 0;
         for (; i + size <= n; i += size) plain_row<Op, Kernel, T>(size, o + i, (x + i)...);

@@ -83,23 +83,22 @@ template <const auto& C, int I, Real T> [[gnu::always_inline]] VOLTA_HD constexp
   return c + a * x;
 }
 
-// The polynomial of coefficients that have a name, which Lanes fetch from memory: by pairs, terms 2 First, 2 First + 1, ….
-template <const auto& C, int First, int Count, class T>
-[[gnu::always_inline]] VOLTA_HD constexpr T estrin(T x, const T* squares) {
-  if constexpr (Count == 1) {
-    constexpr bool single = 2 * First + 1 == std::size(C);
-    constexpr auto last = C[2 * First + !single];
-    if constexpr (single) return T(last);
-    else return multiply_add<C, 2 * First>(T(last), x);
-  } else {
-    constexpr int level = half_level(Count), half = 1 << level;
-    const T upper = estrin<C, First + half, Count - half>(x, squares);
-    return estrin<C, First, half>(x, squares) + squares[level] * upper;
-  }
-}
+// The polynomial of coefficients that have a name, which Lanes fetch from memory. Pairs of terms, then Horner's scheme in
+// x^2: of the orders with two terms to a fetch, the one that keeps the fewest values waiting.
 template <const auto& C, class T> [[gnu::always_inline]] VOLTA_HD constexpr T poly(T x) {
-  const T x2 = x * x, x4 = x2 * x2, squares[] = {x2, x4, x4 * x4};
-  return estrin<C, 0, int(std::size(C) + 1) / 2>(x, squares);
+  constexpr int count = int(std::size(C)), last = (count - 1) / 2;
+  const T x2 = x * x;
+  const auto pair = [x]<int I>(std::integral_constant<int, I>) __attribute__((always_inline)) {
+    constexpr bool single = 2 * I + 1 == count;
+    constexpr auto upper = C[2 * I + !single];
+    if constexpr (single) return T(upper);
+    else return multiply_add<C, 2 * I>(T(upper), x);
+  };
+  T y = pair(std::integral_constant<int, last>());
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    ((y = pair(std::integral_constant<int, last - 1 - I>()) + x2 * y), ...);
+  }(std::make_integer_sequence<int, last>());
+  return y;
 }
 
 // The leading half of the significand: products of two such are exact, with and without fused multiply-add.

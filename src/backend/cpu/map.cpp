@@ -27,7 +27,7 @@ DType kernel_dtype(const MapCall& call, int operand) {
 
 void fill_constant(char* block, DType dtype, const Scalar& value) {
   visit(dtype,
-        [&]<class T>(TypeTag<T>) { std::fill_n(reinterpret_cast<T*>(block), row_block / sizeof(T), value.as<T>()); });
+        [&]<class T>(TypeTag<T>) { std::fill_n(reinterpret_cast<T*>(block), constant_bytes / sizeof(T), value.as<T>()); });
 }
 
 struct Plan {
@@ -37,7 +37,7 @@ struct Plan {
   DType dtype[max_operands];  // what the kernel wants
   uint32_t constants = 0;     // bit i: input i is a number
   bool far;                   // beyond the caches
-  alignas(64) char constant[max_operands][row_block];
+  alignas(64) char constant[max_operands][constant_bytes];
   Walk<max_operands> walk;
 
   Plan(const MapCall& call, RowFunction function, int64_t n)
@@ -98,7 +98,7 @@ void run_plain(const Plan& p, Range r) {
 template <class Word> void fill_words(char* block, const char* value) {
   Word word;
   std::memcpy(&word, value, sizeof word);
-  for (size_t i = 0; i < row_block; i += sizeof word) std::memcpy(block + i, &word, sizeof word);
+  for (size_t i = 0; i < constant_bytes; i += sizeof word) std::memcpy(block + i, &word, sizeof word);
 }
 void fill_block(char* block, const char* value, int64_t size) {
   if (size == 4) fill_words<uint32_t>(block, value);
@@ -165,7 +165,7 @@ class DirectRows {
   const void* in_[together][max_operands] = {};
   char* base_[max_operands];
   Operand operand_[max_operands];
-  alignas(64) char block_[together][max_operands][row_block];
+  alignas(64) char block_[together][max_operands][constant_bytes];
 };
 
 // One thread's share of a walk. Several short rows are staged as one chunk, so that tiny inner axes do not pay for a
@@ -207,7 +207,7 @@ class Stage {
       } else if (rows == 1 && p_.direct(k)) {
         in[k - 1] = starts_[k][0] + skip * p_.stride(k);
       } else if (rows == 1 && p_.stride(k) == 0) {
-        if (skip == 0) load(k, 1, row_block / size_of(p_.dtype[k]), 0);
+        if (skip == 0) load(k, 1, constant_bytes / size_of(p_.dtype[k]), 0);
         constants |= 1u << (k - 1);
       } else {
         load(k, rows, n, skip);
