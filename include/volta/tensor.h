@@ -157,9 +157,13 @@ class Tensor {
   explicit Tensor(Ptr<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
   TensorImpl& impl() const { return *impl_; }
   TensorImpl* impl_pointer() const noexcept { return impl_.get(); }
-  const Tensor& checked(const char* op) const;  // throws if undefined
+  const Tensor& checked(const char* op) const {  // throws if undefined
+    if (!impl_) refuse_undefined(op);
+    return *this;
+  }
 
  private:
+  [[noreturn]] static void refuse_undefined(const char* op);
   void* data(DType as) const;
   void copy_to(void* out, DType as) const;
   Ptr<TensorImpl> impl_;

@@ -118,23 +118,27 @@ class Pool {
   }
 
   void claim() {
-    for (int64_t part; (part = next_.fetch_add(1, memory_order_relaxed)) < parts_;) {
+    const int64_t parts = parts_;
+    const detail::PartFunction function = function_;
+    void* const context = context_;
+    for (int64_t part; (part = next_.fetch_add(1, memory_order_relaxed)) < parts;) {
       try {
-        function_(context_, part);
+        function(context, part);
       } catch (...) {
         if (!failed_.exchange(true, memory_order_relaxed)) error_ = std::current_exception();
-        next_.store(parts_, memory_order_relaxed);
+        next_.store(parts, memory_order_relaxed);
       }
     }
   }
 
+  // What a worker needs to begin comes with one cache line.
   alignas(64) std::atomic<uint32_t> epoch_{0};
-  alignas(64) std::atomic<uint32_t> state_{0};
-  alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) int64_t parts_ = 0;
+  std::atomic<uint32_t> state_{0};
+  std::atomic<int64_t> next_{0};
+  int64_t parts_ = 0;
   detail::PartFunction function_ = nullptr;
   void* context_ = nullptr;
-  std::exception_ptr error_;
+  alignas(64) std::exception_ptr error_;
   std::atomic<bool> failed_{false};
   alignas(64) std::atomic<bool> busy_{false};
   std::atomic<int> limit_{0};  // workers with an index at or above it end

@@ -36,9 +36,8 @@ Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op) 
 
 Tensor alias(const Tensor& x, const Layout& layout) { return from_storage(x.impl().storage, layout, x.dtype()); }
 
-const Tensor& Tensor::checked(const char* op) const {
-  require(bool(impl_), Wrong::argument, op, "the tensor is undefined (default-constructed or moved from)");
-  return *this;
+void Tensor::refuse_undefined(const char* op) {
+  refuse(Wrong::argument, op, "the tensor is undefined (default-constructed or moved from)");
 }
 
 DType Tensor::dtype() const { return checked("dtype").impl_->dtype; }
@@ -87,7 +86,7 @@ Tensor Tensor::detach() const { return alias(checked("detach"), impl_->layout); 
 
 Device common_device(const Tensor& a, const Tensor& b, const char* op) {
   const Device x = a.checked(op).device(), y = b.checked(op).device();
-  require(x == y, Wrong::device, op, "the tensors are on ", x.str(), " and ", y.str(), "; move one with .to(…)");
+  require(x == y, Wrong::device, op, "the tensors are on ", x, " and ", y, "; move one with .to(…)");
   return x;
 }
 

@@ -19,13 +19,6 @@ DType product_dtype(std::span<const Operand> operands, const char* op) {
 
 namespace {
 
-// The geometry of a @ b, checked. A vector on the left is one row, on the right one column.
-struct Product {
-  Layout a, b;  // of rank >= 2, not yet expanded
-  Shape batch;
-  Shape shape;  // of the result, without the axes that vectors lack
-};
-
 Shape batch_of(const Layout& matrix) {
   Shape s = matrix.shape;
   s.resize(matrix.rank() - 2);
@@ -34,69 +27,89 @@ Shape batch_of(const Layout& matrix) {
 
 int64_t rows_of(const Layout& matrix) { return matrix.shape[matrix.rank() - 2]; }
 
-Layout with_batch(const Layout& matrix, const Shape& batch, const char* op) {
-  if (matrix.rank() == 2 && batch.empty()) return matrix;
-  return views::expand(matrix, joined(batch, {rows_of(matrix), matrix.shape.back()}), op);
-}
+// A vector on the left is one row, on the right one column.
+Layout left_matrix(const Layout& a) { return a.rank() == 1 ? views::unsqueeze(a, 0) : a; }
+Layout right_matrix(const Layout& b) { return b.rank() == 1 ? views::unsqueeze(b, 1) : b; }
 
-Product plan(const Tensor& a, const Tensor& b, const char* op) {
+void check_product(const Tensor& a, const Tensor& b, const char* op) {
   common_device(a, b, op);
   require(a.dim() > 0 && b.dim() > 0, Wrong::shape, op, a, " x ", b,
           ": both need at least one axis; multiply by a number with *");
-  Product p;
-  p.a = a.dim() == 1 ? views::unsqueeze(layout(a), 0) : layout(a);
-  p.b = b.dim() == 1 ? views::unsqueeze(layout(b), 1) : layout(b);
-  require(p.a.shape.back() == rows_of(p.b), Wrong::shape, op, a, " x ", b, ": inner sizes ", p.a.shape.back(), " and ",
-          rows_of(p.b), " differ");
+  const int64_t n = layout(a).shape.back(), m = layout(b).shape[std::max(0, layout(b).rank() - 2)];
+  require(n == m, Wrong::shape, op, a, " x ", b, ": inner sizes ", n, " and ", m, " differ");
+  if (a.dim() <= 2 || b.dim() <= 2) return;
+  const Shape s = batch_of(layout(a)), t = batch_of(layout(b));
   try {
-    p.batch = p.shape = broadcast_shapes(batch_of(p.a), batch_of(p.b), op);
+    broadcast_shapes(s, t, op);
   } catch (const Error&) {
-    refuse(Wrong::shape, op, a, " x ", b, ": batch sizes ", batch_of(p.a), " and ", batch_of(p.b), " do not broadcast");
+    refuse(Wrong::shape, op, a, " x ", b, ": batch sizes ", s, " and ", t, " do not broadcast");
   }
-  if (a.dim() > 1) p.shape.push_back(rows_of(p.a));
-  if (b.dim() > 1) p.shape.push_back(p.b.shape.back());
-  return p;
 }
 
-// One shared right matrix: the batch on the left is just more rows.
-void fold_batch(Product& p) {
-  const int64_t k = p.a.shape.back();
-  if (p.batch.empty() || batch_of(p.b).numel() != 1 || k == 0) return;
-  const std::optional<Layout> folded = views::reshape(p.a, {p.a.numel() / k, k});
-  if (!folded) return;
-  const int row = p.b.rank() - 2;
-  p.b = {{k, p.b.shape.back()}, {p.b.strides[row], p.b.strides[row + 1]}, p.b.offset};
-  p.a = *folded;
-  p.batch = {};
-}
+// What is done to a product before it is stored.
+struct Finish {
+  const Tensor* bias = nullptr;
+  Fused activation = Fused::none;
+};
 
-// a @ b (+ bias, activation) of one dtype; no graph.
-Tensor multiply(Product p, const Tensor& a, const Tensor& b, const Tensor& bias, Fused activation, const char* op) {
-  const Tensor y = allocate(p.shape, a.dtype(), a.device(), op);
-  if (y.numel() == 0) return y;
-  fold_batch(p);
-  const Layout left = with_batch(p.a, p.batch, op), right = with_batch(p.b, p.batch, op);
-  const Layout out = Layout::contiguous(joined(p.batch, {rows_of(p.a), p.b.shape.back()}));
+void multiply_into(const Tensor& y, const Layout& out, const Tensor& a, const Layout& left, const Tensor& b,
+                   const Layout& right, const Finish& finish) {
+  if (y.numel() == 0) return;
   MatmulCall call;
   call.out = {address(y), &out, y.dtype(), {}};
   call.a = {address(a), &left, a.dtype(), {}};
   call.b = {address(b), &right, b.dtype(), {}};
-  if (bias.defined()) call.bias = arg(bias);
-  call.activation = activation;
+  if (finish.bias && finish.bias->defined()) call.bias = arg(*finish.bias);
+  call.activation = finish.activation;
   backend(y.device()).matmul(call);
+}
+
+// a @ b, of one dtype, checked, and seen through these layouts; no graph.
+Tensor multiply(const Tensor& a, const Layout& seen_a, const Tensor& b, const Layout& seen_b, const Finish& finish,
+                const char* op) {
+  if (seen_a.rank() == 2 && seen_b.rank() == 2) {
+    const Tensor y = allocate({seen_a.shape[0], seen_b.shape[1]}, a.dtype(), a.device(), op);
+    multiply_into(y, layout(y), a, seen_a, b, seen_b, finish);
+    return y;
+  }
+  Layout left = left_matrix(seen_a), right = right_matrix(seen_b);
+  Shape batch = broadcast_shapes(batch_of(left), batch_of(right), op), shape = batch;
+  if (seen_a.rank() > 1) shape.push_back(rows_of(left));
+  if (seen_b.rank() > 1) shape.push_back(right.shape.back());
+  const Tensor y = allocate(shape, a.dtype(), a.device(), op);
+  const int64_t k = left.shape.back(), n = right.shape.back();
+  // One shared right matrix: the batch on the left is just more rows.
+  const bool shared = !batch.empty() && batch_of(right).numel() == 1 && k > 0;
+  if (const auto folded = shared ? views::reshape(left, {left.numel() / k, k}) : std::nullopt) {
+    const int row = right.rank() - 2;
+    right = {{k, n}, {right.strides[row], right.strides[row + 1]}, right.offset};
+    left = *folded;
+    batch = {};
+  }
+  const auto expanded = [&](const Layout& matrix) {
+    return views::expand(matrix, joined(batch, {rows_of(matrix), matrix.shape.back()}), op);
+  };
+  const Layout out = Layout::contiguous(joined(batch, {rows_of(left), n}));
+  multiply_into(y, out, a, expanded(left), b, expanded(right), finish);
   return y;
 }
 
 // x as a matrix of all its rows.
 Tensor as_rows(const Tensor& x) { return x.dim() == 1 ? x.unsqueeze(0) : x.flatten(0, -2); }
 
+// a^T b of all their rows.
+Tensor transposed_product(const Tensor& a, const Tensor& b) {
+  if (grad_enabled() || a.dim() != 2 || b.dim() != 2) return matmul(as_rows(a).mT(), as_rows(b));
+  return multiply(a, views::transpose(layout(a), 0, 1), b, layout(b), {}, "matmul");
+}
+
 // Gradients of a @ b are g @ b^T and a^T @ g, all in matrix form.
 Tensor product(const char* op, const Tensor& a, const Tensor& b) {
-  const Product p = plan(a, b, op);
+  check_product(a, b, op);
   const Operand operands[] = {a, b};
   const DType dtype = product_dtype(operands, op);
   if (a.dtype() != dtype || b.dtype() != dtype) return product(op, a.to(dtype), b.to(dtype));
-  const Tensor y = multiply(p, a, b, {}, Fused::none, op);
+  const Tensor y = multiply(a, layout(a), b, layout(b), {}, op);
   if (!any_needs_grad(a, b)) return y;
   const bool row = a.dim() == 1, column = b.dim() == 1, shared = b.dim() <= 2;
   return record(
@@ -108,7 +121,7 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b) {
         if (!d.needs(1)) return;
         const Tensor left = matrix(d.take(sa), row, 0);
         const bool fold = shared && left.dim() > 2 && left.dim() == g.dim();
-        d[1] = like(fold ? matmul(as_rows(left).mT(), as_rows(g)) : matmul(left.mT(), g), column, -1);
+        d[1] = like(fold ? transposed_product(left, g) : matmul(left.mT(), g), column, -1);
       });
 }
 
@@ -152,8 +165,7 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 // y = activation(x w^T + bias), with none or relu as activation where gradients are wanted.
 Tensor fused_linear(const Tensor& x, const Tensor& w, const Tensor& bias, Fused activation) {
-  const Tensor columns = alias(w, views::transpose(layout(w), 0, 1));
-  const Tensor y = multiply(plan(x, columns, "linear"), x, columns, bias, activation, "linear");
+  const Tensor y = multiply(x, layout(x), w, views::transpose(layout(w), 0, 1), {&bias, activation}, "linear");
   if (!any_needs_grad(x, w, bias)) return y;
   const bool through = activation == Fused::relu;
   const Saved out = through ? save_output(y) : Saved();
@@ -161,7 +173,7 @@ Tensor fused_linear(const Tensor& x, const Tensor& w, const Tensor& bias, Fused 
                 [=, sx = save(x, needs_grad(w)), sw = save(w, needs_grad(x))](const Tensor& grad_y, Gradients& d) {
                   const Tensor g = through ? through_relu(grad_y, d.take(out)) : grad_y;
                   if (d.needs(0)) d[0] = matmul(g, d.take(sw));
-                  if (d.needs(1)) d[1] = matmul(as_rows(g).mT(), as_rows(d.take(sx)));
+                  if (d.needs(1)) d[1] = transposed_product(g, d.take(sx));
                   if (d.needs(2)) d[2] = g;
                 });
 }
@@ -184,7 +196,8 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, dou
   const char* op = "addmm";
   require(a.checked(op).dim() == 2 && b.checked(op).dim() == 2, Wrong::shape, op, a, " x ", b, ": needs two matrices");
   common_device(x, a, op);
-  const Shape shape = plan(a, b, op).shape;
+  check_product(a, b, op);
+  const Shape shape = {a.shape()[0], b.shape()[1]};
   require(broadcast_shapes(x.shape(), shape, op) == shape, Wrong::shape, op, x,
           " does not broadcast to the product's shape ", shape);
   const Operand operands[] = {x, a, b};
@@ -206,10 +219,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
     return linear(x, weight.unsqueeze(0), bias.defined() ? bias.unsqueeze(0) : bias, options).squeeze(-1);
   const Operand operands[] = {x, weight, bias.defined() ? bias : weight};
   const DType dtype = product_dtype(operands, "linear");
-  const Tensor input = x.to(dtype), w = weight.to(dtype), b = bias.defined() ? bias.to(dtype) : bias;
+  const auto fits = [dtype](const Tensor& t) { return !t.defined() || t.dtype() == dtype; };
+  if (!fits(x) || !fits(weight) || !fits(bias))
+    return linear(x.to(dtype), weight.to(dtype), bias.defined() ? bias.to(dtype) : bias, options);
   const bool fuses =
-      activation == Fused::none || activation == Fused::relu || (is_floating(dtype) && !any_needs_grad(input, w, b));
-  const Tensor y = fused_linear(input, w, b, fuses ? activation : Fused::none);
+      activation == Fused::none || activation == Fused::relu || (is_floating(dtype) && !any_needs_grad(x, weight, bias));
+  const Tensor y = fused_linear(x, weight, bias, fuses ? activation : Fused::none);
   return fuses ? y : activations[size_t(activation)](y);
 }
 

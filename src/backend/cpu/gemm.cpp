@@ -66,8 +66,10 @@ Product matrix_of(Product p, const Batch& batch, int64_t index) {
   return p;
 }
 
-// Few rows, and B contiguous in one direction.
-bool is_thin(const Product& p) { return p.m <= thin_rows && (p.b.column_stride == 1 || p.b.row_stride == 1); }
+// Few rows, and the other matrix contiguous in one direction.
+bool is_thin(int64_t rows, const Matrix& other) {
+  return rows <= thin_rows && (other.column_stride == 1 || other.row_stride == 1);
+}
 
 // Each matrix is cut into the parts of a grid, and k into segments, which are summed apart and then added up in order.
 struct Plan {
@@ -110,11 +112,11 @@ template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
 }
 
 void run(Product p, Batch& batch) {
-  p.thin = is_thin(p);
-  const Product other = transposed(p);
-  if (!p.thin && (is_thin(other) || (p.c_column_stride != 1 && p.c_row_stride == 1))) {
-    p = other;
-    p.thin = is_thin(p);
+  p.thin = is_thin(p.m, p.b);
+  const bool thin_across = !p.thin && is_thin(p.n, p.a);
+  if (!p.thin && (thin_across || (p.c_column_stride != 1 && p.c_row_stride == 1))) {
+    p = transposed(p);
+    p.thin = thin_across;
     for (size_t i = 0; i < batch.rank; ++i) std::swap(batch.axes[i].a, batch.axes[i].b);
   }
   const GemmKernels& kernels = kernels_of(p.dtype);

@@ -73,14 +73,20 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
     if (first && together_b_) pack_together(b_views_, tiles, pack_b);
     if (together_a) pack_together(a_views_, strips, pack_a);
     for (int64_t t = 0, j = columns.begin, width; t < tiles; ++t, j += width) {
-      width = (narrow + (t < wider)) * lanes<T>;
+      const int64_t vectors_of_tile = narrow + (t < wider);
+      width = vectors_of_tile * lanes<T>;
       if (first && !together_b_) b_views_[t] = pack_b(t, {0, depth_.size});
-      for (int64_t r = 0, i = rows.begin, height; r < strips; ++r, i += height) {
-        height = low + (r < higher);
+      const auto kernel_of = [&](int64_t height) {
+        return height > 0 ? kernel_table<T, Tile>.kernels[height - 1][vectors_of_tile - 1] : nullptr;
+      };
+      const auto high = kernel_of(higher > 0 ? low + 1 : 0), lower = kernel_of(low);
+      TileCall<T, Element> call = {depth_.size, {}, b_views_[t], c_ + rows.begin * c_step_ + j, c_step_,
+                                   smaller(width, columns.begin + columns.size - j), add};
+      for (int64_t r = 0; r < strips; ++r) {
         if (t == 0 && !together_a) a_views_[r] = pack_a(r, {0, depth_.size});
-        kernel_table<T, Tile>.kernels[height - 1][width / lanes<T> - 1](
-            {depth_.size, a_views_[r], b_views_[t], c_ + i * c_step_ + j, c_step_,
-             smaller(width, columns.begin + columns.size - j), add});
+        call.a = a_views_[r];
+        (r < higher ? high : lower)(call);
+        call.c += (low + (r < higher)) * c_step_;
       }
     }
   }
