@@ -222,8 +222,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   const auto fits = [dtype](const Tensor& t) { return !t.defined() || t.dtype() == dtype; };
   if (!fits(x) || !fits(weight) || !fits(bias))
     return linear(x.to(dtype), weight.to(dtype), bias.defined() ? bias.to(dtype) : bias, options);
-  const bool fuses =
-      activation == Fused::none || activation == Fused::relu || (is_floating(dtype) && !any_needs_grad(x, weight, bias));
+  const bool fuses = activation == Fused::none || activation == Fused::relu ||
+                     (is_floating(dtype) && !any_needs_grad(x, weight, bias));
   const Tensor y = fused_linear(x, weight, bias, fuses ? activation : Fused::none);
   return fuses ? y : activations[size_t(activation)](y);
 }

@@ -97,7 +97,8 @@ template <const auto& C, class T> [[gnu::always_inline]] VOLTA_HD constexpr T po
   T y = pair(std::integral_constant<int, last>());
   [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
     ((y = pair(std::integral_constant<int, last - 1 - I>()) + x2 * y), ...);
-  }(std::make_integer_sequence<int, last>());
+  }
+  (std::make_integer_sequence<int, last>());
   return y;
 }
 

@@ -15,7 +15,6 @@
 namespace volta::cpu {
 namespace {
 
-constexpr double serial_work = 1 << 17;  // multiply-adds below which a second thread does not pay
 constexpr int64_t segment_depth = 256, most_segments = 16;
 constexpr size_t most_batch_axes = 16;
 
@@ -29,6 +28,9 @@ const GemmKernels& kernels_of(DType dtype) {
 #endif
   return baseline::gemm_table.kernels[size_t(dtype)];
 }
+
+// Multiply-adds below which a second thread does not pay: a few microseconds' worth.
+double serial_work(const GemmKernels& kernels) { return double(kernels.tile.lanes << 15); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -89,21 +91,22 @@ Plan plan_thin(const Product& p, int64_t batch) {
 }
 
 // A small C and a long k: by shape alone.
-int64_t plan_segments(const Shape3& s, int64_t batch) {
+int64_t plan_segments(const Shape3& s, int64_t batch, double serial) {
   const int64_t blocks = ceil_div(s.m, 64) * ceil_div(s.n, 64);
-  if (batch >= 8 || blocks > 4 || s.k < 4 * segment_depth || s.work() < 4 * serial_work) return 1;
+  if (batch >= 8 || blocks > 4 || s.k < 4 * segment_depth || s.work() < 4 * serial) return 1;
   return std::min(most_segments / blocks, s.k / segment_depth);
 }
 
-Plan plan_of(const Product& p, int64_t batch) {
+Plan plan_of(const Product& p, const GemmKernels& kernels, int64_t batch) {
   if (p.thin) return plan_thin(p, batch);
   const Shape3 s = p.shape();
-  if (const int64_t segments = plan_segments(s, batch); segments > 1) return {{}, segments};
+  const double serial = serial_work(kernels);
+  if (const int64_t segments = plan_segments(s, batch, serial); segments > 1) return {{}, segments};
   const double threads = get_num_threads(), work = s.work() * double(batch);
-  if (threads == 1 || work < serial_work || double(batch) >= 4 * threads) return {};
+  if (threads == 1 || work < serial || double(batch) >= 4 * threads) return {};
   const double wanted = batch > 1 ? 4 * threads : threads;  // more parts of one matrix would pack its panels more often
-  const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(s.work() / (serial_work / 2)));
-  return {plan_grid(s, kernels_of(p.dtype).tile, int64_t(parts))};
+  const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(s.work() / (serial / 2)));
+  return {plan_grid(s, kernels.tile, int64_t(parts))};
 }
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
@@ -121,14 +124,16 @@ void run(Product p, Batch& batch) {
   }
   const GemmKernels& kernels = kernels_of(p.dtype);
   const Shape3 s = p.shape();
-  const Plan plan = plan_of(p, batch.count);
+  const Plan plan = plan_of(p, kernels, batch.count);
   const int64_t cells = plan.grid.parts() * plan.segments, parts = batch.count * cells;
+  if (parts == 1) return kernels.part(p, {{0, s.m}, {0, s.n}}, {0, s.k}, nullptr);
   const int64_t partial_bytes = s.m * s.n * kernels.sum_bytes * plan.segments;
   char* partials = nullptr;
   if (plan.segments > 1) partials = static_cast<char*>(scratch(Scratch::partial, size_t(batch.count * partial_bytes)));
   const double work = (p.thin ? 4 : 1) * std::max(1.0, s.work());  // a thin product waits for memory
-  const int64_t group = cells > 1 ? 1 : std::clamp<int64_t>(int64_t(2 * serial_work / work), 1, parts);
-  run_parts(ceil_div(parts, group), work * double(batch.count) < serial_work, [&](int64_t first) {
+  const double serial = serial_work(kernels);
+  const int64_t group = cells > 1 ? 1 : std::clamp<int64_t>(int64_t(2 * serial / work), 1, parts);
+  run_parts(ceil_div(parts, group), work * double(batch.count) < serial, [&](int64_t first) {
     for (int64_t i = first * group; i < std::min(parts, (first + 1) * group); ++i) {
       const int64_t matrix = i / cells, segment = i % plan.segments;
       const Rectangle r = plan.grid.part(s, kernels.tile, i % cells / plan.segments);
@@ -139,7 +144,7 @@ void run(Product p, Batch& batch) {
   });
   if (!partials) return;
   const int64_t slices = std::min<int64_t>(s.m, 16);
-  run_parts(batch.count * slices, double(partial_bytes) < serial_work, [&](int64_t i) {
+  run_parts(batch.count * slices, double(partial_bytes) < serial, [&](int64_t i) {
     const int64_t matrix = i / slices;
     kernels_of(*p.c_dtype)
         .finish(matrix_of(p, batch, matrix), cut(s.m, 1, slices, i % slices), partials + matrix * partial_bytes,

@@ -76,7 +76,8 @@ PanelView<T> patches(const void* self, T* buffer, int64_t j, int64_t n, int64_t 
 template <class T>
 PanelView<T> patches_transposed(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t j, int64_t k) {
   const ConvPart<T>& part = *static_cast<const ConvPart<T>*>(self);
-  constexpr int q = quad<T>;
+  constexpr int q = square<T>;
+  static_assert(lanes<T> % q == 0);
   for (int64_t l = 0; l < tile; l += q) {
     const T* from[q];
     for (int s = 0; s < q; ++s) from[s] = part.image + part.offsets[i + smaller(l + s, n - 1)];
@@ -86,10 +87,10 @@ PanelView<T> patches_transposed(const void* self, T* buffer, int64_t i, int64_t 
       T* to = buffer + done * tile + l;
       int64_t x = 0;
       for (; x + q <= run.n; x += q) {
-        Quad<T> square[q];
-#pragma GCC unroll 4
-        for (int s = 0; s < q; ++s) square[s] = load_some<q>(from[s] + run.place + x);
-        store_transposed<T>(square, to + x * tile, tile);
+        Some<T, q> values[q];
+#pragma GCC unroll 8
+        for (int s = 0; s < q; ++s) values[s] = load_some<q>(from[s] + run.place + x);
+        store_square<T>(values, to + x * tile, tile);
       }
       for (; x < run.n; ++x) {
         for (int s = 0; s < q; ++s) to[x * tile + s] = from[s][run.place + x];

@@ -9,6 +9,7 @@ namespace {
 
 // `total` cut into `parts` of nearly equal size.
 [[gnu::always_inline]] inline Range cut(int64_t total, int64_t parts, int64_t index) {
+  if (parts == 1) return {0, total};
   const int64_t begin = total * index / parts;
   return {begin, total * (index + 1) / parts - begin};
 }
@@ -80,8 +81,10 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
         return height > 0 ? kernel_table<T, Tile>.kernels[height - 1][vectors_of_tile - 1] : nullptr;
       };
       const auto high = kernel_of(higher > 0 ? low + 1 : 0), lower = kernel_of(low);
-      TileCall<T, Element> call = {depth_.size, {}, b_views_[t], c_ + rows.begin * c_step_ + j, c_step_,
-                                   smaller(width, columns.begin + columns.size - j), add};
+      TileCall<T, Element> call = {depth_.size, {},
+                                   b_views_[t], c_ + rows.begin * c_step_ + j,
+                                   c_step_,     smaller(width, columns.begin + columns.size - j),
+                                   add};
       for (int64_t r = 0; r < strips; ++r) {
         if (t == 0 && !together_a) a_views_[r] = pack_a(r, {0, depth_.size});
         call.a = a_views_[r];

@@ -122,6 +122,11 @@ template <class T> [[gnu::always_inline]] inline void store_eight_transposed(con
   }
 }
 
+template <class T> [[gnu::always_inline]] inline void store_square(const Some<T, square<T>>* r, T* to, int64_t step) {
+  if constexpr (square<T> == 8) store_eight_transposed<T>(r, to, step);
+  else store_transposed<T>(r, to, step);
+}
+
 // A rectangle to pack, passed by value so that stores cannot alias it: to[p * tile + i] = from[i * step + p *
 // depth_step] for i < n, zero for n <= i < tile.
 template <class S> struct PackCall {
@@ -175,8 +180,7 @@ template <class S> void pack(PackCall<S> c) {
       Some<T, q> values[q];
 #pragma GCC unroll 8
       for (int l = 0; l < q; ++l) values[l] = load_some<q>(from + l * c.step + p);
-      if constexpr (q == 8) store_eight_transposed<T>(values, c.to + p * c.tile + i, c.tile);
-      else store_transposed<T>(values, c.to + p * c.tile + i, c.tile);
+      store_square<T>(values, c.to + p * c.tile + i, c.tile);
     }
     for (int64_t p = squares; p < c.k; ++p) {
       for (int64_t l = i; l < smaller(i + q, c.n); ++l)
