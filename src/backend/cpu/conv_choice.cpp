@@ -43,11 +43,11 @@ struct Problem {
     const double ragged = std::fmod(width, lanes) > 0 ? 3 * lanes / width : 0;
     return groups * pixels * depth * (1.45 * rows + 1) * (1 + ragged);
   }
-  // Products; transforms, which work on four tiles at a time whatever the vectors; and the transform of the weights, which
-  // costs more where it leaves the second cache.
+  // Products; transforms, whose loads and stores are of four values whatever the vectors; and the transform of the weights,
+  // which costs more where it leaves the second cache, and the more so the faster the products are.
   double winograd() const {
-    const double weights = rows * channels, transform = 840 * lanes / 4;
-    const double weight = weights <= 32768 ? 1500 : lanes > 4 ? 7000 : 4000;  // fast products wait for memory
+    const double weights = rows * channels, transform = 560 + 70 * lanes;
+    const double weight = weights <= 32768 ? 1500 : lanes <= 4 ? 4000 : weights <= 131072 ? 3000 : 8000;
     return groups * (tiles * (36 * 1.15 * weights + transform * (rows + channels)) + weights * weight);
   }
 };
