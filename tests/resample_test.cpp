@@ -139,6 +139,10 @@ TEST(ResampleGrid, Gradients) {
   const Tensor middle = zeros({1, 1, 1, 2}, {.dtype = f64, .requires_grad = true});
   grid_sample(line, middle, {.align_corners = true}).backward();
   EXPECT_DOUBLE_EQ((middle.grad()->flatten()[0].item<double>()), 2);
+  // The nearest value does not change with the place, even where that is infinite: as in PyTorch, a gradient of zero.
+  const Tensor places = tensor<double>({{0.2, 0.0}, {INFINITY, 0.0}}).reshape({1, 1, 2, 2}).requires_grad_();
+  grid_sample(line, places, {.mode = "nearest"}).sum().backward();
+  EXPECT_TRUE(equal(*places.grad(), zeros({1, 1, 2, 2}, {.dtype = f64})));
 }
 
 TEST(ResampleGrid, HalvesAndInfinities) {

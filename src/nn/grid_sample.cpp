@@ -56,7 +56,10 @@ std::vector<Tap> taps_around(const Tensor& coordinate, int64_t n, const std::str
     return taps;
   }
   const Tensor within = inside(place, n, padding, align_corners);
-  if (mode == "nearest") return {tap_at(round(within), ones_like(within), n)};
+  if (mode == "nearest") {  // a step: its derivative by the place is zero, not absent
+    const Tensor never = full({}, false, {boolean, within.device()});
+    return {tap_at(round(within), where(never, within, 1), n)};
+  }
   const Tensor left = floor(within).detach(), share = within - left;
   return {tap_at(left, 1 - share, n), tap_at(left + 1, share, n)};
 }
