@@ -1,10 +1,11 @@
-// Twenty-four floats that a formula takes for one number, on the processors where this beats the compiler's own vectors.
+// Twenty-four floats that a formula takes for one number, on the processors where this beats the compiler's own vectors, and
+// in Volta's own loops only: <arm_neon.h> would cost every program that includes Volta half a second.
 #pragma once
 #include <functional>
 #include <iterator>
 
 #include "volta/scalar/basic.h"
-#if defined(__aarch64__) && !defined(__CUDACC__)
+#if defined(__aarch64__) && defined(VOLTA_ISA) && !defined(__CUDACC__)
 #include <arm_neon.h>
 
 namespace volta::scalar {

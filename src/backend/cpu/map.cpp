@@ -26,8 +26,9 @@ DType kernel_dtype(const MapCall& call, int operand) {
 }
 
 void fill_constant(char* block, DType dtype, const Scalar& value) {
-  visit(dtype,
-        [&]<class T>(TypeTag<T>) { std::fill_n(reinterpret_cast<T*>(block), constant_bytes / sizeof(T), value.as<T>()); });
+  visit(dtype, [&]<class T>(TypeTag<T>) {
+    std::fill_n(reinterpret_cast<T*>(block), constant_bytes / sizeof(T), value.as<T>());
+  });
 }
 
 struct Plan {
