@@ -11,8 +11,9 @@ void multiply_panels(const PanelProduct<float>& p);
 
 namespace {
 
-constexpr int64_t tile = 4, window = 6, products = window * window, taps = 9, together = 4;  // tiles in a quarter
-// Vectors hold four tiles (of weights four rows) of as many channels as they have room for.
+constexpr int64_t tile = 4, window = 6, products = window * window, taps = 9;
+// A vector holds four tiles each of as many channels as it has room for.
+constexpr int64_t together = 4;
 constexpr int groups = lanes<float> / int(together);
 using Wide = Vector<float>;
 using Four = Quad<float>;
@@ -39,7 +40,7 @@ inline int64_t product_step(int64_t matrix) { return ceil_div(matrix, 16) * 16 +
   y[0] = m[0] + s + t, y[1] = d + 2 * e, y[2] = s + 4 * t, y[3] = d + 8 * e + m[5];
 }
 
-// Elements of two vectors by turns, within each four: of their lower or upper halves one after the other, or those halves.
+// What to take of each four elements of two vectors: their lower or upper halves, interleaved or one after the other.
 enum class Take { low_pairs, high_pairs, low_halves, high_halves };
 constexpr int taken(Take take, int i) {
   const int four = i / 4 * 4, j = i % 4;
