@@ -131,9 +131,9 @@ class Pool {
     }
   }
 
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // apart: idle workers keep looking at it
   // What a worker needs to begin comes with one cache line.
-  alignas(64) std::atomic<uint32_t> epoch_{0};
-  std::atomic<uint32_t> state_{0};
+  alignas(64) std::atomic<uint32_t> state_{0};
   std::atomic<int64_t> next_{0};
   int64_t parts_ = 0;
   detail::PartFunction function_ = nullptr;

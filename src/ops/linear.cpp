@@ -95,7 +95,10 @@ Tensor multiply(const Tensor& a, const Layout& seen_a, const Tensor& b, const La
 }
 
 // x as a matrix of all its rows.
-Tensor as_rows(const Tensor& x) { return x.dim() == 1 ? x.unsqueeze(0) : x.flatten(0, -2); }
+Tensor as_rows(const Tensor& x) {
+  if (x.dim() == 2) return x;
+  return x.dim() == 1 ? x.unsqueeze(0) : x.flatten(0, -2);
+}
 
 // a^T b of all their rows.
 Tensor transposed_product(const Tensor& a, const Tensor& b) {
@@ -120,7 +123,7 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b) {
         if (d.needs(0)) d[0] = like(matmul(g, matrix(d.take(sb), column, -1).mT()), row, -2);
         if (!d.needs(1)) return;
         const Tensor left = matrix(d.take(sa), row, 0);
-        const bool fold = shared && left.dim() > 2 && left.dim() == g.dim();
+        const bool fold = shared && left.dim() == g.dim();
         d[1] = like(fold ? transposed_product(left, g) : matmul(left.mT(), g), column, -1);
       });
 }

@@ -1,5 +1,5 @@
 // Twenty-four floats that a formula takes for one number, on the processors where this beats the compiler's own vectors, and
-// in Volta's own loops only: <arm_neon.h> would cost every program that includes Volta half a second.
+// in Volta's own loops only: <arm_neon.h> would cost every program that includes Volta a quarter of a second.
 #pragma once
 #include <functional>
 #include <iterator>

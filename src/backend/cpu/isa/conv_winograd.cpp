@@ -4,6 +4,9 @@
 #include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/isa/gemm_pack.h"
 #include "backend/cpu/scratch.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace volta::cpu::VOLTA_ISA {
 

@@ -77,10 +77,10 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
       const int64_t vectors_of_tile = narrow + (t < wider);
       width = vectors_of_tile * lanes<T>;
       if (first && !together_b_) b_views_[t] = pack_b(t, {0, depth_.size});
-      const auto kernel_of = [&](int64_t height) {
-        return height > 0 ? kernel_table<T, Tile>.kernels[height - 1][vectors_of_tile - 1] : nullptr;
+      const auto kernel = [&](int64_t height) {
+        return kernel_table<T, Tile>.kernels[height - 1][vectors_of_tile - 1];
       };
-      const auto high = kernel_of(higher > 0 ? low + 1 : 0), lower = kernel_of(low);
+      const auto lower = kernel(low), high = higher > 0 ? kernel(low + 1) : lower;
       TileCall<T, Element> call = {depth_.size, {},
                                    b_views_[t], c_ + rows.begin * c_step_ + j,
                                    c_step_,     smaller(width, columns.begin + columns.size - j),
