@@ -1,10 +1,11 @@
 # The vector kernels, src/backend/cpu/isa/*.cpp, compiled once per instruction-set level; the library picks one at start.
 # Each build gets VOLTA_ISA=<level>, a name fit for a namespace; the library gets VOLTA_HAVE_ISA_<LEVEL> per level.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  set(volta_known_levels baseline v3 v4)
+  set(volta_known_levels baseline v3 v4 amx)
   set(volta_march_baseline -march=x86-64-v2)
   set(volta_march_v3 -march=x86-64-v3)
   set(volta_march_v4 -march=x86-64-v4)
+  set(volta_march_amx -march=x86-64-v4 -mamx-tile -mamx-bf16)
 else()
   set(volta_known_levels baseline)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
@@ -31,7 +32,7 @@ function(volta_add_isa_objects library)
     if(NOT level IN_LIST volta_known_levels)
       message(FATAL_ERROR "VOLTA_ISA_LEVELS: '${level}' is not one of ${volta_known_levels}")
     endif()
-    if(level STREQUAL bfloat)  # products of bf16 alone
+    if(level MATCHES "^(amx|bfloat)$")  # products alone
       list(FILTER sources INCLUDE REGEX "/gemm\\.cpp$")
     endif()
     volta_add_objects(volta_isa_${level} ${sources})

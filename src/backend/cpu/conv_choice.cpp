@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/cpu/conv_plan.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/split.h"
 
 namespace volta::cpu {
@@ -31,7 +32,9 @@ struct Problem {
     pixels = double(g.batch) * double(count(0)) * double(count(1)) * double(count(2));
     tiles = double(g.batch) * double(divide_up(count(1), 4)) * double(divide_up(count(2), 4));
     width = double(input ? divide_up(g.axes[2].input, g.axes[2].stride) : g.axes[2].output);
-    lanes = double(isa() == Isa::v4 ? 64 : isa() == Isa::v3 ? 32 : 16) / (call.w.dtype == f64 ? 8 : 4);
+    const Isa level = isa();
+    const double vector = level == Isa::v4 || level == Isa::amx ? 64 : level == Isa::v3 ? 32 : 16;
+    lanes = vector / (call.w.dtype == f64 ? 8 : 4);
   }
 
   double implicit_gemm() const { return groups * pixels * (depth * (rows + 8) + 10 * rows); }
@@ -48,7 +51,9 @@ struct Problem {
   double winograd() const {
     const double weights = rows * channels, transform = 560 + 70 * lanes;
     const double weight = weights <= 32768 ? 1500 : lanes <= 4 ? 4000 : weights <= 131072 ? 3000 : 8000;
-    return groups * (tiles * (36 * 1.15 * weights + transform * (rows + channels)) + weights * weight);
+    const bool squares = has_squares() && std::min(rows, channels) >= double(winograd_squares);
+    const double multiply = squares ? 0.45 * weights + 14 * channels : 1.15 * weights;
+    return groups * (tiles * (36 * multiply + transform * (rows + channels)) + weights * weight);
   }
 };
 

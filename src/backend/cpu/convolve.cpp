@@ -229,6 +229,15 @@ template <class T> struct Convolver {
     }
   }
 
+  // Some rows of the left operand, from a multiple of least_rows on.
+  struct Rows {
+    int64_t begin, size;
+  };
+  static Rows slice_of(int64_t rows, int64_t slices, int64_t index) {
+    const int64_t units = divide_up(rows, least_rows), begin = units * index / slices * least_rows;
+    return {begin, std::min(rows, units * (index + 1) / slices * least_rows) - begin};
+  }
+
   // forward and input: rows channels of the target from `channels` of the source.
   void correlate(const Pass& pass, const Image& source, const Image& target, const T* weights, const T* bias,
                  int64_t channels, int64_t rows) const {
@@ -251,22 +260,23 @@ template <class T> struct Convolver {
     const bool straight = native() && target.dense(sizes) && pass.straight();
     run_parts(items * slices, serial, [&](int64_t index) {
       const int64_t slice = index % slices, item = index / slices, image = item / boxes.count();
-      const int64_t group = image % g.groups, b = image / g.groups, row = rows * slice / slices;
+      const int64_t group = image % g.groups, b = image / g.groups;
+      const Rows some = slice_of(rows, slices, slice);
       const Box box = boxes.box(pass, item % boxes.count());
       ConvPart<T> part;
       set_pixels(part, box, staged);
       part.offsets = offsets.data();
       part.depth = depth;
-      part.m = rows * (slice + 1) / slices - row;
-      part.a = weights + (group * rows + row) * depth;
+      part.m = some.size;
+      part.a = weights + (group * rows + some.begin) * depth;
       part.a_step = depth;
       part.a_depth = 1;
       part.prepared = room.data() + group * prepared;
       part.prepared_rows = rows;
-      part.first_row = row;
-      part.bias = bias ? bias + group * rows + row : nullptr;
+      part.first_row = some.begin;
+      part.bias = bias ? bias + group * rows + some.begin : nullptr;
       part.c_step = straight ? target.channel / int64_t(sizeof(T)) : part.pixels;
-      part.c = straight ? reinterpret_cast<T*>(target.at(b, group * rows + row)) + first_pixel(pass, box)
+      part.c = straight ? reinterpret_cast<T*>(target.at(b, group * rows + some.begin)) + first_pixel(pass, box)
                         : static_cast<T*>(scratch(Scratch::result, size_t(part.m * part.pixels) * sizeof(T)));
       if (depth > 0) {
         set_image(part, source, pass, box, staged, b, group * channels, channels);
@@ -275,7 +285,7 @@ template <class T> struct Convolver {
         for (int64_t i = 0; i < part.m; ++i)
           std::fill_n(part.c + i * part.c_step, part.pixels, part.bias ? part.bias[i] : T(0));
       }
-      if (!straight) put(part, target, pass, box, b, group * rows + row);
+      if (!straight) put(part, target, pass, box, b, group * rows + some.begin);
     });
   }
 
@@ -317,6 +327,7 @@ template <class T> struct Convolver {
       part.offsets = offsets.data();
       part.depth = depth;
       part.m = out * (slice + 1) / slices - row;
+      part.prepared_rows = out;
       part.bias = part.prepared = nullptr;
       part.c = partials + segment * size + (group * out + row) * depth;
       part.c_step = depth;

@@ -29,6 +29,13 @@ const GemmKernels& kernels_of(DType dtype) {
   return baseline::gemm_table.kernels[size_t(dtype)];
 }
 
+const GemmKernels& kernels_of(const Product& p) {
+#if defined(VOLTA_HAVE_ISA_AMX)
+  if (!p.thin && suits_squares(p.shape(), p.dtype)) return amx::gemm_kernels[size_t(p.dtype)];
+#endif
+  return kernels_of(p.dtype);
+}
+
 // Multiply-adds below which a second thread does not pay: a few microseconds' worth.
 double serial_work(const GemmKernels& kernels) { return double(kernels.tile.lanes << 15); }
 
@@ -122,7 +129,7 @@ void run(Product p, Batch& batch) {
     p.thin = thin_across;
     for (size_t i = 0; i < batch.rank; ++i) std::swap(batch.axes[i].a, batch.axes[i].b);
   }
-  const GemmKernels& kernels = kernels_of(p.dtype);
+  const GemmKernels& kernels = kernels_of(p);
   const Shape3 s = p.shape();
   const Plan plan = plan_of(p, kernels, batch.count);
   const int64_t cells = plan.grid.parts() * plan.segments, parts = batch.count * cells;
@@ -201,6 +208,27 @@ Batch batch_of(Product& p, std::span<const BatchAxis> axes) {
 }
 
 }  // namespace
+
+#if defined(VOLTA_HAVE_ISA_AMX)
+bool has_squares() { return isa() == Isa::amx; }
+void multiply_by_squares(const PanelProduct<float>& p) { amx::multiply_panels(p); }
+void make_squares(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values,
+                  int64_t count) {
+  amx::make_squares(to, rows, depth, row, first, values, count);
+}
+#else
+bool has_squares() { return false; }
+void multiply_by_squares(const PanelProduct<float>&) {}
+void make_squares(float*, int64_t, int64_t, int64_t, int64_t, const float*, int64_t) {}
+#endif
+
+// In multiply-adds of vectors. Packing takes longer than for vectors.
+bool suits_squares(const Shape3& s, DType dtype) {
+  if (!has_squares() || dtype > f32) return false;
+  const double multiply = dtype == bf16 ? 0.08 : 0.45, pack = dtype == bf16 ? 10 : 24;
+  const Shape3 whole = {ceil_div(s.m, 16) * 16, ceil_div(s.n, 16) * 16, ceil_div(s.k, 32) * 32};
+  return multiply * whole.work() + pack * double(s.m + s.n) * double(s.k) < s.work();
+}
 
 Rectangle Grid::part(const Shape3& s, const GemmTile& tile, int64_t index) const {
   const int64_t row_unit = s.m >= tile.rows * rows ? tile.rows : 1;

@@ -1,7 +1,7 @@
 // Which instruction set the CPU kernels use, chosen once at run time.
 //
 // Convention: every file in isa/ is compiled once per level with VOLTA_ISA defined as baseline, v3 or v4 (ARM64:
-// baseline only), and gemm.cpp once more as bfloat. Its code lives in namespace volta::cpu::VOLTA_ISA and exports one table of functions, or
+// baseline only), and gemm.cpp once more as amx (ARM64: bfloat). Its code lives in namespace volta::cpu::VOLTA_ISA and exports one table of functions, or
 // specialises function templates of the level, and it calls no inline function of a shared header that might be
 // emitted out of line: the linker would keep one copy for all levels.
 #pragma once
@@ -10,8 +10,8 @@
 namespace volta::cpu {
 
 // On x86-64: x86-64-v2, v3 (AVX2, FMA, F16C, BMI) and v4 (AVX-512 F, BW, CD, DQ, VL). Elsewhere baseline. With products
-// of bf16 besides, on ARM64: bfloat.
-enum class Isa : uint8_t { baseline, v3, v4, bfloat };
+// of bf16 besides: amx (AMX-TILE, AMX-BF16), and on ARM64 bfloat.
+enum class Isa : uint8_t { baseline, v3, v4, amx, bfloat };
 
 // What this processor has, lowered by the environment variable VOLTA_ISA=baseline|v3|v4.
 Isa isa();

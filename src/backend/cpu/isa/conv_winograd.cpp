@@ -206,29 +206,47 @@ PanelView<float> panel(const void* self, float* buffer, int64_t i, int64_t n, in
   return {v.data, v.step, v.depth_step};
 }
 
+// Products by squares, whose left operands are then prepared as such.
+bool by_squares(int64_t rows, int64_t channels) { return has_squares() && smaller(rows, channels) >= winograd_squares; }
+int64_t prepared_step(int64_t rows, int64_t channels) {
+  return by_squares(rows, channels) ? squares_size(rows, channels) : product_step(rows * channels);
+}
+
 void correlate(const ConvPart<float>& part) {
   const Tiles tiles(part);
   const int64_t channels = part.depth / taps, n = tiles.count(), each = n + together;
   const int64_t v_step = product_step(channels * each), m_step = product_step(part.m * each);
-  const int64_t w_step = product_step(channels * part.prepared_rows);
+  const int64_t w_step = prepared_step(part.prepared_rows, channels);
+  const bool squares = by_squares(part.prepared_rows, channels);
   constexpr int64_t page = 1024;  // values; rows so far apart compete for the same lines of the first cache
   float* v = static_cast<float*>(scratch(Scratch::columns, size_t(products * (v_step + m_step)) * sizeof(float)));
   float* m = v + products * v_step;
   for (int64_t c = 0; c < channels; c += groups)
     gather_inputs(part, tiles, c, smaller(groups, channels - c), v + c * each, each, v_step);
   for (int64_t f = 0; f < products; ++f) {
-    const float* weights = part.prepared + f * w_step + part.first_row;
+    const float* weights =
+        part.prepared + f * w_step + (squares ? squares_size(part.first_row, channels) : part.first_row);
     const MatrixOperand<float, !by_lane> a = {weights, 1, part.prepared_rows,
                                               channels * part.prepared_rows <= 4 * page};
     const MatrixOperand<float, false> b = {v + f * v_step, 1, each, part.m <= 128};
+    const MatrixOperand<float, true> in_place = {b.data, 1, each, true};
     multiply_panels(PanelProduct<float>{
-        part.m, n, channels, {&a, panel<!by_lane>}, {&b, panel<false>}, m + f * m_step, each, false});
+        part.m,
+        n,
+        channels,
+        {&a, panel<!by_lane>},
+        squares ? PanelOperand<float>{&in_place, panel<true>} : PanelOperand<float>{&b, panel<false>},
+        m + f * m_step,
+        each,
+        false,
+        squares,
+        squares ? weights : nullptr});
   }
   for (int64_t i = 0; i < part.m; i += groups)
     scatter_outputs(part, tiles, i, smaller(groups, part.m - i), m + i * each, each, m_step);
 }
 
-int64_t prepared(int64_t rows, int64_t depth) { return products * product_step(rows * (depth / taps)); }
+int64_t prepared(int64_t rows, int64_t depth) { return products * prepared_step(rows, depth / taps); }
 
 // to[product][channel][row] of a vector of rows, or n of them, and one channel.
 [[gnu::always_inline]] inline void prepare_rows(const float* from, int64_t depth, int64_t n, float* to, int64_t step) {
@@ -259,9 +277,26 @@ int64_t prepared(int64_t rows, int64_t depth) { return products * product_step(r
   }
 }
 
+void prepare_squares(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
+  constexpr int64_t room = panel_depths * panel_rows + 16;
+  const int64_t channels = depth / taps, step = prepared_step(rows, channels);
+  float* values = static_cast<float*>(scratch(Scratch::columns, products * room * sizeof(float)));
+  for (int64_t c = 0; c < channels; c += panel_depths) {
+    const int64_t some = smaller(panel_depths, channels - c);
+    for (int64_t i = 0; i < some; ++i) {
+      for (int64_t row = 0; row < count; row += lanes<float>)
+        prepare_rows(weights + (first + row) * depth + (c + i) * taps, depth, smaller(lanes<float>, count - row),
+                     values + i * panel_rows + row, room);
+    }
+    for (int64_t f = 0; f < products; ++f)
+      make_squares(to + f * step, rows, channels, first, c, values + f * room, some);
+  }
+}
+
 void prepare(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
   constexpr int64_t line = 16, whole = lanes<float>;  // rows: lines of the products are filled at once
   const int64_t channels = depth / taps, step = product_step(rows * channels), end = first + count;
+  if (by_squares(rows, channels)) return prepare_squares(rows, depth, weights, to, first, count);
   for (int64_t lines = first; lines < end; lines += line) {
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t row = lines; row < smaller(lines + line, end); row += whole)

@@ -1,5 +1,6 @@
 // The GEMM of one instruction set: what runs on one thread, as a table of functions.
 #include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/isa/gemm_amx.h"
 #include "backend/cpu/isa/gemm_bf16.h"
 #include "backend/cpu/isa/gemm_pack.h"
 #include "backend/cpu/scratch.h"
@@ -32,7 +33,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
     const int64_t k_blocks = larger(1, ceil_div(k, s.block_k)), m_blocks = ceil_div(m, s.block_m);
     together_b_ = side_by_side(b_) && m > few_rows && k_blocks > 1;
     keep_b_ = m_blocks > 1 || together_b_;
-    const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div((smaller(m, s.block_m) + spare) * depth, 16) * 16;
+    const int64_t depth = ceil_div(k, k_blocks), a_room = ceil_div((smaller(m, s.block_m) + unit - 1) * depth, 16) * 16;
     const int64_t b_room = (keep_b_ ? smaller(n, s.block_n) + lanes<T> : s.vectors * lanes<T>)*depth;
     a_buffer_ = buffer<Element>(Scratch::panels, a_room + b_room + lanes<T>);  // the last panel may be overrun
     b_buffer_ = a_buffer_ + a_room;
@@ -48,17 +49,22 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
 
  private:
   using Element = typename Tile::Element;
+  using Panel = typename Tile::Panel;
   static constexpr TileSizes s = Tile::sizes;
   static constexpr int64_t most_strips = s.block_m / s.rows(s.vectors) + 1;
   static constexpr int64_t few_rows = 64;  // use a panel of B too seldom for it to come from the second cache
-  static constexpr int64_t spare = most_strips * (Step<Element>::rows_together - 1);
+  static constexpr int64_t unit = Step<Element>::rows_together;
 
   // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
   void block(Range rows, Range columns, bool first, bool add) {
     const int64_t vectors = ceil_div(columns.size, lanes<T>), tiles = ceil_div(vectors, s.vectors);
     const int64_t narrow = vectors / tiles, wider = vectors % tiles;  // tiles of narrow + 1 vectors come first
-    const int64_t strips = ceil_div(rows.size, s.rows(narrow + (wider > 0)));
-    const int64_t low = rows.size / strips, higher = rows.size % strips;  // strips of low + 1 rows come first
+    const int64_t strips = ceil_div(rows.size, s.rows(narrow + (wider > 0))), units = ceil_div(rows.size, unit);
+    const int64_t low = units / strips, higher = units % strips;  // strips of low + 1 units come first
+    const auto strip = [&](int64_t r) __attribute__((always_inline)) {
+      const int64_t begin = (r * low + smaller(r, higher)) * unit, whole = (low + (r < higher)) * unit;
+      return Range{begin, unit == 1 ? whole : smaller(whole, rows.size - begin)};
+    };
     const auto pack_b = [&](int64_t t, Range depth) {
       const int64_t at = (t * narrow + smaller(t, wider)) * lanes<T>, width = (narrow + (t < wider)) * lanes<T>;
       Element* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0) + depth.begin * width;
@@ -66,8 +72,8 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
                       depth.size);
     };
     const auto pack_a = [&](int64_t r, Range depth) {
-      const int64_t at = r * low + smaller(r, higher), height = low + (r < higher);
-      Element* room = a_buffer_ + (at + r * (Step<Element>::rows_together - 1)) * depth_.size + depth.begin * height;
+      const auto [at, height] = strip(r);
+      Element* room = a_buffer_ + at * depth_.size + depth.begin * height;
       return a_.panel(room, rows.begin + at, height, height, depth_.begin + depth.begin, depth.size);
     };
     const bool together_a = side_by_side(a_);
@@ -80,16 +86,22 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
       const auto kernel = [&](int64_t height) {
         return kernel_table<T, Tile>.kernels[height - 1][vectors_of_tile - 1];
       };
-      const auto lower = kernel(low), high = higher > 0 ? kernel(low + 1) : lower;
-      TileCall<T, Element> call = {depth_.size, {},
-                                   b_views_[t], c_ + rows.begin * c_step_ + j,
-                                   c_step_,     smaller(width, columns.begin + columns.size - j),
-                                   add};
+      const auto lower = kernel(low * unit), high = higher > 0 ? kernel((low + 1) * unit) : lower;
+      const auto last = unit == 1 ? lower : kernel(strip(strips - 1).size);
+      TileCall<T, Panel> call = {depth_.size, {},
+                                 b_views_[t], c_ + rows.begin * c_step_ + j,
+                                 c_step_,     smaller(width, columns.begin + columns.size - j),
+                                 add};
       for (int64_t r = 0; r < strips; ++r) {
         if (t == 0 && !together_a) a_views_[r] = pack_a(r, {0, depth_.size});
         call.a = a_views_[r];
-        (r < higher ? high : lower)(call);
-        call.c += (low + (r < higher)) * c_step_;
+        (unit > 1 && r == strips - 1 ? last : r < higher ? high : lower)(call);
+        if constexpr (requires { a_.values(depth_, depth_); }) {
+          const auto [at, height] = strip(r);
+          if (call.a.special || call.b.special)
+            add_special(call, a_, b_, {rows.begin + at, height}, {j, call.n}, depth_);
+        }
+        call.c += (low + (r < higher)) * unit * c_step_;
       }
     }
   }
@@ -100,7 +112,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
     if constexpr (requires { x.side_by_side(); }) return x.side_by_side();
     else return false;
   }
-  template <class Pack> void pack_together(View<Element>* views, int64_t panels, const Pack& pack) {
+  template <class Pack> void pack_together(Panel* views, int64_t panels, const Pack& pack) {
     constexpr int64_t depths = 32;
     for (int64_t i = 0; i < panels; ++i) views[i] = pack(i, {0, smaller(depths, depth_.size)});
     for (int64_t p = depths; p < depth_.size; p += depths) {
@@ -115,7 +127,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
   Element *a_buffer_ = nullptr, *b_buffer_ = nullptr;
   bool keep_b_ = false, together_b_ = false;
   Range depth_ = {};
-  View<Element> a_views_[most_strips], b_views_[s.block_n / lanes<T> + 1];
+  Panel a_views_[most_strips], b_views_[s.block_n / lanes<T> + 1];
 };
 
 // y += the products of x[p .. p + depth) with as many rows of B, which are contiguous.
@@ -192,6 +204,20 @@ void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c
   for (; p < k; ++p) rows.template operator()<1>(p);
 }
 
+#if defined(__AMX_BF16__)
+template <int count, class A, class B>
+void multiply_tiles(int64_t m, int64_t n, int64_t k, const A& a, const B& b, float* c, int64_t c_step, bool add) {
+  const Tiles tiles;
+  Multiplication<float, A, B, SquareTile<count>>(a, b, c, c_step).run(m, n, ceil_div(k, square_depth), add);
+}
+template <class S, class A, class B>
+void multiply_squares(int64_t m, int64_t n, int64_t k, const A& a, const B& b, float* c, int64_t c_step, bool add) {
+  const SquareOperand<S, A, true> left = {a, k};
+  const SquareOperand<S, B, false> right = {b, k};
+  multiply_tiles<pieces<S>>(m, n, k, left, right, c, c_step, add);
+}
+#endif
+
 // Calls f(sum, i, j) for all sums of a rectangle.
 template <class T, class F>
 [[gnu::always_inline]] inline void each_sum(const Rectangle& r, T* sums, int64_t step, F f) {
@@ -240,6 +266,9 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
       n <= direct_columns && along && p.a.row_stride * int64_t(sizeof(T)) % page != 0};
   const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
+#if defined(__AMX_BF16__)
+  multiply_squares<S>(m, n, k, a, b, sums, step, add);
+#else
   if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
   else if constexpr (std::is_same_v<S, bfloat16>) {
@@ -250,6 +279,7 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
 #endif
   else
     Multiplication(a, b, sums, step).run(m, n, k, add);
+#endif
   if (partial || (in_c && !p.epilogue.bias && p.epilogue.activation == Activation::none)) return;
   if (p.c_dtype == p.dtype) return finish_sums<S>(p, r, sums, step, p.accumulate && !in_c);
   if constexpr (std::is_same_v<T, float>) finish_sums<float>(p, r, sums, step, p.accumulate && !in_c);
@@ -274,24 +304,52 @@ template <class T> struct ErasedOperand {
 };
 template <class T> void multiply_erased(const PanelProduct<T>& p) {
   const ErasedOperand<T> a{p.a}, b{p.b};
+#if defined(__AMX_BF16__)
+  if (!p.left_squares) return multiply_squares<T>(p.m, p.n, p.k, a, b, p.c, p.c_step, p.add);
+  const MadeSquares left = {reinterpret_cast<const char*>(p.left_squares), ceil_div(p.k, square_depth)};
+  const SquareOperand<T, ErasedOperand<T>, false, false> right = {b, p.k};
+  multiply_tiles<pieces<T>>(p.m, p.n, p.k, left, right, p.c, p.c_step, p.add);
+#else
   Multiplication(a, b, p.c, p.c_step).run(p.m, p.n, p.k, p.add);
+#endif
 }
 
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
+#if defined(__AMX_BF16__)
+  constexpr int64_t pack = pieces<S> == 3 ? 32 : 128;
+  return {{2 * side, 2 * side, 2 * side, pack, pack}, sizeof(T), part<S>, nullptr};
+#else
   constexpr TileSizes s = sizes<T>;
   return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 16, by_lane ? 4 : 10},
           sizeof(T),
           part<S>,
           finish<S>};
+#endif
 }
 
 }  // namespace
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 const GemmKernels gemm_bf16 = kernels<bfloat16>();
-#else
+#elif defined(__AMX_BF16__)
 void multiply_panels(const PanelProduct<float>& p) { multiply_erased(p); }
+void make_squares(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values,
+                  int64_t count) {
+  const int64_t n = smaller(panel_rows, rows - row), units = ceil_div(n, side), steps = ceil_div(depth, square_depth);
+  char* squares = reinterpret_cast<char*>(to) + (row / side * steps + first / square_depth * units) * 3 * square_bytes;
+  const MatrixOperand<float, true> source = {values, 1, panel_rows, true};
+  const View<float> v =
+      SquareOperand<float, MatrixOperand<float, true>, true>{source, count}.values({0, n}, {0, count});
+  pack_squares<3, true, Special::ignored>(squares, v.data, v.step, n, count);
+}
+
+const GemmKernels gemm_kernels[] = {kernels<float16>(), kernels<bfloat16>(), kernels<float>()};
+#else
+void multiply_panels(const PanelProduct<float>& p) {
+  if (p.squares) multiply_by_squares(p);
+  else multiply_erased(p);
+}
 void multiply_panels(const PanelProduct<double>& p) { multiply_erased(p); }
 
 const GemmTable gemm_table = {kernels<float16>(), kernels<bfloat16>(), kernels<float>(),    kernels<double>(),
