@@ -44,19 +44,35 @@ struct Image {
   }
 };
 
-// Elements [0, n) of a staged row read the source at first + i * step; those outside it are zero.
-template <class T> void stage_row(T* to, int64_t n, const char* row, DType dtype, int64_t stride, int64_t size,
-                                  int64_t first, int64_t step) {
-  const int64_t begin = std::clamp<int64_t>(first < 0 ? divide_up(-first, step) : 0, 0, n);
-  const int64_t end = std::clamp<int64_t>(size - 1 - first < 0 ? 0 : (size - 1 - first) / step + 1, begin, n);
-  std::fill(to, to + begin, T(0));
-  std::fill(to + end, to + n, T(0));
-  if (begin == end) return;
-  const char* from = row + (first + begin * step) * stride;
-  if (dtype == dtype_of<T>() && stride * step == int64_t(sizeof(T)))
-    std::memcpy(to + begin, from, size_t(end - begin) * sizeof(T));
-  else copy_row(end - begin, reinterpret_cast<char*>(to + begin), sizeof(T), dtype_of<T>(), from, stride * step, dtype);
-}
+// Elements [0, n) of staged rows read the source at first + i * step, of which [begin, end) are inside it; others are zero.
+struct StagedRow {
+  int64_t n, begin, end;
+  int64_t from, stride;  // in bytes, of the first inside and from one to the next
+  DType dtype;
+
+  StagedRow(int64_t count, const Image& source, int64_t size, int64_t first, int64_t step)
+      : n(count),
+        begin(std::clamp<int64_t>(first < 0 ? divide_up(-first, step) : 0, 0, n)),
+        end(std::clamp<int64_t>(size - 1 - first < 0 ? 0 : (size - 1 - first) / step + 1, begin, n)),
+        from((first + begin * step) * source.axis[2]),
+        stride(step * source.axis[2]),
+        dtype(source.dtype) {}
+
+  // Most rows are too short for calls of memcpy.
+  template <class T> void copy(T* to, const char* row) const {
+    constexpr int64_t together = 16 / int64_t(sizeof(T));
+    std::fill(to, to + begin, T(0));
+    std::fill(to + end, to + n, T(0));
+    const char* values = row + from;
+    int64_t i = begin;
+    if (dtype == dtype_of<T>() && stride == int64_t(sizeof(T))) {
+      for (; i + together <= end; i += together, values += 16) std::memcpy(to + i, values, 16);
+      for (; i < end; ++i, values += sizeof(T)) std::memcpy(to + i, values, sizeof(T));
+    } else if (begin < end) {
+      copy_row(end - begin, reinterpret_cast<char*>(to + begin), sizeof(T), dtype_of<T>(), values, stride, dtype);
+    }
+  }
+};
 
 // One channel of a box, all its phases, with zeros where the source ends.
 template <class T> void stage_channel(T* to, const Image& source, const char* channel, const Pass& pass, const Box& box,
@@ -68,14 +84,13 @@ template <class T> void stage_channel(T* to, const Image& source, const char* ch
   for (const int64_t phase_d : d.phases) {
     for (const int64_t phase_h : h.phases) {
       for (const int64_t phase_w : w.phases) {
+        const StagedRow row(staged.extent[2], source, w.size, first(2, phase_w), w.step);
         for (int64_t i = 0; i < staged.extent[0]; ++i) {
           const int64_t z = first(0, phase_d) + i * d.step;
           for (int64_t j = 0; j < staged.extent[1]; ++j, to += staged.extent[2]) {
             const int64_t y = first(1, phase_h) + j * h.step;
             if (z < 0 || z >= d.size || y < 0 || y >= h.size) std::fill_n(to, staged.extent[2], T(0));
-            else
-              stage_row(to, staged.extent[2], channel + z * source.axis[0] + y * source.axis[1], source.dtype,
-                        source.axis[2], w.size, first(2, phase_w), w.step);
+            else row.copy(to, channel + z * source.axis[0] + y * source.axis[1]);
           }
         }
       }
