@@ -176,6 +176,7 @@ TEST(ConvEvery, AlgorithmAtSizesWithSeveralBoxesAndBlocks) {
       {{1, 3, 61, 67}, {17, 3, 7, 7}, {2, 2}, {3, 3}, {1, 1}, 1},
       {{2, 16, 20, 41}, {16, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 16},
       {{1, 64, 30, 30}, {24, 64, 1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
+      {{1, 70, 13, 11}, {130, 70, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
       {{1, 4, 40000}, {3, 4, 3}, {1}, {1}, {1}, 1},
       {{1, 4, 10, 60, 60}, {2, 4, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1},
   };
@@ -252,6 +253,7 @@ TEST(ConvResult, HasTheSameBitsForEveryNumberOfThreads) {
   manual_seed(5);
   const int before = get_num_threads();
   const Problem problems[] = {{{1, 32, 20, 20}, {96, 32, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+                              {{1, 65, 14, 14}, {140, 65, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
                               {{5, 12, 31, 29}, {12, 1, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 12},
                               {{3, 4, 40, 40}, {9, 4, 5, 5}, {1, 1}, {2, 2}, {1, 1}, 1}};
   for (const Problem& p : problems) {
@@ -352,7 +354,7 @@ TEST(ConvChoice, IsReportedAndCanBeForced) {
 
 TEST(ConvWinograd, ErrorIsAsStatedAtManyChannels) {
   manual_seed(8);
-  const Tensor x = randn({1, 256, 20, 20}), w = randn({32, 256, 3, 3});
+  const Tensor x = randn({1, 256, 20, 20}), w = randn({64, 256, 3, 3});
   const auto by = [&](ConvAlgorithm a, DType t) {
     return conv2d(x.to(t), w.to(t), {}, {.padding = 1, .algorithm = a}).to(f64);
   };

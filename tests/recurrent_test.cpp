@@ -54,8 +54,8 @@ TEST_P(RecurrentKinds, GiveWhatTheirStepsGive) {
   manual_seed(4);
   for (const Device& device : devices()) {
     for (const auto& [dtype, near] : {std::pair{f64, 1e-13}, {f32, 2e-6}, {f16, 4e-3}, {bf16, 3e-2}}) {
-      for (const int64_t batch : {1, 7, 19}) {
-        const auto layer = GetParam().make(5, 13, {.bias = batch != 7});
+      for (const auto& [batch, size] : {std::pair<int64_t, int64_t>{1, 13}, {7, 13}, {19, 13}, {19, 70}}) {
+        const auto layer = GetParam().make(5, size, {.bias = batch != 7});
         to(*layer, dtype);
         to(*layer, device);
         const Tensor x = randn({6, batch, 5}, {f64, device}).to(dtype);
@@ -63,7 +63,7 @@ TEST_P(RecurrentKinds, GiveWhatTheirStepsGive) {
         nn::Recurrent::Weights w = layer->weights[0];
         for (nn::Parameter* p : {&w.ih, &w.hh, &w.bias_ih, &w.bias_hh})
           if (p->defined()) p->set_data(p->detach().to(f64));
-        nn::LSTMState s{zeros({batch, 13}, {f64, device}), zeros({batch, 13}, {f64, device})};
+        nn::LSTMState s{zeros({batch, size}, {f64, device}), zeros({batch, size}, {f64, device})};
         for (int64_t t = 0; t < 6; ++t) {
           s = step(GetParam().name, w, x[t].to(f64), s.h, s.c);
           EXPECT_LT(distance(y.output[t], s.h), near);
@@ -105,6 +105,18 @@ TEST_P(RecurrentKinds, WeightGradientsAreThoseOfOrdinaryOps) {
   for (size_t i = 0; i < all.size(); ++i) EXPECT_LT(distance(found[i], want[i]), 1e-4) << i;
 }
 
+TEST_P(RecurrentKinds, GradientsOfManyRowsAreThoseOfOrdinaryOps) {
+  manual_seed(10);
+  const auto layer = GetParam().make(4, 70, {});
+  const Tensor x = randn({4, 21, 4}, {.requires_grad = true});
+  const Tensor loss = (*layer)(x).output.square().mean();
+  Tensors all = parameters(*layer);
+  all.push_back(x);
+  const Tensors found = grad(loss, all, {.retain_graph = true}), want = grad(loss, all, {.create_graph = true});
+  for (size_t i = 0; i < all.size(); ++i)
+    EXPECT_LT(distance(found[i], want[i]), 1e-5 * max(abs(want[i].detach())).item<double>()) << i;
+}
+
 TEST_P(RecurrentKinds, PaddingDoesNotCount) {
   manual_seed(8);
   const auto layer = GetParam().make(4, 6, {.num_layers = 2, .batch_first = true, .bidirectional = true});
@@ -126,20 +138,22 @@ TEST_P(RecurrentKinds, PaddingDoesNotCount) {
 
 TEST_P(RecurrentKinds, BitsDoNotDependOnTheNumberOfThreads) {
   const int before = get_num_threads();
-  const auto layer = GetParam().make(8, 33, {.num_layers = 2});
-  const Tensor x = randn({5, 37, 8}, {.requires_grad = true});
-  const auto run = [&](int threads) {
-    set_num_threads(threads);
-    const nn::RecurrentOutput y = (*layer)(x);
-    Tensors wanted = parameters(*layer);
-    wanted.push_back(x);
-    Tensors all = grad(y.output.square().sum(), wanted);
-    all.push_back(y.output.detach());
-    return all;
-  };
-  const Tensors one = run(1), two = run(2), four = run(4);
+  for (const int64_t size : {33, 65}) {
+    const auto layer = GetParam().make(8, size, {.num_layers = 2});
+    const Tensor x = randn({5, 37, 8}, {.requires_grad = true});
+    const auto run = [&](int threads) {
+      set_num_threads(threads);
+      const nn::RecurrentOutput y = (*layer)(x);
+      Tensors wanted = parameters(*layer);
+      wanted.push_back(x);
+      Tensors all = grad(y.output.square().sum(), wanted);
+      all.push_back(y.output.detach());
+      return all;
+    };
+    const Tensors one = run(1), two = run(2), four = run(4);
+    for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(equal(one[i], two[i]) && equal(one[i], four[i])) << i;
+  }
   set_num_threads(before);
-  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(equal(one[i], two[i]) && equal(one[i], four[i])) << i;
 }
 
 TEST_P(RecurrentKinds, ServeManyThreads) {

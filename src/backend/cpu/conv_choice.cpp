@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/split.h"
 
 namespace volta::cpu {
@@ -51,7 +51,7 @@ struct Problem {
   double winograd() const {
     const double weights = rows * channels, transform = 560 + 70 * lanes;
     const double weight = weights <= 32768 ? 1500 : lanes <= 4 ? 4000 : weights <= 131072 ? 3000 : 8000;
-    const bool squares = has_squares() && std::min(rows, channels) >= double(winograd_squares);
+    const bool squares = square_unit() && std::min(rows, channels) >= double(winograd_squares);
     const double multiply = squares ? 0.45 * weights + 14 * channels : 1.15 * weights;
     return groups * (tiles * (36 * multiply + transform * (rows + channels)) + weights * weight);
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/scratch.h"
 #include "core/parallel.h"
@@ -209,22 +209,16 @@ Batch batch_of(Product& p, std::span<const BatchAxis> axes) {
 
 }  // namespace
 
+const Squares* square_unit() {
 #if defined(VOLTA_HAVE_ISA_AMX)
-bool has_squares() { return isa() == Isa::amx; }
-void multiply_by_squares(const PanelProduct<float>& p) { amx::multiply_panels(p); }
-void make_squares(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values,
-                  int64_t count) {
-  amx::make_squares(to, rows, depth, row, first, values, count);
-}
-#else
-bool has_squares() { return false; }
-void multiply_by_squares(const PanelProduct<float>&) {}
-void make_squares(float*, int64_t, int64_t, int64_t, int64_t, const float*, int64_t) {}
+  if (isa() == Isa::amx) return &amx::squares;
 #endif
+  return nullptr;
+}
 
 // In multiply-adds of vectors. Packing takes longer than for vectors.
 bool suits_squares(const Shape3& s, DType dtype) {
-  if (!has_squares() || dtype > f32) return false;
+  if (!square_unit() || dtype > f32) return false;
   const double multiply = dtype == bf16 ? 0.08 : 0.45, pack = dtype == bf16 ? 10 : 24;
   const Shape3 whole = {ceil_div(s.m, 16) * 16, ceil_div(s.n, 16) * 16, ceil_div(s.k, 32) * 32};
   return multiply * whole.work() + pack * double(s.m + s.n) * double(s.k) < s.work();

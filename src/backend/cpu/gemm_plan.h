@@ -79,22 +79,9 @@ template <class T> struct PanelProduct {
   T* c;
   int64_t c_step;
   bool add;
-  bool squares = false;             // by squares, see below, which read A best in place and contiguous along k
-  const T* left_squares = nullptr;  // A as make_squares() has made it; then results that are not finite may be NaN
+  bool squares = false;             // by squares (gemm_squares.h)
+  const T* left_squares = nullptr;  // A, if it was made into squares
 };
-
-// Products by squares of AMX. Whether this machine has them, and whether they are faster than vectors for a shape.
-bool has_squares();
-bool suits_squares(const Shape3& s, DType dtype);
-void multiply_by_squares(const PanelProduct<float>& p);
-// Left operands as squares, made once for many products: so many floats for a matrix. Rows come in panels of panel_rows;
-// `count` depths of one, from a multiple of panel_depths on, are made of values[depth][panel_rows].
-inline constexpr int64_t panel_rows = 32, panel_depths = 32;
-[[gnu::always_inline]] inline int64_t squares_size(int64_t rows, int64_t depth) {
-  return (rows + 15) / 16 * ((depth + panel_depths - 1) / panel_depths) * 768;
-}
-void make_squares(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values,
-                  int64_t count);
 
 namespace baseline {
 extern const GemmTable gemm_table;
@@ -105,12 +92,6 @@ extern const GemmTable gemm_table;
 namespace v4 {
 extern const GemmTable gemm_table;
 }
-namespace amx {
-extern const GemmKernels gemm_kernels[3];  // f16, bf16, f32; for products that suit them
-void multiply_panels(const PanelProduct<float>& p);
-void make_squares(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values,
-                  int64_t count);
-}  // namespace amx
 namespace bfloat {
 extern const GemmKernels gemm_bf16;
 }

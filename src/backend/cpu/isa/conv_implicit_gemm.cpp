@@ -1,7 +1,7 @@
 // Convolution as a matrix product whose right operand, the patches, is packed panel by panel from the image and never
 // exists as a whole.
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa/gemm_pack.h"
 
 namespace volta::cpu::VOLTA_ISA {

@@ -1,7 +1,7 @@
 // Convolution by Winograd's F(4x4, 3x3): tiles of 4 x 4 outputs from 6 x 6 inputs with 36 products in place of 144, as 36
 // matrix products over the channels. y = A^T [(G w G^T) . (B^T x B)] A, with the interpolation points 0, 1, -1, 2, -2, infinity.
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa/gemm_pack.h"
 #include "backend/cpu/scratch.h"
 #if defined(__AVX2__)
@@ -207,7 +207,7 @@ PanelView<float> panel(const void* self, float* buffer, int64_t i, int64_t n, in
 }
 
 // Products by squares, whose left operands are then prepared as such.
-bool by_squares(int64_t rows, int64_t channels) { return has_squares() && smaller(rows, channels) >= winograd_squares; }
+bool by_squares(int64_t rows, int64_t channels) { return square_unit() && smaller(rows, channels) >= winograd_squares; }
 int64_t prepared_step(int64_t rows, int64_t channels) {
   return by_squares(rows, channels) ? squares_size(rows, channels) : product_step(rows * channels);
 }
@@ -289,7 +289,7 @@ void prepare_squares(int64_t rows, int64_t depth, const float* weights, float* t
                      values + i * panel_rows + row, room);
     }
     for (int64_t f = 0; f < products; ++f)
-      make_squares(to + f * step, rows, channels, first, c, values + f * room, some);
+      square_unit()->make_left(to + f * step, rows, channels, first, c, values + f * room, some);
   }
 }
 

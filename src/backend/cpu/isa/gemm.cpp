@@ -1,5 +1,5 @@
 // The GEMM of one instruction set: what runs on one thread, as a table of functions.
-#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa/gemm_amx.h"
 #include "backend/cpu/isa/gemm_bf16.h"
 #include "backend/cpu/isa/gemm_pack.h"
@@ -96,7 +96,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
         if (t == 0 && !together_a) a_views_[r] = pack_a(r, {0, depth_.size});
         call.a = a_views_[r];
         (unit > 1 && r == strips - 1 ? last : r < higher ? high : lower)(call);
-        if constexpr (requires { a_.values(depth_, depth_); }) {
+        if constexpr (requires { a_.values(depth_, depth_), b_.values(depth_, depth_); }) {
           const auto [at, height] = strip(r);
           if (call.a.special || call.b.special)
             add_special(call, a_, b_, {rows.begin + at, height}, {j, call.n}, depth_);
@@ -205,6 +205,8 @@ void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c
 }
 
 #if defined(__AMX_BF16__)
+using PlainMatrix = MatrixOperand<float, true>;
+
 template <int count, class A, class B>
 void multiply_tiles(int64_t m, int64_t n, int64_t k, const A& a, const B& b, float* c, int64_t c_step, bool add) {
   const Tiles tiles;
@@ -314,6 +316,32 @@ template <class T> void multiply_erased(const PanelProduct<T>& p) {
 #endif
 }
 
+#if defined(__AMX_BF16__)
+void make_left(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values, int64_t count) {
+  const int64_t n = smaller(panel_rows, rows - row), units = ceil_div(n, side), steps = ceil_div(depth, square_depth);
+  char* squares = reinterpret_cast<char*>(to) + (row / side * steps + first / square_depth * units) * 3 * square_bytes;
+  const PlainMatrix source = {values, 1, panel_rows, true};
+  const View<float> v = SquareOperand<float, PlainMatrix, true>{source, count}.values({0, n}, {0, count});
+  pack_squares<3, true, Special::ignored>(squares, v.data, v.step, n, count);
+}
+
+void make_right(float* to, const Matrix& b, int64_t n, int64_t k) {
+  const PlainMatrix source = {static_cast<const float*>(b.data), b.column_stride, b.row_stride, true};
+  const SquareOperand<float, PlainMatrix, false, false> right = {source, k};
+  const int64_t steps = ceil_div(k, square_depth);
+  SquareRow<3>* squares = reinterpret_cast<SquareRow<3>*>(to);
+  for (int64_t j = 0; j < n; j += panel_rows)
+    right.panel(squares + j * steps, j, smaller(panel_rows, n - j), 0, 0, steps);
+}
+
+void multiply_right(const Shape3& s, const float* a, int64_t a_step, const float* b, float* c, int64_t c_step) {
+  const PlainMatrix source = {a, a_step, 1, true};
+  const SquareOperand<float, PlainMatrix, true, false> left = {source, s.k};
+  const MadeSquares right = {reinterpret_cast<const char*>(b), ceil_div(s.k, square_depth)};
+  multiply_tiles<3>(s.m, s.n, s.k, left, right, c, c_step, false);
+}
+#endif
+
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
 #if defined(__AMX_BF16__)
@@ -333,21 +361,11 @@ template <class S> constexpr GemmKernels kernels() {
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 const GemmKernels gemm_bf16 = kernels<bfloat16>();
 #elif defined(__AMX_BF16__)
-void multiply_panels(const PanelProduct<float>& p) { multiply_erased(p); }
-void make_squares(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values,
-                  int64_t count) {
-  const int64_t n = smaller(panel_rows, rows - row), units = ceil_div(n, side), steps = ceil_div(depth, square_depth);
-  char* squares = reinterpret_cast<char*>(to) + (row / side * steps + first / square_depth * units) * 3 * square_bytes;
-  const MatrixOperand<float, true> source = {values, 1, panel_rows, true};
-  const View<float> v =
-      SquareOperand<float, MatrixOperand<float, true>, true>{source, count}.values({0, n}, {0, count});
-  pack_squares<3, true, Special::ignored>(squares, v.data, v.step, n, count);
-}
-
 const GemmKernels gemm_kernels[] = {kernels<float16>(), kernels<bfloat16>(), kernels<float>()};
+const Squares squares = {multiply_erased<float>, make_left, make_right, multiply_right};
 #else
 void multiply_panels(const PanelProduct<float>& p) {
-  if (p.squares) multiply_by_squares(p);
+  if (p.squares) square_unit()->multiply(p);
   else multiply_erased(p);
 }
 void multiply_panels(const PanelProduct<double>& p) { multiply_erased(p); }

@@ -7,6 +7,7 @@
 #if defined(__AMX_BF16__)
 #include <immintrin.h>
 
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/scratch.h"
 
 namespace volta::cpu::VOLTA_ISA {
@@ -14,7 +15,7 @@ namespace {
 
 // A tile register has 16 rows of 16 pairs of bf16 along k: here depth p of a step goes with depth p + 16. A square is what
 // one register holds: 16 rows of A, or 16 columns of B, by 32 depths. Panels are squares [step][16 rows][piece].
-constexpr int side = 16, square_depth = 32;
+constexpr int side = int(square_side), square_depth = int(panel_depths);
 constexpr int64_t square_bytes = 1024;
 
 template <class S> constexpr int pieces = std::is_same_v<S, bfloat16> ? 1 : 3;
@@ -263,7 +264,7 @@ template <class S, class Source, bool left, bool careful = (pieces<S> > 1)> stru
   }
 };
 
-// Panels of A that make_squares() has made: [32 rows][step][16 rows][piece].
+// Panels that make_left() or make_right() has made: [32 rows][step][16 rows][piece].
 struct MadeSquares {
   const char* data;
   int64_t steps;

@@ -1,5 +1,6 @@
 // Recurrent layers on one thread: per step one product with the packed weight, and one loop over the gates.
 #include "backend/cpu/recur.h"
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa/exponential.h"
 #include "backend/cpu/isa/tiles.h"
 #include "backend/cpu/scratch.h"
@@ -8,19 +9,18 @@ namespace volta::cpu::VOLTA_ISA {
 namespace {
 
 // Some rows of the batch on their way through time.
-template <class T> class Way {
+template <class T, bool squares> class Way {
  public:
   Way(const RecurRun& run, Range rows)
       : run_(run), rows_(rows), size_(run.size), gates_(gates_of(run.cell) * run.size) {}
 
   void forward() {
     const int64_t step = whole_columns<T>(gates_), whole = whole_rows<T>(rows_.size);
-    Room room(scratch(Scratch::panels, size_t(Room::bytes<T>(whole * size_) + Room::bytes<T>(whole * step))));
+    Room room(scratch(Scratch::columns, size_t(Room::bytes<T>(whole * size_) + Room::bytes<T>(whole * step))));
     T *state = room.take<T>(whole * size_), *products = room.take<T>(whole * step);
     for (int64_t i = 0; i < run_.time; ++i) {
       const int64_t t = run_.reverse ? run_.time - 1 - i : i, before = i == 0 ? -1 : run_.reverse ? t + 1 : t - 1;
-      const Left<T> h = pack_left<T>(state, {previous(run_.h0, run_.hidden, before, 0), size_, 1}, rows_.size, size_);
-      multiply(rows_.size, step, size_, h, weight(size_), products, step, false);
+      multiply_weight(previous(run_.h0, run_.hidden, before, 0), size_, state, products, step);
       for (int64_t r = 0; r < rows_.size; ++r) {
         if (!active(r, t)) keep(r, t, before);
         else advance(r, t, before, products + r * step);
@@ -33,7 +33,7 @@ template <class T> class Way {
     const int64_t rooms[] = {whole * gates_, whole * step, rows_.size * size_, rows_.size * size_, rows_.size * size_};
     int64_t bytes = 0;
     for (const int64_t n : rooms) bytes += Room::bytes<T>(n);
-    Room room(scratch(Scratch::panels, size_t(bytes)));
+    Room room(scratch(Scratch::columns, size_t(bytes)));
     T *packed = room.take<T>(rooms[0]), *products = room.take<T>(rooms[1]);
     T *direct = room.take<T>(rooms[2]), *dc = room.take<T>(rooms[3]), *dh = room.take<T>(rooms[4]);
     for (int64_t i = 0; i < rows_.size * size_; ++i) direct[i] = dc[i] = 0;
@@ -50,9 +50,7 @@ template <class T> class Way {
         else stay(r, t, h, d);
       }
       const T* grads = static_cast<const T*>(run_.grad_state ? run_.grad_state : run_.grad_gates);
-      const Strided<T> rows = {grads + (t * run_.batch + rows_.begin) * gates_, gates_, 1};
-      multiply(rows_.size, step, gates_, pack_left<T>(packed, rows, rows_.size, gates_), weight(gates_), products, step,
-               false);
+      multiply_weight(grads + (t * run_.batch + rows_.begin) * gates_, gates_, packed, products, step);
     }
     for (int64_t r = 0; r < rows_.size; ++r) {
       const int64_t at = (rows_.begin + r) * size_;
@@ -63,7 +61,16 @@ template <class T> class Way {
   }
 
  private:
-  Right<T> weight(int64_t k) const { return {static_cast<const T*>(run_.packed), k, 0}; }
+  // The weight times rows of k numbers; `room` is for packing them.
+  void multiply_weight(const T* rows, int64_t k, T* room, T* products, int64_t step) const {
+    const T* weight = static_cast<const T*>(run_.packed);
+    if constexpr (squares) {
+      square_unit()->multiply_right({rows_.size, step, k}, rows, k, weight, products, step);
+    } else {
+      const Left<T> left = pack_left<T>(room, {rows, k, 1}, rows_.size, k);
+      multiply(rows_.size, step, k, left, Right<T>{weight, k, 0}, products, step, false);
+    }
+  }
   bool active(int64_t r, int64_t t) const { return !run_.lengths || t < run_.lengths[rows_.begin + r]; }
   T* at(const void* x, int64_t r, int64_t t, int64_t width) const {
     return const_cast<T*>(static_cast<const T*>(x)) + (t * run_.batch + rows_.begin + r) * width;
@@ -173,22 +180,28 @@ template <class T> class Way {
   int64_t size_, gates_;
 };
 
-template <class T> int64_t packed(int64_t rows, int64_t columns) { return rows * whole_columns<T>(columns); }
-
-// Forward the state is multiplied by the transposed weight, backward the gates' gradient by the weight.
-template <class T> void pack_weight(void* to, const void* weight, int64_t outputs, int64_t inputs, bool backward) {
-  const T* w = static_cast<const T*>(weight);
-  if (backward) pack_right<T>(static_cast<T*>(to), {w, inputs, 1}, outputs, inputs);
-  else pack_right<T>(static_cast<T*>(to), {w, 1, inputs}, inputs, outputs);
+template <class T, bool squares> int64_t packed(int64_t rows, int64_t columns) {
+  return squares ? squares_size(whole_columns<T>(columns), rows) : rows * whole_columns<T>(columns);
 }
 
-template <class T> constexpr RecurKernel kernel = {
-    strip<T>, packed<T>, pack_weight<T>, [](const RecurRun& run, Range rows) { Way<T>(run, rows).forward(); },
-    [](const RecurRun& run, Range rows) { Way<T>(run, rows).backward(); }};
+// Forward the state is multiplied by the transposed weight, backward the gates' gradient by the weight.
+template <class T, bool squares>
+void pack_weight(void* to, const void* weight, int64_t outputs, int64_t inputs, bool backward) {
+  const T* w = static_cast<const T*>(weight);
+  const int64_t k = backward ? outputs : inputs, n = backward ? inputs : outputs;
+  const int64_t row = backward ? inputs : 1, column = backward ? 1 : inputs;
+  if constexpr (squares) square_unit()->make_right(static_cast<T*>(to), {w, row, column}, n, k);
+  else pack_right<T>(static_cast<T*>(to), {w, row, column}, k, n);
+}
+
+template <class T, bool squares = false>
+constexpr RecurKernel kernel = {squares ? square_side : strip<T>, packed<T, squares>, pack_weight<T, squares>,
+                                [](const RecurRun& run, Range rows) { Way<T, squares>(run, rows).forward(); },
+                                [](const RecurRun& run, Range rows) { Way<T, squares>(run, rows).backward(); }};
 
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
 
-template <> volta::cpu::RecurKernel volta::cpu::recur_kernel<volta::cpu::Isa::VOLTA_ISA>(DType dtype) {
-  return dtype == f64 ? VOLTA_ISA::kernel<double> : VOLTA_ISA::kernel<float>;
+template <> volta::cpu::RecurKernel volta::cpu::recur_kernel<volta::cpu::Isa::VOLTA_ISA>(DType dtype, bool squares) {
+  return dtype == f64 ? VOLTA_ISA::kernel<double> : squares ? VOLTA_ISA::kernel<float, true> : VOLTA_ISA::kernel<float>;
 }
