@@ -32,35 +32,26 @@ template <class T, class F> void each_chunk(const ConvPart<T>& part, F f) {
   }
 }
 
+template <class T> void multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, T* c,
+                                 const ConvPart<T>& part, bool add) {
+  Gemm g = {dtype_of<T>(), m, n, k, a, b, c, part.c_step, 1, add};
+  g.one_way = true;
+  gemm(g);
+}
+
 template <class T> void correlate(const ConvPart<T>& part) {
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
     T* c = part.c + j;
     for (int64_t i = 0; i < part.m && part.bias; ++i) std::fill_n(c + i * part.c_step, n, part.bias[i]);
-    gemm({dtype_of<T>(),
-          part.m,
-          n,
-          part.depth,
-          {part.a, part.a_step, part.a_depth},
-          {columns, step, 1},
-          c,
-          part.c_step,
-          1,
-          part.bias != nullptr});
+    multiply(part.m, n, part.depth, {part.a, part.a_step, part.a_depth}, {columns, step, 1}, c, part,
+             part.bias != nullptr);
   });
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
-    gemm({dtype_of<T>(),
-          part.m,
-          part.depth,
-          n,
-          {part.a + j * part.a_depth, part.a_step, part.a_depth},
-          {columns, 1, step},
-          part.c,
-          part.c_step,
-          1,
-          true});
+    multiply(part.m, part.depth, n, {part.a + j * part.a_depth, part.a_step, part.a_depth}, {columns, 1, step}, part.c,
+             part, true);
   });
 }
 

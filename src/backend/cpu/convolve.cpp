@@ -244,7 +244,8 @@ template <class T> struct Convolver {
     }
   }
 
-  // Some rows of the left operand, from a multiple of least_rows on.
+  // Some rows of the left operand, from a multiple of least_rows on: they fall into the same tiles as without slices, which
+  // matters where compilers round the same formula differently in tiles of different heights.
   struct Rows {
     int64_t begin, size;
   };
@@ -257,10 +258,13 @@ template <class T> struct Convolver {
   void correlate(const Pass& pass, const Image& source, const Image& target, const T* weights, const T* bias,
                  int64_t channels, int64_t rows) const {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
+    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
+    const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
+    const bool by_rows = !kernels.prepared && rows >= 4 * pass.outputs();
     const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
-                                   threads() > 1 ? divide_up(2 * threads(), images) : 1, kernels.tile);
+                                   by_rows ? divide_up(threads(), images * most) : wanted, kernels.tile);
     const int64_t items = images * boxes.count();
-    const int64_t slices = std::clamp<int64_t>(threads() / items, 1, divide_up(rows, least_rows));
+    const int64_t slices = std::clamp<int64_t>(threads() / items, 1, most);
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
     const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth) : 0;
@@ -337,14 +341,14 @@ template <class T> struct Convolver {
     T* partials = whole ? static_cast<T*>(call.w.data) : room.data();
     run_parts(segments * g.groups * slices, serial, [&](int64_t index) {
       const int64_t slice = index % slices, group = index / slices % g.groups, segment = index / slices / g.groups;
-      const int64_t row = out * slice / slices;
+      const Rows some = slice_of(out, slices, slice);
       ConvPart<T> part;
       part.offsets = offsets.data();
       part.depth = depth;
-      part.m = out * (slice + 1) / slices - row;
+      part.m = some.size;
       part.prepared_rows = out;
       part.bias = part.prepared = nullptr;
-      part.c = partials + segment * size + (group * out + row) * depth;
+      part.c = partials + segment * size + (group * out + some.begin) * depth;
       part.c_step = depth;
       std::fill_n(part.c, part.m * depth, T(0));
       for (int64_t item = items * segment / segments; item < items * (segment + 1) / segments; ++item) {
@@ -352,7 +356,7 @@ template <class T> struct Convolver {
         const Box box = boxes.box(pass, item % boxes.count());
         set_pixels(part, box, staged);
         set_image(part, x, pass, box, staged, b, group * in, in);
-        set_gradients(part, y, outputs, box, b, group * out + row);
+        set_gradients(part, y, outputs, box, b, group * out + some.begin);
         kernels.weigh(part);
       }
     });

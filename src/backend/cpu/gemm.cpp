@@ -31,7 +31,7 @@ const GemmKernels& kernels_of(DType dtype) {
 
 const GemmKernels& kernels_of(const Product& p) {
 #if defined(VOLTA_HAVE_ISA_AMX)
-  if (!p.thin && suits_squares(p.shape(), p.dtype)) return amx::gemm_kernels[size_t(p.dtype)];
+  if (!p.thin && !p.one_way && suits_squares(p.shape(), p.dtype)) return amx::gemm_kernels[size_t(p.dtype)];
 #endif
   return kernels_of(p.dtype);
 }
@@ -108,7 +108,7 @@ Plan plan_of(const Product& p, const GemmKernels& kernels, int64_t batch) {
   if (p.thin) return plan_thin(p, batch);
   const Shape3 s = p.shape();
   const double serial = serial_work(kernels);
-  if (const int64_t segments = plan_segments(s, batch, serial); segments > 1) return {{}, segments};
+  if (const int64_t segments = p.one_way ? 1 : plan_segments(s, batch, serial); segments > 1) return {{}, segments};
   const double threads = get_num_threads(), work = s.work() * double(batch);
   if (threads == 1 || work < serial || double(batch) >= 4 * threads) return {};
   const double wanted = batch > 1 ? 4 * threads : threads;  // more parts of one matrix would pack its panels more often
@@ -122,8 +122,8 @@ template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
 }
 
 void run(Product p, Batch& batch) {
-  p.thin = is_thin(p.m, p.b);
-  const bool thin_across = !p.thin && is_thin(p.n, p.a);
+  p.thin = !p.one_way && is_thin(p.m, p.b);
+  const bool thin_across = !p.one_way && !p.thin && is_thin(p.n, p.a);
   if (!p.thin && (thin_across || (p.c_column_stride != 1 && p.c_row_stride == 1))) {
     p = transposed(p);
     p.thin = thin_across;

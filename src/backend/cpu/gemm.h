@@ -41,6 +41,7 @@ struct Gemm {
   Epilogue epilogue = {};
   std::span<const BatchAxis> batch = {};
   std::optional<DType> c_dtype = {};  // f32 for half operands; otherwise the dtype of the operands
+  bool one_way = false;  // sum along k in the same order whatever m and n: for parts that were cut elsewhere
 };
 
 // C must not overlap A or B, nor its own elements. Halves are multiplied in f32 and rounded once; integers wrap around;
