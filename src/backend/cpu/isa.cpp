@@ -7,44 +7,51 @@
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
-#elif defined(__x86_64__) && defined(__linux__)
+#elif defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 #endif
 
 namespace volta::cpu {
 namespace {
 
 #ifdef __x86_64__
-// The registers are large: the kernel saves them only for processes that asked for them.
-bool may_use_amx() {
-#ifdef __linux__
-  constexpr unsigned leaf = 7, bf16_bit = 1u << 22, tile_bit = 1u << 24;
-  constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+struct Cpuid {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool has = __get_cpuid_count(leaf, 0, &a, &b, &c, &d) && (d & bf16_bit) && (d & tile_bit);
-  return has && syscall(SYS_arch_prctl, request, tile_data) == 0;
+  explicit Cpuid(unsigned leaf) { __get_cpuid_count(leaf, 0, &a, &b, &c, &d); }
+};
+
+bool has_f16c() { return Cpuid(1).c >> 29 & 1; }  // clang's __builtin_cpu_supports does not know the name
+
+// The tile registers are large: Linux saves them only for processes that have asked for them.
+bool has_amx() {
+#if defined(VOLTA_HAVE_ISA_AMX) && defined(__linux__)
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  const unsigned features = Cpuid(7).d, bf16_bit = 1u << 22, tile_bit = 1u << 24;
+  return (features & bf16_bit) && (features & tile_bit) && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 #else
   return false;
 #endif
 }
 #endif
 
-Isa detected() {
+Isa detected(Isa most) {
 #ifdef __x86_64__
   __builtin_cpu_init();
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                  __builtin_cpu_supports("bmi2") && has_f16c();
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
-  if (v4 && may_use_amx()) return Isa::amx;
-  return v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::baseline;
+  const bool amx = v4 && most >= Isa::amx && has_amx();
+  return std::min(most, amx ? Isa::amx : v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::baseline);
 #elif defined(__aarch64__) && defined(__linux__)
-  return getauxval(AT_HWCAP2) & HWCAP2_BF16 ? Isa::bfloat : Isa::baseline;
+  return std::min(most, getauxval(AT_HWCAP2) & HWCAP2_BF16 ? Isa::bfloat : Isa::baseline);
 #else
-  return Isa::baseline;
+  return std::min(most, Isa::baseline);
 #endif
 }
 
@@ -57,7 +64,7 @@ Isa allowed() {
 }  // namespace
 
 Isa isa() {
-  static const Isa level = std::min(detected(), allowed());
+  static const Isa level = detected(allowed());
   return level;
 }
 

@@ -204,7 +204,7 @@ void multiply_thin(int64_t m, int64_t n, int64_t k, const A& a, const B& b, T* c
   for (; p < k; ++p) rows.template operator()<1>(p);
 }
 
-#if defined(__AMX_BF16__)
+#if defined(VOLTA_AMX)
 using PlainMatrix = MatrixOperand<float, true>;
 
 template <int count, class A, class B>
@@ -268,7 +268,7 @@ template <class S> void part(const Product& p, const Rectangle& r, Range depth, 
       n <= direct_columns && along && p.a.row_stride * int64_t(sizeof(T)) % page != 0};
   const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
-#if defined(__AMX_BF16__)
+#if defined(VOLTA_AMX)
   multiply_squares<S>(m, n, k, a, b, sums, step, add);
 #else
   if (p.thin) multiply_thin<S>(m, n, k, a, b, sums, step, add);
@@ -306,7 +306,7 @@ template <class T> struct ErasedOperand {
 };
 template <class T> void multiply_erased(const PanelProduct<T>& p) {
   const ErasedOperand<T> a{p.a}, b{p.b};
-#if defined(__AMX_BF16__)
+#if defined(VOLTA_AMX)
   if (!p.left_squares) return multiply_squares<T>(p.m, p.n, p.k, a, b, p.c, p.c_step, p.add);
   const MadeSquares left = {reinterpret_cast<const char*>(p.left_squares), ceil_div(p.k, square_depth)};
   const SquareOperand<T, ErasedOperand<T>, false, false> right = {b, p.k};
@@ -316,7 +316,7 @@ template <class T> void multiply_erased(const PanelProduct<T>& p) {
 #endif
 }
 
-#if defined(__AMX_BF16__)
+#if defined(VOLTA_AMX)
 void make_left(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values, int64_t count) {
   const int64_t n = smaller(panel_rows, rows - row), units = ceil_div(n, side), steps = ceil_div(depth, square_depth);
   char* squares = reinterpret_cast<char*>(to) + (row / side * steps + first / square_depth * units) * 3 * square_bytes;
@@ -344,7 +344,7 @@ void multiply_right(const Shape3& s, const float* a, int64_t a_step, const float
 
 template <class S> constexpr GemmKernels kernels() {
   using T = Compute<S>;
-#if defined(__AMX_BF16__)
+#if defined(VOLTA_AMX)
   constexpr int64_t pack = pieces<S> == 3 ? 32 : 128;
   return {{2 * side, 2 * side, 2 * side, pack, pack}, sizeof(T), part<S>, nullptr};
 #else
@@ -360,7 +360,7 @@ template <class S> constexpr GemmKernels kernels() {
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 const GemmKernels gemm_bf16 = kernels<bfloat16>();
-#elif defined(__AMX_BF16__)
+#elif defined(VOLTA_AMX)
 const GemmKernels gemm_kernels[] = {kernels<float16>(), kernels<bfloat16>(), kernels<float>()};
 const Squares squares = {multiply_erased<float>, make_left, make_right, multiply_right};
 #else

@@ -4,7 +4,7 @@
 // smaller: it is mostly that of adding up, and here two products are added at a time, corrections before what they correct.
 #pragma once
 #include "backend/cpu/isa/gemm_pack.h"
-#if defined(__AMX_BF16__)
+#if defined(VOLTA_AMX)
 #include <immintrin.h>
 
 #include "backend/cpu/gemm_squares.h"
