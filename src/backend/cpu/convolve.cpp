@@ -189,6 +189,9 @@ template <class T> struct Convolver {
       for (const auto& th : pass.axes[1].taps)
         for (const auto& tw : pass.axes[2].taps)
           elements.push_back((td.kernel * g.axes[1].kernel + th.kernel) * g.axes[2].kernel + tw.kernel);
+    // All taps of a kernel of 3 x 3, backwards, are copied without looking up which: most weights are theirs.
+    bool backwards = taps == 9 && all == 9;
+    for (int64_t k = 0; k < taps && backwards; ++k) backwards = elements[size_t(k)] == 8 - k;
     constexpr int64_t together = 8;  // neighbouring channels, whose weights share cache lines
     const int64_t parts = divide_up(in, together);
     run_parts(g.groups * parts, serial, [&](int64_t part) {
@@ -198,7 +201,10 @@ template <class T> struct Convolver {
         const T* from = w + ((group * out + o) * in + first) * all;
         for (int64_t c = first; c < end; ++c, row += depth, from += all) {
           __builtin_prefetch(from + 4 * in * all);
-          for (int64_t k = 0; k < taps; ++k) row[k] = from[elements[size_t(k)]];
+          if (backwards)
+            for (int k = 0; k < 9; ++k) row[k] = from[8 - k];
+          else
+            for (int64_t k = 0; k < taps; ++k) row[k] = from[elements[size_t(k)]];
         }
       }
     });

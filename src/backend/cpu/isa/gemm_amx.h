@@ -243,11 +243,11 @@ template <class S, class Source, bool left, bool careful = (pieces<S> > 1)> stru
     if constexpr (is_matrix) {
       if constexpr (std::is_same_v<S, float>)
         if (in_rows()) return {place(rows, depths), source.step, source.depth_step};
-      return in_rows<S>(room, {place(rows, depths), source.step, source.depth_step}, rows.size, tile, depths.size);
+      return arranged<S>(room, {place(rows, depths), source.step, source.depth_step}, rows.size, tile, depths.size);
     } else {
       const View<float> v = source.panel(room, rows.begin, rows.size, tile, depths.begin, depths.size);
       if ((left ? v.depth_step : v.step) == 1) return v;
-      return in_rows<float>(room + size, v, rows.size, tile, depths.size);
+      return arranged<float>(room + size, v, rows.size, tile, depths.size);
     }
   }
 
@@ -257,7 +257,7 @@ template <class S, class Source, bool left, bool careful = (pieces<S> > 1)> stru
   const S* place(Range rows, Range depths) const {
     return source.data + rows.begin * source.step + depths.begin * source.depth_step;
   }
-  template <class V> static View<float> in_rows(float* to, View<V> v, int64_t n, int64_t tile, int64_t k) {
+  template <class V> static View<float> arranged(float* to, View<V> v, int64_t n, int64_t tile, int64_t k) {
     if constexpr (left) pack(PackCall<V>{to, k, k, n, v.data, v.depth_step, v.step});
     else pack(PackCall<V>{to, tile, n, k, v.data, v.step, v.depth_step});
     return left ? View<float>{to, k, 1} : View<float>{to, 1, tile};
