@@ -40,8 +40,11 @@ function(volta_add_isa_objects library)
       target_link_libraries(${object} PRIVATE volta_settings volta_warnings)
       target_include_directories(${object} PRIVATE ${VOLTA_GENERATED_DIR})
       target_compile_definitions(${object} PRIVATE VOLTA_ISA=${level})
-      # The notes on parameter passing concern callers built by older compilers; kernels call only each other.
-      target_compile_options(${object} PRIVATE ${optimise} ${volta_march_${level}} -ffp-contract=fast -Wno-psabi)
+      # A product and its sum are one multiply-add in every tile, or bits would depend on the tile: newer GCC would part them
+      # where there is a single chain. The notes on parameter passing concern callers built by older compilers; kernels call
+      # only each other.
+      target_compile_options(${object} PRIVATE ${optimise} ${volta_march_${level}} -ffp-contract=fast -Wno-psabi
+                                               $<$<CXX_COMPILER_ID:GNU>:--param=avoid-fma-max-bits=0>)
       volta_depend_on_opgen(${object})
       target_sources(${library} PRIVATE $<TARGET_OBJECTS:${object}>)
     endforeach()
