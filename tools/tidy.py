@@ -42,7 +42,8 @@ def main():
 
     def tidy(name):
         left = deadline - time.monotonic()
-        command = ["clang-tidy", "-p", database, "--quiet", "--extra-arg=-Wno-ignored-optimization-argument", name]
+        command = ["clang-tidy", "-p", database, "--quiet", "--extra-arg=-Wno-ignored-optimization-argument",
+                   "--extra-arg=-Wno-unused-command-line-argument", name]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=max(left, 0.01))
         except subprocess.TimeoutExpired:
