@@ -13,53 +13,15 @@
 
 #include "backend/cpu/gemm_plan.h"
 #include "core/parallel.h"
+#include "stored.h"
 #include "volta/error.h"
 
 namespace volta::cpu {
 namespace {
 
-template <class T> constexpr bool floating_type = !std::is_integral_v<T>;
 template <class T> double value(T x) {
   if constexpr (std::is_same_v<T, double>) return x;
   else return double(float(x));
-}
-
-// How a matrix lies in memory.
-enum class Order { rows, columns, gaps, reversed, both_strided, repeated_rows };
-constexpr Order orders[] = {Order::rows, Order::columns, Order::gaps, Order::reversed, Order::both_strided};
-
-template <class T> struct Stored {
-  std::vector<T> data;
-  int64_t origin = 0, row_stride = 0, column_stride = 0, batch_stride = 0;
-
-  Stored(int64_t batch, int64_t rows, int64_t columns, Order order) {
-    switch (order) {
-      case Order::rows: row_stride = columns, column_stride = 1; break;
-      case Order::columns: row_stride = 1, column_stride = rows; break;
-      case Order::gaps: row_stride = columns + 3, column_stride = 1; break;
-      case Order::reversed: row_stride = -columns, column_stride = 1, origin = (rows - 1) * columns; break;
-      case Order::both_strided: row_stride = 2 * columns + 1, column_stride = 2; break;
-      case Order::repeated_rows: row_stride = 0, column_stride = 1; break;
-    }
-    batch_stride = (rows + 1) * (2 * columns + 3);
-    origin = std::max<int64_t>(origin, 0);
-    data.resize(size_t(batch * batch_stride + 8));
-  }
-  T& at(int64_t b, int64_t i, int64_t j) {
-    return data[size_t(origin + b * batch_stride + i * row_stride + j * column_stride)];
-  }
-  T* start() { return data.data() + origin; }
-};
-
-template <class T> void fill(std::vector<T>& v, std::mt19937& random) {
-  if constexpr (std::is_same_v<T, bool>) {
-    static_assert(!std::is_same_v<T, bool>, "boolean tests use uint8_t storage");
-  } else if constexpr (floating_type<T> || std::is_floating_point_v<T>) {
-    std::uniform_real_distribution<float> d(-1, 1);
-    for (T& x : v) x = T(d(random));
-  } else {
-    for (T& x : v) x = T(random());
-  }
 }
 
 struct Case {
@@ -409,100 +371,6 @@ TEST(GemmTest, NanAndInfinityPropagate) {
   }
 }
 
-// Whole numbers of nine bits, a few in each sum: exact in every order, and in several pieces.
-TEST(GemmTest, WholeNumbersAreExact) {
-  std::mt19937 random(18);
-  for (Order order : orders) {
-    for (auto [m, n, k] : {Shape3{25, 31, 70}, {67, 61, 1031}, {100, 130, 290}, {160, 33, 64}}) {
-      Stored<float> a(1, m, k, order), b(1, k, n, order), c(1, m, n, Order::rows);
-      for (float& x : a.data) x = random() % 16 ? 0.0f : float(int(random() % 801) - 400);
-      for (float& x : b.data) x = float(int(random() % 801) - 400);
-      gemm({f32,
-            m,
-            n,
-            k,
-            {a.start(), a.row_stride, a.column_stride},
-            {b.start(), b.row_stride, b.column_stride},
-            c.start(),
-            c.row_stride,
-            c.column_stride});
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-          int64_t sum = 0;
-          for (int64_t p = 0; p < k; ++p) sum += int64_t(a.at(0, i, p)) * int64_t(b.at(0, p, j));
-          ASSERT_EQ(c.at(0, i, j), float(sum)) << m << "x" << n << "x" << k << " at " << i << "," << j;
-        }
-      }
-    }
-  }
-}
-
-// f32 products are at least as accurate as a chain of multiply-adds along k.
-TEST(GemmTest, AsAccurateAsAChain) {
-  std::mt19937 random(19);
-  std::normal_distribution<float> normal;
-  for (auto [m, n, k] : {Shape3{70, 90, 100}, {128, 96, 512}, {33, 200, 1500}}) {
-    std::vector<float> a(size_t(m * k)), b(size_t(k * n)), c(size_t(m * n));
-    for (auto* v : {&a, &b})
-      for (float& x : *v) x = normal(random);
-    gemm({f32, m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, c.data(), n, 1});
-    double error = 0, of_chain = 0;
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0;
-        float chain = 0;
-        for (int64_t p = 0; p < k; ++p) {
-          const float x = a[size_t(i * k + p)], y = b[size_t(p * n + j)];
-          sum += double(x) * double(y);
-          chain = std::fma(x, y, chain);
-        }
-        error += std::pow(double(c[size_t(i * n + j)]) - sum, 2);
-        of_chain += std::pow(double(chain) - sum, 2);
-      }
-    }
-    EXPECT_LE(std::sqrt(error), 1.05 * std::sqrt(of_chain)) << m << "x" << n << "x" << k;
-  }
-}
-
-// Ordinary numbers, and among them what has no neighbours in range: infinities, NaN, the largest and the smallest.
-void fill_unusual(std::vector<float>& a, std::vector<float>& b, const Shape3& s, uint32_t seed) {
-  std::mt19937 random(seed);
-  fill(a, random), fill(b, random);
-  const auto at_a = [&](int64_t i, int64_t p) -> float& { return a[size_t(i * s.k + p)]; };
-  const auto at_b = [&](int64_t p, int64_t j) -> float& { return b[size_t(p * s.n + j)]; };
-  for (int64_t p = 0; p < s.k; ++p) {
-    at_a(3, p) *= 1e-36f, at_b(p, 5) *= 1e36f;     // products that are ordinary
-    at_a(40, p) *= 1e-40f, at_b(p, 37) *= 1e-33f;  // and some that are not
-  }
-  at_a(10, 7) = INFINITY, at_a(11, s.k - 1) = -INFINITY, at_a(12, 0) = NAN, at_a(13, 20) = 3.4e38f;
-  at_b(9, 50) = INFINITY, at_b(s.k - 2, 51) = NAN, at_b(31, 52) = -3e38f, at_b(32, 53) = 1e-45f;
-  at_a(15, 9) = 0, at_b(7, 60) = 0;  // zero times infinity
-}
-
-TEST(GemmTest, UnusualValuesAmongOrdinaryOnes) {
-  for (const Shape3 s : {Shape3{70, 80, 90}, {130, 100, 300}, {64, 70, 700}}) {
-    std::vector<float> a(size_t(s.m * s.k)), b(size_t(s.k * s.n)), c(size_t(s.m * s.n));
-    fill_unusual(a, b, s, 3);
-    gemm({f32, s.m, s.n, s.k, {a.data(), s.k, 1}, {b.data(), s.n, 1}, c.data(), s.n, 1});
-    for (int64_t i = 0; i < s.m; ++i) {
-      for (int64_t j = 0; j < s.n; ++j) {
-        double sum = 0, size = 0;
-        for (int64_t p = 0; p < s.k; ++p) {
-          const double product = double(a[size_t(i * s.k + p)]) * double(b[size_t(p * s.n + j)]);
-          sum += product, size += std::abs(product);
-        }
-        const double got = c[size_t(i * s.n + j)], expected = double(float(sum));
-        if (!std::isfinite(expected)) {
-          ASSERT_TRUE(std::isnan(expected) ? std::isnan(got) : got == expected)
-              << got << " is not " << expected << " at " << i << "," << j;
-        } else if (std::isfinite(float(size))) {
-          ASSERT_NEAR(got, expected, size * 0x1p-24 * double(s.k + 4) + double(s.k) * 0x1p-149) << i << "," << j;
-        }
-      }
-    }
-  }
-}
-
 TEST(GemmTest, RefusesWhatItCannotDo) {
   float x = 0;
   Gemm g = {f32, 1, 1, 1, {&x, 1, 1}, {&x, 1, 1}, &x, 1, 1};
@@ -563,22 +431,6 @@ TEST_F(GemmThreads, SameBitsForAnyNumberOfThreads) {
     check_bits<bfloat16>(s);
   }
   check_bits<float16>({200, 200, 200});
-}
-
-TEST_F(GemmThreads, SameBitsWithUnusualValues) {
-  for (const Shape3 s : {Shape3{70, 80, 90}, {130, 200, 300}, {500, 64, 300}}) {
-    std::vector<float> a(size_t(s.m * s.k)), b(size_t(s.k * s.n)), one(size_t(s.m * s.n)), many(one.size());
-    fill_unusual(a, b, s, 4);
-    const auto run = [&](int threads, std::vector<float>& c) {
-      set_num_threads(threads);
-      gemm({f32, s.m, s.n, s.k, {a.data(), s.k, 1}, {b.data(), s.n, 1}, c.data(), s.n, 1});
-    };
-    run(1, one);
-    for (int threads : {2, 3, 8}) {
-      run(threads, many);
-      EXPECT_EQ(std::memcmp(one.data(), many.data(), one.size() * sizeof(float)), 0) << threads << " threads";
-    }
-  }
 }
 
 TEST_F(GemmThreads, ConcurrentCallersGetTheirOwnResults) {

@@ -70,9 +70,9 @@ template <class T> struct ConvPart {
   int64_t m;
   const T* a;  // the rows of the left operand: of weights along the depth, or of gradients along the pixels
   int64_t a_step, a_depth;
-  const T* prepared;  // what prepare() made of all weights of the group, of which this part has rows from first_row on
-  int64_t prepared_rows, first_row;
-  const T* bias;  // one for each row, or null
+  int64_t all_rows, first_row;  // of the group, of which this part has m from first_row on
+  const T* prepared;            // what prepare() made of all its weights
+  const T* bias;                // one for each row, or null
   T* c;
   int64_t c_step;
   int64_t chunk;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/cpu/conv_plan.h"
+#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/split.h"
@@ -250,12 +251,9 @@ template <class T> struct Convolver {
     }
   }
 
-  // Some rows of the left operand, from a multiple of least_rows on: they fall into the same tiles as without slices, which
-  // matters where compilers round the same formula differently in tiles of different heights.
-  struct Rows {
-    int64_t begin, size;
-  };
-  static Rows slice_of(int64_t rows, int64_t slices, int64_t index) {
+  // Some rows of the left operand, from a multiple of least_rows on: squares come in panels of rows.
+  static_assert(least_rows % panel_rows == 0);
+  static Range slice_of(int64_t rows, int64_t slices, int64_t index) {
     const int64_t units = divide_up(rows, least_rows), begin = units * index / slices * least_rows;
     return {begin, std::min(rows, units * (index + 1) / slices * least_rows) - begin};
   }
@@ -286,7 +284,7 @@ template <class T> struct Convolver {
     run_parts(items * slices, serial, [&](int64_t index) {
       const int64_t slice = index % slices, item = index / slices, image = item / boxes.count();
       const int64_t group = image % g.groups, b = image / g.groups;
-      const Rows some = slice_of(rows, slices, slice);
+      const Range some = slice_of(rows, slices, slice);
       const Box box = boxes.box(pass, item % boxes.count());
       ConvPart<T> part;
       set_pixels(part, box, staged);
@@ -297,7 +295,7 @@ template <class T> struct Convolver {
       part.a_step = depth;
       part.a_depth = 1;
       part.prepared = room.data() + group * prepared;
-      part.prepared_rows = rows;
+      part.all_rows = rows;
       part.first_row = some.begin;
       part.bias = bias ? bias + group * rows + some.begin : nullptr;
       part.c_step = straight ? target.channel / int64_t(sizeof(T)) : part.pixels;
@@ -347,12 +345,12 @@ template <class T> struct Convolver {
     T* partials = whole ? static_cast<T*>(call.w.data) : room.data();
     run_parts(segments * g.groups * slices, serial, [&](int64_t index) {
       const int64_t slice = index % slices, group = index / slices % g.groups, segment = index / slices / g.groups;
-      const Rows some = slice_of(out, slices, slice);
+      const Range some = slice_of(out, slices, slice);
       ConvPart<T> part;
       part.offsets = offsets.data();
       part.depth = depth;
       part.m = some.size;
-      part.prepared_rows = out;
+      part.all_rows = out;
       part.bias = part.prepared = nullptr;
       part.c = partials + segment * size + (group * out + some.begin) * depth;
       part.c_step = depth;

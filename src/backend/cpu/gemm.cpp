@@ -24,7 +24,9 @@ const GemmKernels& kernels_of(DType dtype) {
 #endif
 #if defined(VOLTA_HAVE_ISA_V4)
   if (isa() >= Isa::v4) return v4::gemm_table.kernels[size_t(dtype)];
-  if (isa() == Isa::v3) return v3::gemm_table.kernels[size_t(dtype)];
+#endif
+#if defined(VOLTA_HAVE_ISA_V3)
+  if (isa() >= Isa::v3) return v3::gemm_table.kernels[size_t(dtype)];
 #endif
   return baseline::gemm_table.kernels[size_t(dtype)];
 }

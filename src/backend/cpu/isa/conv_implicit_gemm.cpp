@@ -126,8 +126,7 @@ template <class T> void correlate(const ConvPart<T>& part) {
 
 template <class T> void weigh(const ConvPart<T>& part) {
   // Patches are packed twice, as vectors and then as squares: for many rows.
-  const bool squares =
-      part.prepared_rows >= 128 && suits_squares({part.prepared_rows, part.depth, part.pixels}, dtype_of<T>());
+  const bool squares = part.all_rows >= 128 && suits_squares({part.all_rows, part.depth, part.pixels}, dtype_of<T>());
   const MatrixOperand<T, !by_lane> gradients = {part.a, part.a_step, part.a_depth, squares};
   const MatrixOperand<T, false> pixels = {part.image, part.regular, 1, false};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};

@@ -216,8 +216,8 @@ void correlate(const ConvPart<float>& part) {
   const Tiles tiles(part);
   const int64_t channels = part.depth / taps, n = tiles.count(), each = n + together;
   const int64_t v_step = product_step(channels * each), m_step = product_step(part.m * each);
-  const int64_t w_step = prepared_step(part.prepared_rows, channels);
-  const bool squares = by_squares(part.prepared_rows, channels);
+  const int64_t w_step = prepared_step(part.all_rows, channels);
+  const bool squares = by_squares(part.all_rows, channels);
   constexpr int64_t page = 1024;  // values; rows so far apart compete for the same lines of the first cache
   float* v = static_cast<float*>(scratch(Scratch::columns, size_t(products * (v_step + m_step)) * sizeof(float)));
   float* m = v + products * v_step;
@@ -226,8 +226,7 @@ void correlate(const ConvPart<float>& part) {
   for (int64_t f = 0; f < products; ++f) {
     const float* weights =
         part.prepared + f * w_step + (squares ? squares_size(part.first_row, channels) : part.first_row);
-    const MatrixOperand<float, !by_lane> a = {weights, 1, part.prepared_rows,
-                                              channels * part.prepared_rows <= 4 * page};
+    const MatrixOperand<float, !by_lane> a = {weights, 1, part.all_rows, channels * part.all_rows <= 4 * page};
     const MatrixOperand<float, false> b = {v + f * v_step, 1, each, part.m <= 128};
     const MatrixOperand<float, true> in_place = {b.data, 1, each, true};
     multiply_panels(PanelProduct<float>{
