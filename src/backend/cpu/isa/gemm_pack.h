@@ -43,7 +43,6 @@ template <class S> [[gnu::always_inline]] inline bool negative(Compute<S> x) {
 }
 
 // n compute values from consecutive stored ones.
-template <class T, int n> using Some [[gnu::vector_size(n * sizeof(T))]] = T;
 template <int n, class S> [[gnu::always_inline]] inline Some<Compute<S>, n> load_some(const S* from) {
   using T = Compute<S>;
   Some<T, n> values;

@@ -28,6 +28,7 @@ class WindowRows {
     plane_ += z_.in * y_.in * width_;
   }
   int64_t plane() const { return plane_; }  // where the plane begins
+  int64_t first() const { return (z_.index[oz_] * y_.in + y_.index[oy_]) * width_; }
   // f(where the row begins in its plane, its weight) in the order of the window.
   template <class F> [[gnu::always_inline]] void each(F f) const {
     for (int64_t i = 0; i < z_.taps; ++i)
@@ -52,49 +53,62 @@ template <class F> [[gnu::always_inline]] inline void for_form(const PoolAxis& a
   };
   if (a.stride == 1) with_stride(std::integral_constant<int, 1>());
   else if (a.stride == 2) with_stride(std::integral_constant<int, 2>());
-  else with_stride(std::integral_constant<int, 0>());
+  else f(std::integral_constant<int, 0>(), std::integral_constant<int, 0>());
 }
 
 template <class T> using Position = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
 // Every second number of two vectors, of which the first number of b is the last of a.
 template <class T, int... I>
-[[gnu::always_inline]] inline Vector<T> halved(Vector<T> a, Vector<T> b, std::integer_sequence<int, I...>) {
+[[gnu::always_inline]] inline Some<T, sizeof...(I)> halved(Some<T, sizeof...(I)> a, Some<T, sizeof...(I)> b,
+                                                           std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, (2 * I < int(sizeof...(I)) ? 2 * I : 2 * I + 1)...);
 }
 
 // Neighbouring outputs as a vector, and one output by itself, under the same names.
-template <class T, int Stride> struct Wide {
-  static constexpr int width = lanes<T>;
-  template <class E> static Vector<E> get(const E* p) { return load(p); }
-  template <class E, class V> static void put(E* p, V v) { store<E>(p, v); }
+template <class T, int Stride, int width> struct Wide {
+  template <class E> using Values = Some<E, width>;
+  template <class E, class V> static void put(E* p, V v) {
+    const Values<E> stored = __builtin_convertvector(v, Values<E>);
+    __builtin_memcpy(p, &stored, sizeof stored);
+  }
+  static Values<T> filled(T value) { return Values<T>{} + value; }
+  static Values<T> get(const T* p) {
+    Values<T> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
   // Every stride-th number from p on, reading nothing behind the last of them.
-  static Vector<T> spaced(const T* p, int64_t stride) {
-    if constexpr (Stride == 1) return load(p);
-    if constexpr (Stride == 2) return halved<T>(load(p), load(p + width - 1), std::make_integer_sequence<int, width>());
-    Vector<T> v{};
+  static Values<T> spaced(const T* p, int64_t stride) {
+    if constexpr (Stride == 1) return get(p);
+    if constexpr (Stride == 2) return halved<T>(get(p), get(p + width - 1), std::make_integer_sequence<int, width>());
+    Values<T> v{};
     for (int i = 0; i < width; ++i) v[i] = p[i * stride];
     return v;
   }
-  static Vector<Position<T>> counted(int64_t first, int64_t stride) {
-    Vector<Position<T>> v{};
+  static Values<Position<T>> counted(int64_t first, int64_t stride) {
+    Values<Position<T>> v{};
     for (int i = 0; i < width; ++i) v[i] = Position<T>(i * stride);
     return v + Position<T>(first);
   }
 };
 template <class T> struct Single {
-  template <class E> static E get(const E* p) { return *p; }
-  template <class E> static void put(E* p, E v) { *p = v; }
+  template <class E, class V> static void put(E* p, V v) { *p = v; }
+  static T filled(T value) { return value; }
   static T spaced(const T* p, int64_t) { return *p; }
   static Position<T> counted(int64_t first, int64_t) { return Position<T>(first); }
 };
 
-// f(Wide, j) for the outputs of a row; the last vector may overlap the one before. Short rows go one by one.
-template <class T, int Stride, class F> [[gnu::always_inline]] inline void over_row(int64_t n, F f) {
-  constexpr int width = lanes<T>;
-  for (int64_t j = 0; n < width && j < n; ++j) f(Single<T>(), j);
-  for (int64_t j = 0; j + width <= n; j += width) f(Wide<T, Stride>(), j);
-  if (n > width && n % width) f(Wide<T, Stride>(), n - width);
+// f(Wide, j) for the outputs of a row, by the widest vectors it fills; the last may overlap the one before.
+template <class T, int Stride, int width = lanes<T>, class F>
+[[gnu::always_inline]] inline void over_row(int64_t n, F f) {
+  if constexpr (width * sizeof(T) < 16) {
+    for (int64_t j = 0; j < n; ++j) f(Single<T>(), j);
+  } else {
+    if (n < width) return over_row<T, Stride, width / 2>(n, f);
+    for (int64_t j = 0; j + width <= n; j += width) f(Wide<T, Stride, width>(), j);
+    if (n % width) f(Wide<T, Stride, width>(), n - width);
+  }
 }
 
 // The outputs whose taps lie unevenly: f(j).
@@ -153,47 +167,35 @@ template <class V, class I> [[gnu::always_inline]] inline void improve(V& best, 
   best = choose(better, value, best);
   position = choose(better, at, position);
 }
-// Takes a row of the window into the even outputs; `start` is where it begins in its plane.
-template <class T> void improve_even(const PoolAxis& a, const T* row, int64_t start, T* best, Position<T>* position) {
-  const int64_t* index = a.index + a.begin;
-  for_form(a, [&](auto stride, auto taps) {
-    const int64_t step = stride ? stride : a.stride, count = taps ? taps : a.taps, pitch = a.out;
-    over_row<T, stride>(
-        a.end - a.begin, [=](auto by, int64_t j) __attribute__((always_inline)) {
-          auto top = by.get(best + j);
-          auto place = by.get(position + j);
-          for (int64_t k = 0; k < count; ++k) {
-            const int64_t first = index[k * pitch] + j * step;
-            improve(top, place, by.spaced(row + first, step), by.counted(start + first, step));
-          }
-          by.put(best + j, top);
-          by.put(position + j, place);
-        });
-  });
-}
-
-template <class T> void max_positions(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end) {
+template <class T> void max_positions(const PoolCall& call, const PoolRoom&, int64_t begin, int64_t end) {
   const PoolAxis& x = call.axis[2];
-  auto* position = static_cast<Position<T>*>(room.position);
+  const int64_t* index = x.index + x.begin;
   WindowRows rows(call, begin);
   for (int64_t r = begin; r < end; ++r, rows.next()) {
-    T* best = data<T>(call.out) + r * x.out;
-    bool fresh = true;
-    rows.each([&](int64_t start, double) {
-      const T* row = data<T>(call.in) + rows.plane() + start;
-      for (int64_t j = 0; fresh && j < x.out; ++j)
-        best[j] = row[x.index[j]], position[j] = Position<T>(start + x.index[j]);
-      fresh = false;
-      improve_even(x, row, start, best + x.begin, position + x.begin);
-      for_edges(x, [&](int64_t j) {
-        for (int64_t k = 0; k < x.taps; ++k) {
-          const int64_t at = x.index[k * x.out + j];
-          improve(best[j], position[j], row[at], Position<T>(start + at));
-        }
-      });
-    });
+    const T* plane = data<T>(call.in) + rows.plane();
+    T* out = data<T>(call.out) + r * x.out;
     int64_t* indices = data<int64_t>(call.indices) + r * x.out;
-    for (int64_t j = 0; j < x.out; ++j) indices[j] = position[j];
+    // Of the outputs from j on: `at` says where the taps are in a row.
+    const auto best_of = [&](auto by, int64_t j, int64_t step, int64_t count, auto at) __attribute__((always_inline)) {
+      auto best = by.filled(lowest<T>());
+      auto position = by.counted(rows.first() + at(0), step);
+      rows.each([&](int64_t start, double) __attribute__((always_inline)) {
+        for (int64_t k = 0; k < count; ++k)
+          improve(best, position, by.spaced(plane + start + at(k), step), by.counted(start + at(k), step));
+      });
+      by.put(out + j, best);
+      by.put(indices + j, position);
+    };
+    for_form(
+        x, [&](auto stride, auto taps) __attribute__((always_inline)) {
+          const int64_t step = stride ? stride : x.stride, count = taps ? taps : x.taps;
+          over_row<T, stride>(
+              x.end - x.begin, [&](auto by, int64_t j) __attribute__((always_inline)) {
+                best_of(by, x.begin + j, step, count, [&](int64_t k) { return index[k * x.out] + j * step; });
+              });
+        });
+    for_edges(
+        x, [&](int64_t j) { best_of(Single<T>(), j, 1, x.taps, [&](int64_t k) { return x.index[k * x.out + j]; }); });
   }
 }
 template <class T> void max_forward(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end) {

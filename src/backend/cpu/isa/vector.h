@@ -22,6 +22,7 @@ constexpr int register_bytes = 16;
 
 template <class T> using Vector [[gnu::vector_size(register_bytes)]] = T;
 template <class T> constexpr int lanes = register_bytes / int(sizeof(T));
+template <class T, int n> using Some [[gnu::vector_size(n * sizeof(T))]] = T;
 
 template <class T> [[gnu::always_inline]] inline Vector<T> load(const T* x) {
   Vector<T> v;
