@@ -43,7 +43,8 @@ struct Problem {
     return groups * pixels * depth * (1.5 * rows + 1.6) * whole;
   }
   double direct_weight() const {
-    const double ragged = std::fmod(width, lanes) > 0 ? 3 * lanes / width : 0;
+    const double end = width < lanes ? 10 : lanes <= 4 ? 3 : 1;  // of a line within a vector: so many vectors' work
+    const double ragged = std::fmod(width, lanes) > 0 ? end * lanes / width : 0;
     return groups * pixels * depth * (1.45 * rows + 1) * (1 + ragged);
   }
   // Products; transforms, whose loads and stores are of four values whatever the vectors; and the transform of the weights,

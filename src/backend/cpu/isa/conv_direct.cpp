@@ -5,7 +5,7 @@
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
-constexpr int most_rows = 4, most_vectors = 8;
+constexpr int most_rows = 4, most_vectors = 8, most_lines = 4;
 template <class T> constexpr int tile_vectors(int rows) {
   return sizes<T>.accumulators / rows < most_vectors ? sizes<T>.accumulators / rows : most_vectors;
 }
@@ -13,15 +13,29 @@ template <class T> constexpr int tile_vectors(int rows) {
 // c[rows x n] = bias + the sum over taps; an image may be read a vector past its end.
 template <class T> struct RowTile {
   const ConvPart<T>* part;
-  int64_t i, place, to, n;  // first row; where the pixels lie in the image and in c; how many
+  int64_t i, place, to, n;  // first row; where the pixels lie in the image and in c; how many of a line
 };
 
-template <class T, int rows, int vectors> void sum_taps(const RowTile<T>& t) {
+// A tile's sums where lines end within a vector.
+template <class T>
+[[gnu::noinline]] void store_some(const RowTile<T>& t, const T* sums, int rows, int vectors, bool down) {
+  for (int r = 0; r < rows; ++r) {
+    T* c = t.part->c + (t.i + r) * t.part->c_step + t.to;
+    for (int v = 0; v < vectors; ++v, sums += lanes<T>) {
+      const int64_t n = down ? t.n : t.n - v * lanes<T>;
+      T* to = c + v * (down ? t.part->row : lanes<T>);
+      for (int64_t l = 0; l < smaller(n, lanes<T>); ++l) to[l] = sums[l];
+    }
+  }
+}
+
+// A tile is `vectors` wide; or, if down, a vector wide and so many lines high: a single line's few sums would be waited for.
+template <class T, int rows, int vectors, bool down = false> void sum_taps(const RowTile<T>& t) {
   const ConvPart<T>& part = *t.part;
   const T* a = part.a + t.i * part.a_step;
   const T* image = part.image + t.place;
   const int64_t* offsets = part.offsets;
-  const int64_t a_step = part.a_step, depth = part.depth;
+  const int64_t a_step = part.a_step, depth = part.depth, step = down ? part.row_step : lanes<T>;
   Vector<T> sums[rows][vectors];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -32,7 +46,7 @@ template <class T, int rows, int vectors> void sum_taps(const RowTile<T>& t) {
     const T* from = image + offsets[p];
     Vector<T> x[vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) x[v] = load(from + v * lanes<T>);
+    for (int v = 0; v < vectors; ++v) x[v] = load(from + v * step);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       const T w = a[r * a_step + p];
@@ -40,29 +54,28 @@ template <class T, int rows, int vectors> void sum_taps(const RowTile<T>& t) {
       for (int v = 0; v < vectors; ++v) sums[r][v] += x[v] * w;
     }
   }
-  const int64_t whole = t.n / lanes<T>, rest = t.n % lanes<T>;
+  if (t.n != (down ? 1 : vectors) * lanes<T>) {
+    T all[rows * vectors * lanes<T>];
+    __builtin_memcpy(all, sums, sizeof all);
+    return store_some<T>(t, all, rows, vectors, down);
+  }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
     T* c = part.c + (t.i + r) * part.c_step + t.to;
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) {
-      if (v < whole) store<T>(c + v * lanes<T>, sums[r][v]);
-      else if (v == whole && rest > 0) {
-        T last[lanes<T>];
-        store<T>(last, sums[r][v]);
-        for (int64_t l = 0; l < rest; ++l) c[v * lanes<T> + l] = last[l];
-      }
-    }
+    for (int v = 0; v < vectors; ++v) store<T>(c + v * (down ? part.row : lanes<T>), sums[r][v]);
   }
 }
 
 template <class T> struct RowTable {
-  void (*tiles[most_rows][most_vectors])(const RowTile<T>&) = {};
+  void (*across[most_rows][most_vectors])(const RowTile<T>&) = {};
+  void (*down[most_rows][most_lines])(const RowTile<T>&) = {};
   constexpr RowTable() { fill<0>(); }
   template <int i> constexpr void fill() {
     if constexpr (i < most_rows * most_vectors) {
       constexpr int rows = i / most_vectors + 1, vectors = i % most_vectors + 1;
-      if constexpr (vectors <= tile_vectors<T>(rows)) tiles[rows - 1][vectors - 1] = sum_taps<T, rows, vectors>;
+      if constexpr (vectors <= tile_vectors<T>(rows)) across[rows - 1][vectors - 1] = sum_taps<T, rows, vectors>;
+      if constexpr (vectors <= most_lines) down[rows - 1][vectors - 1] = sum_taps<T, rows, vectors, true>;
       fill<i + 1>();
     }
   }
@@ -79,12 +92,17 @@ template <class T> void correlate(const ConvPart<T>& part) {
   const int64_t all = part.pixels / part.row, width = ceil_div(part.row, lanes<T>);
   for (int64_t i = 0, rows; i < part.m; i += rows) {
     rows = balanced(part.m, most_rows, i);
-    for (int64_t line = 0; line < all; ++line) {
-      const int64_t place = line / part.rows * part.plane_step + line % part.rows * part.row_step;
+    for (int64_t line = 0, lines; line < all; line += lines) {
+      const int64_t y = line % part.rows, place = line / part.rows * part.plane_step + y * part.row_step;
+      lines = width == 1 ? balanced(part.rows, most_lines, y) : 1;
+      if (width == 1) {
+        row_table<T>.down[rows - 1][lines - 1]({&part, i, place, line * part.row, part.row});
+        continue;
+      }
       for (int64_t v = 0, vectors; v < width; v += vectors) {
         vectors = balanced(width, tile_vectors<T>(int(rows)), v);
         const int64_t j = v * lanes<T>;
-        row_table<T>.tiles[rows - 1][vectors - 1](
+        row_table<T>.across[rows - 1][vectors - 1](
             {&part, i, place + j, line * part.row + j, smaller(vectors * lanes<T>, part.row - j)});
       }
     }
