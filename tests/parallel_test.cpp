@@ -41,6 +41,7 @@ TEST_F(Parallel, RunsEachPartOnceForAnyNumberOfThreads) {
     for (int64_t parts : {0, 1, 2, 3, 5, 64, 1000}) {
       for (int round = 0; round < 20; ++round) ASSERT_TRUE(each_part_once(parts)) << threads << " threads, " << parts;
     }
+    ASSERT_TRUE(each_part_once((1 << 20) + 3)) << threads << " threads";
   }
 }
 

@@ -18,7 +18,6 @@
 namespace volta {
 namespace {
 
-using std::memory_order_acq_rel;
 using std::memory_order_acquire;
 using std::memory_order_relaxed;
 using std::memory_order_release;
@@ -36,28 +35,38 @@ void relax() {
 
 thread_local bool in_region = false;  // this thread is running a part, or is a worker
 
-// One region at a time, owned by the thread that holds busy_. A worker joins by a compare-and-swap that succeeds only
-// while the region is open, and reads the region's fields only after it has joined; the owner changes them only after
-// it closed the region and every joined worker left. So no worker ever sees a region other than the current one, and
-// one that comes too late does not join and holds nobody up. The epoch only tells idle workers that something is new.
+// One region at a time, owned by the thread that holds busy_. A single word counts the parts that nobody has taken and the
+// workers that are at work. A worker joins and takes its first part by one compare-and-swap, which succeeds only while parts
+// are left, and reads the region's fields only after it has joined; the owner changes them only when no parts are left and
+// no worker is at work. So no worker ever sees a region other than the current one, and one that comes too late does not
+// join and holds nobody up. The owner opens a region by plain stores and begins with the first part at once.
 class Pool {
  public:
+  static constexpr int64_t most_parts = 1 << 19;
+
   bool acquire() { return !busy_.load(memory_order_relaxed) && !busy_.exchange(true, memory_order_acquire); }
   void release() { busy_.store(false, memory_order_release); }
 
   // For the thread between acquire() and release().
-  std::exception_ptr run(int64_t parts, detail::PartFunction function, void* context) {
-    parts_ = parts;
+  std::exception_ptr run(int64_t begin, int64_t end, detail::PartFunction function, void* context) {
+    end_ = end;
     function_ = function;
     context_ = context;
-    failed_.store(false, memory_order_relaxed);
-    next_.store(0, memory_order_relaxed);
-    state_.store(open_bit, memory_order_release);
-    wake(parts - 1);
+    const int64_t others = end - begin - 1;
+    word_.store(word_.load(memory_order_relaxed) + uint32_t(others) * one_part, memory_order_release);
+    // A worker that falls asleep just now may miss this region, which then goes without it.
+    wake(others - (int64_t(workers_.size()) - asleep_.load(memory_order_relaxed)));
     in_region = true;
-    claim();
+    perform(begin);
+    for (uint32_t word = word_.load(memory_order_relaxed); word >= one_part;) {
+      if (!word_.compare_exchange_weak(word, word - one_part, memory_order_relaxed)) continue;
+      perform(end - word / one_part);
+      word = word_.load(memory_order_relaxed);
+    }
     in_region = false;
-    close();
+    await_workers();
+    if (!error_) return nullptr;
+    failed_.store(false, memory_order_relaxed);
     return std::exchange(error_, nullptr);
   }
 
@@ -65,8 +74,12 @@ class Pool {
     const size_t wanted = size_t(threads - 1);
     if (workers_.size() == wanted) return;
     limit_.store(threads - 1, memory_order_relaxed);
-    if (workers_.size() > wanted) wake(max_threads);
-    for (; workers_.size() > wanted; workers_.pop_back()) workers_.back().join();
+    if (workers_.size() > wanted) {
+      word_.fetch_or(news);
+      word_.notify_all();
+      for (; workers_.size() > wanted; workers_.pop_back()) workers_.back().join();
+      word_.fetch_and(~news);
+    }
     try {
       workers_.reserve(wanted);
       while (workers_.size() < wanted) workers_.emplace_back([this, i = int(workers_.size())] { work(i); });
@@ -76,72 +89,79 @@ class Pool {
   }
 
  private:
-  static constexpr uint32_t open_bit = 1u << 16;  // of state_; the bits below count the workers that have joined
+  // Of word_: workers at work; a bit that is set while some are to end; parts left.
+  static constexpr uint32_t at_work = (1 << 12) - 1, news = at_work + 1, one_part = 2 * news;
+  static_assert(max_threads <= at_work && most_parts * one_part <= int64_t(1) << 32);
 
   void wake(int64_t workers) {
-    epoch_.fetch_add(1);
-    if (workers >= int64_t(workers_.size())) return epoch_.notify_all();
-    for (int64_t i = 0; i < workers; ++i) epoch_.notify_one();
-  }
-
-  void close() {
-    state_.fetch_and(~open_bit, memory_order_acq_rel);
-    uint32_t joined = state_.load(memory_order_acquire);
-    for (int tries = 0; joined != 0; joined = state_.load(memory_order_acquire), ++tries) {
-      if (tries < owner_spins) relax();
-      else if (tries < owner_spins + owner_yields) std::this_thread::yield();
-      else state_.wait(joined, memory_order_acquire);
-    }
+    if (workers <= 0) return;
+    if (workers >= int64_t(workers_.size())) return word_.notify_all();
+    for (int64_t i = 0; i < workers; ++i) word_.notify_one();
   }
 
   void work(int index) {
     in_region = true;
-    for (uint32_t seen = 0; index < limit_.load(memory_order_relaxed);) {
-      seen = await_news(seen);
-      if (!join()) continue;
-      claim();
-      if (state_.fetch_sub(1) == 1) state_.notify_one();  // the last one out of a closed region
-    }
-  }
-
-  uint32_t await_news(uint32_t seen) {
-    for (int tries = 0; tries < worker_spins && epoch_.load(memory_order_relaxed) == seen; ++tries) relax();
-    epoch_.wait(seen, memory_order_acquire);
-    return epoch_.load(memory_order_acquire);
-  }
-
-  bool join() {
-    uint32_t state = state_.load(memory_order_relaxed);
-    while (state & open_bit)
-      if (state_.compare_exchange_weak(state, state + 1, memory_order_acquire, memory_order_relaxed)) return true;
-    return false;
-  }
-
-  void claim() {
-    const int64_t parts = parts_;
-    const detail::PartFunction function = function_;
-    void* const context = context_;
-    for (int64_t part; (part = next_.fetch_add(1, memory_order_relaxed)) < parts;) {
-      try {
-        function(context, part);
-      } catch (...) {
-        if (!failed_.exchange(true, memory_order_relaxed)) error_ = std::current_exception();
-        next_.store(parts, memory_order_relaxed);
+    for (int tries = 0;;) {
+      const uint32_t word = word_.load(memory_order_acquire);  // before limit_, which changes first
+      if (index >= limit_.load(memory_order_relaxed)) return;
+      if (word >= one_part) {
+        if (join(word)) tries = 0;
+      } else if (++tries < worker_spins) {
+        relax();
+      } else if (word & news) {
+        std::this_thread::yield();  // who slept with the bit set would not see it set again
+      } else {
+        asleep_.fetch_add(1);
+        word_.wait(word);
+        asleep_.fetch_sub(1);
       }
     }
   }
 
-  alignas(64) std::atomic<uint32_t> epoch_{0};  // apart: idle workers keep looking at it
-  // What a worker needs to begin comes with one cache line.
-  alignas(64) std::atomic<uint32_t> state_{0};
-  std::atomic<int64_t> next_{0};
-  int64_t parts_ = 0;
+  bool join(uint32_t word) {
+    if (!word_.compare_exchange_weak(word, word - one_part + 1, memory_order_acquire, memory_order_relaxed))
+      return false;
+    do {
+      perform(end_ - word / one_part);
+      word = word_.load(memory_order_relaxed);
+      while (!word_.compare_exchange_weak(word, word >= one_part ? word - one_part : word - 1)) {}
+    } while (word >= one_part);
+    if ((word & at_work) == 1 && owner_asleep_.exchange(false)) owner_asleep_.notify_one();
+    return true;
+  }
+
+  void await_workers() {
+    const auto left = [this] { return (word_.load() & at_work) == 0; };
+    for (int tries = 0; !left(); ++tries) {
+      if (tries < owner_spins) relax();
+      else if (tries < owner_spins + owner_yields) std::this_thread::yield();
+      else {
+        owner_asleep_.store(true);
+        if (!left()) owner_asleep_.wait(true);
+      }
+    }
+  }
+
+  void perform(int64_t part) {
+    try {
+      function_(context_, part);
+    } catch (...) {
+      if (!failed_.exchange(true, memory_order_relaxed)) error_ = std::current_exception();
+      word_.fetch_and(at_work | news, memory_order_relaxed);  // the parts left are nobody's
+    }
+  }
+
+  // What a worker needs to begin comes with one cache line. What it only reads now and then is apart from what others write.
+  alignas(64) std::atomic<uint32_t> word_{0};
+  int64_t end_ = 0;
   detail::PartFunction function_ = nullptr;
   void* context_ = nullptr;
   alignas(64) std::exception_ptr error_;
   std::atomic<bool> failed_{false};
+  alignas(64) std::atomic<int> limit_{0};  // workers with an index at or above it end
+  std::atomic<int> asleep_{0};
+  std::atomic<bool> owner_asleep_{false};
   alignas(64) std::atomic<bool> busy_{false};
-  std::atomic<int> limit_{0};  // workers with an index at or above it end
   std::vector<std::thread> workers_;
 };
 
@@ -186,7 +206,9 @@ void detail::run_parts(int64_t parts, PartFunction function, void* context) {
     return;
   }
   pool().resize(threads);
-  const std::exception_ptr error = pool().run(parts, function, context);
+  std::exception_ptr error;
+  for (int64_t begin = 0; begin < parts && !error; begin += Pool::most_parts)
+    error = pool().run(begin, std::min(parts, begin + Pool::most_parts), function, context);
   pool().release();
   if (error) std::rethrow_exception(error);
 }
