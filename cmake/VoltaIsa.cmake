@@ -23,7 +23,7 @@ function(volta_add_isa_objects library)
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-schedule-insns>)
     endif()
     if(source MATCHES "/gemm\\.cpp$")  # arguments put together in vectors: loads of parts of them would wait for the stores
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-tree-slp-vectorize)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-tree-slp-vectorize>)
     endif()
   endforeach()
 
