@@ -19,11 +19,9 @@ class Shape {
   Shape(std::initializer_list<int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
   Shape(const std::vector<int64_t>& sizes) : Shape(std::span(sizes)) {}
   explicit Shape(std::span<const int64_t> sizes);
-  Shape(const Shape& other) noexcept : rank_(other.rank_) { copy(other); }
+  Shape(const Shape& other) noexcept { assign(other.sizes_, other.rank_); }
   Shape& operator=(const Shape& other) noexcept {
-    if (this == &other) return *this;
-    rank_ = other.rank_;
-    copy(other);
+    if (this != &other) assign(other.sizes_, other.rank_);
     return *this;
   }
   static Shape filled(int rank, int64_t value);
@@ -55,8 +53,12 @@ class Shape {
   friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
  private:
-  void copy(const Shape& other) noexcept {
-    for (int i = 0; i < rank_; ++i) sizes_[i] = other.sizes_[i];
+  void assign(const int64_t* sizes, int rank) noexcept {
+    rank_ = rank;
+    for (int i = 0; i < rank; ++i) {
+      sizes_[i] = sizes[i];
+      asm("");  // or the compiler would make the loop a call of memmove, which takes longer for a few numbers
+    }
   }
   int rank_ = 0;
   int64_t sizes_[max_rank];

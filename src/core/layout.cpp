@@ -7,8 +7,8 @@
 namespace volta {
 
 Shape::Shape(std::span<const int64_t> sizes) {
-  resize(int(std::min<size_t>(sizes.size(), size_t(max_rank) + 1)));
-  std::copy(sizes.begin(), sizes.end(), sizes_);
+  if (sizes.size() > size_t(max_rank)) resize(max_rank + 1);  // which throws
+  assign(sizes.data(), int(sizes.size()));
 }
 
 Shape Shape::filled(int rank, int64_t value) {
@@ -51,7 +51,8 @@ std::string Shape::str() const {
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
 
 Layout Layout::contiguous(const Shape& shape) {
-  Layout l{shape, shape, 0};
+  Layout l;
+  l.shape = l.strides = shape;
   int64_t step = 1;
   for (int i = shape.size() - 1; i >= 0; --i) {
     l.strides[i] = step;

@@ -1,6 +1,7 @@
 // Size classes of 64 bytes up to 1 KiB, then four per doubling. Small blocks are reused within a thread without a lock.
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -16,7 +17,7 @@ namespace {
 constexpr int class_count = 16 + 4 * 50;
 constexpr int small_classes = 16 + 4 * 8;        // up to 256 KiB
 constexpr int thread_keeps = 32;                 // blocks of a class a thread holds back for itself
-constexpr size_t counted_bytes = 4096;           // blocks of at least this size are counted globally, and make the peak
+constexpr int64_t told_bytes = 1 << 16;          // what a thread takes or gives before it tells the others
 constexpr size_t large_bytes = size_t(1) << 20;  // from here on the limit is looked at
 constexpr size_t huge_page = size_t(2) << 20;
 constexpr size_t header = 64;  // a host storage, in front of its data: together they cost one allocation
@@ -62,9 +63,15 @@ struct Shared {
   std::mutex mutex;
   FreeList free[class_count];
   struct ThreadCache* threads = nullptr;
-  Count in_use{0}, peak{0}, requests{0};  // of the larger blocks, and of threads that have ended
+  Count in_use{0}, peak{0}, requests{0};  // as far as threads have told
   Count held{0}, fresh{0};                // bytes that came from the system, and how often it was asked
   Count limit{no_limit};                  // then physical memory is the limit
+
+  void count(int64_t bytes) noexcept {
+    const int64_t now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    int64_t most = peak.load(std::memory_order_relaxed);
+    while (now > most && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {}
+  }
 };
 constinit Shared shared;  // nothing in it needs destroying: tensors may outlive every other static
 
@@ -76,7 +83,7 @@ int64_t current_limit() {
 
 struct ThreadCache {
   FreeList free[small_classes];
-  Count in_use{0}, requests{0};  // of blocks below counted_bytes, which may end their life in another thread
+  Count in_use{0}, requests{0};  // that the others do not know of; blocks may end their life in another thread
   ThreadCache *next, *previous = nullptr;
 
   ThreadCache() {
@@ -89,8 +96,7 @@ struct ThreadCache {
     const std::lock_guard lock(shared.mutex);
     (previous ? previous->next : shared.threads) = next;
     if (next) next->previous = previous;
-    shared.in_use += in_use;
-    shared.peak += in_use;
+    shared.count(in_use);
     shared.requests += requests;
   }
   void flush() noexcept {
@@ -99,8 +105,14 @@ struct ThreadCache {
       while (void* block = free[c].pop()) shared.free[c].push(block);
   }
   // Only this thread writes its counts: no locked instruction.
-  static void add(Count& count, int64_t n) noexcept {
-    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  void count_request() noexcept {
+    requests.store(requests.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void count(int64_t bytes) noexcept {
+    const int64_t sum = in_use.load(std::memory_order_relaxed) + bytes;
+    const bool tells = sum >= told_bytes || sum <= -told_bytes;
+    in_use.store(tells ? 0 : sum, std::memory_order_relaxed);
+    if (tells) shared.count(sum);
   }
 };
 
@@ -145,13 +157,6 @@ void* allocate_fresh(size_t size, size_t bytes, const char* op) {
   return block;
 }
 
-void count_large(int64_t size) noexcept {
-  shared.requests.fetch_add(1, std::memory_order_relaxed);
-  const int64_t now = shared.in_use.fetch_add(size, std::memory_order_relaxed) + size;
-  int64_t peak = shared.peak.load(std::memory_order_relaxed);
-  while (now > peak && !shared.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
-}
-
 }  // namespace
 
 void* host_allocate(size_t bytes, const char* op) {
@@ -165,11 +170,12 @@ void* host_allocate(size_t bytes, const char* op) {
     block = shared.free[c].pop();
   }
   if (!block) block = allocate_fresh(size, bytes, op);
-  if (size >= counted_bytes || !t) {
-    count_large(int64_t(size));
+  if (t) {
+    t->count_request();
+    t->count(int64_t(size));
   } else {
-    ThreadCache::add(t->requests, 1);
-    ThreadCache::add(t->in_use, int64_t(size));
+    ++shared.requests;
+    shared.count(int64_t(size));
   }
   return block;
 }
@@ -179,8 +185,8 @@ void host_release(void* block, size_t bytes) noexcept {
   const int c = class_of(bytes);
   const auto size = int64_t(class_bytes(c));
   ThreadCache* t = thread_cache();
-  if (class_bytes(c) >= counted_bytes || !t) shared.in_use.fetch_sub(size, std::memory_order_relaxed);
-  else ThreadCache::add(t->in_use, -size);
+  if (t) t->count(-size);
+  else shared.count(-size);
   if (t && c < small_classes && t->free[c].count < thread_keeps) return t->free[c].push(block);
   const std::lock_guard lock(shared.mutex);
   shared.free[c].push(block);
@@ -188,16 +194,16 @@ void host_release(void* block, size_t bytes) noexcept {
 
 namespace memory {
 
-// Small blocks are counted by the thread that took or gave them; the peak is of large ones, plus the small ones of now.
+// The peak is exact to told_bytes of every thread.
 Stats stats() {
   const std::lock_guard lock(shared.mutex);
-  int64_t small = 0, requests = shared.requests;
+  int64_t in_use = shared.in_use, requests = shared.requests;
   for (const ThreadCache* t = shared.threads; t; t = t->next) {
-    small += t->in_use;
+    in_use += t->in_use;
     requests += t->requests;
   }
-  const int64_t in_use = shared.in_use + small;
-  return {in_use, shared.peak + small, shared.held - in_use, current_limit(), requests, requests - shared.fresh};
+  const int64_t peak = std::max<int64_t>(in_use, shared.peak);
+  return {in_use, peak, shared.held - in_use, current_limit(), requests, requests - shared.fresh};
 }
 
 void set_limit(int64_t bytes) {
@@ -215,7 +221,7 @@ void empty_cache() {
     }
 }
 
-void reset_peak() { shared.peak = shared.in_use.load(); }
+void reset_peak() { shared.peak = stats().in_use; }
 
 }  // namespace memory
 

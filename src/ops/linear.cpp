@@ -33,12 +33,13 @@ Layout right_matrix(const Layout& b) { return b.rank() == 1 ? views::unsqueeze(b
 
 void check_product(const Tensor& a, const Tensor& b, const char* op) {
   common_device(a, b, op);
-  require(a.dim() > 0 && b.dim() > 0, Wrong::shape, op, a, " x ", b,
+  const Layout &x = layout(a), &y = layout(b);
+  require(x.rank() > 0 && y.rank() > 0, Wrong::shape, op, a, " x ", b,
           ": both need at least one axis; multiply by a number with *");
-  const int64_t n = layout(a).shape.back(), m = layout(b).shape[std::max(0, layout(b).rank() - 2)];
+  const int64_t n = x.shape.back(), m = y.shape[std::max(0, y.rank() - 2)];
   require(n == m, Wrong::shape, op, a, " x ", b, ": inner sizes ", n, " and ", m, " differ");
-  if (a.dim() <= 2 || b.dim() <= 2) return;
-  const Shape s = batch_of(layout(a)), t = batch_of(layout(b));
+  if (x.rank() <= 2 || y.rank() <= 2) return;
+  const Shape s = batch_of(x), t = batch_of(y);
   try {
     broadcast_shapes(s, t, op);
   } catch (const Error&) {
@@ -54,21 +55,17 @@ struct Finish {
 
 void multiply_into(const Tensor& y, const Layout& out, const Tensor& a, const Layout& left, const Tensor& b,
                    const Layout& right, const Finish& finish) {
-  if (y.numel() == 0) return;
-  MatmulCall call;
-  call.out = {address(y), &out, y.dtype(), {}};
-  call.a = {address(a), &left, a.dtype(), {}};
-  call.b = {address(b), &right, b.dtype(), {}};
-  if (finish.bias && finish.bias->defined()) call.bias = arg(*finish.bias);
-  call.activation = finish.activation;
-  backend(y.device()).matmul(call);
+  if (layout(y).numel() == 0) return;
+  const auto seen = [](const Tensor& x, const Layout& as) { return Arg{address(x), &as, x.impl().dtype, {}}; };
+  const Arg bias = finish.bias && finish.bias->defined() ? arg(*finish.bias) : Arg{};
+  backend(y.device()).matmul({seen(y, out), seen(a, left), seen(b, right), bias, finish.activation});
 }
 
 // a @ b, of one dtype, checked, and seen through these layouts; no graph.
 Tensor multiply(const Tensor& a, const Layout& seen_a, const Tensor& b, const Layout& seen_b, const Finish& finish,
                 const char* op) {
   if (seen_a.rank() == 2 && seen_b.rank() == 2) {
-    const Tensor y = allocate({seen_a.shape[0], seen_b.shape[1]}, a.dtype(), a.device(), op);
+    Tensor y = allocate({seen_a.shape[0], seen_b.shape[1]}, a.impl().dtype, a.device(), op);
     multiply_into(y, layout(y), a, seen_a, b, seen_b, finish);
     return y;
   }
@@ -76,7 +73,7 @@ Tensor multiply(const Tensor& a, const Layout& seen_a, const Tensor& b, const La
   Shape batch = broadcast_shapes(batch_of(left), batch_of(right), op), shape = batch;
   if (seen_a.rank() > 1) shape.push_back(rows_of(left));
   if (seen_b.rank() > 1) shape.push_back(right.shape.back());
-  const Tensor y = allocate(shape, a.dtype(), a.device(), op);
+  Tensor y = allocate(shape, a.dtype(), a.device(), op);
   const int64_t k = left.shape.back(), n = right.shape.back();
   // One shared right matrix: the batch on the left is just more rows.
   const bool shared = !batch.empty() && batch_of(right).numel() == 1 && k > 0;
@@ -109,14 +106,17 @@ Tensor transposed_product(const Tensor& a, const Tensor& b) {
 // Gradients of a @ b are g @ b^T and a^T @ g, all in matrix form.
 Tensor product(const char* op, const Tensor& a, const Tensor& b) {
   check_product(a, b, op);
-  const Operand operands[] = {a, b};
-  const DType dtype = product_dtype(operands, op);
-  if (a.dtype() != dtype || b.dtype() != dtype) return product(op, a.to(dtype), b.to(dtype));
-  const Tensor y = multiply(a, layout(a), b, layout(b), {}, op);
+  if (a.impl().dtype != b.impl().dtype || a.impl().dtype == boolean) {
+    const Operand operands[] = {a, b};
+    const DType dtype = product_dtype(operands, op);
+    return product(op, a.to(dtype), b.to(dtype));
+  }
+  Tensor y = multiply(a, layout(a), b, layout(b), {}, op);
   if (!any_needs_grad(a, b)) return y;
   const bool row = a.dim() == 1, column = b.dim() == 1, shared = b.dim() <= 2;
   return record(
-      op, y, {a, b}, [=, sa = save(a, needs_grad(b)), sb = save(b, needs_grad(a))](const Tensor& grad_y, Gradients& d) {
+      op, std::move(y), {a, b},
+      [=, sa = save(a, needs_grad(b)), sb = save(b, needs_grad(a))](const Tensor& grad_y, Gradients& d) {
         const auto matrix = [](const Tensor& t, bool lacks, int64_t axis) { return lacks ? t.unsqueeze(axis) : t; };
         const auto like = [](const Tensor& t, bool lacks, int64_t axis) { return lacks ? t.squeeze(axis) : t; };
         const Tensor g = matrix(matrix(grad_y, column, -1), row, -2);
@@ -142,7 +142,7 @@ constexpr Tensor (*activations[])(const Tensor&) = {nullptr, relu, gelu, gelu_ta
 // g where relu let something through, told from its output; one pass when no graph is wanted.
 Tensor through_relu(const Tensor& g, const Tensor& y) {
   if (grad_enabled()) return where(gt(y, 0), g, 0);
-  const Tensor d = allocate(y.shape(), y.dtype(), y.device(), "linear");
+  Tensor d = allocate(y.shape(), y.dtype(), y.device(), "linear");
   const PointOp& relu_op = point_op(index_of<point::Relu>(PointOps{}));
   MapCall call{&relu_op, 1, traits(y.dtype()).compute, arg(d), {arg(g), {}, arg(y)}, 3};
   call.in[1].unused = true;
@@ -168,11 +168,11 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 // y = activation(x w^T + bias), with none or relu as activation where gradients are wanted.
 Tensor fused_linear(const Tensor& x, const Tensor& w, const Tensor& bias, Fused activation) {
-  const Tensor y = multiply(x, layout(x), w, views::transpose(layout(w), 0, 1), {&bias, activation}, "linear");
+  Tensor y = multiply(x, layout(x), w, views::transpose(layout(w), 0, 1), {&bias, activation}, "linear");
   if (!any_needs_grad(x, w, bias)) return y;
   const bool through = activation == Fused::relu;
   const Saved out = through ? save_output(y) : Saved();
-  return record("linear", y, {x, w, bias},
+  return record("linear", std::move(y), {x, w, bias},
                 [=, sx = save(x, needs_grad(w)), sw = save(w, needs_grad(x))](const Tensor& grad_y, Gradients& d) {
                   const Tensor g = through ? through_relu(grad_y, d.take(out)) : grad_y;
                   if (d.needs(0)) d[0] = matmul(g, d.take(sw));

@@ -19,9 +19,6 @@ constexpr int64_t segment_depth = 256, most_segments = 16;
 constexpr size_t most_batch_axes = 16;
 
 const GemmKernels& kernels_of(DType dtype) {
-#if defined(VOLTA_HAVE_ISA_BFLOAT)
-  if (isa() == Isa::bfloat && dtype == bf16) return bfloat::gemm_bf16;
-#endif
 #if defined(VOLTA_HAVE_ISA_V4)
   if (isa() >= Isa::v4) return v4::gemm_table.kernels[size_t(dtype)];
 #endif
@@ -33,7 +30,10 @@ const GemmKernels& kernels_of(DType dtype) {
 
 const GemmKernels& kernels_of(const Product& p) {
 #if defined(VOLTA_HAVE_ISA_AMX)
-  if (!p.thin && !p.one_way && suits_squares(p.shape(), p.dtype)) return amx::gemm_kernels[size_t(p.dtype)];
+  if (!p.thin && !p.one_way && suits_squares(shape_of(p), p.dtype)) return amx::gemm_kernels[size_t(p.dtype)];
+#endif
+#if defined(VOLTA_HAVE_ISA_BFLOAT)
+  if (!p.thin && isa() == Isa::bfloat && p.dtype == bf16) return bfloat::gemm_bf16;
 #endif
   return kernels_of(p.dtype);
 }
@@ -108,11 +108,12 @@ int64_t plan_segments(const Shape3& s, int64_t batch, double serial) {
 
 Plan plan_of(const Product& p, const GemmKernels& kernels, int64_t batch) {
   if (p.thin) return plan_thin(p, batch);
-  const Shape3 s = p.shape();
+  const Shape3 s = shape_of(p);
   const double serial = serial_work(kernels);
   if (const int64_t segments = p.one_way ? 1 : plan_segments(s, batch, serial); segments > 1) return {{}, segments};
-  const double threads = get_num_threads(), work = s.work() * double(batch);
-  if (threads == 1 || work < serial || double(batch) >= 4 * threads) return {};
+  if (s.work() * double(batch) < serial) return {};
+  const double threads = get_num_threads();
+  if (threads == 1 || double(batch) >= 4 * threads) return {};
   const double wanted = batch > 1 ? 4 * threads : threads;  // more parts of one matrix would pack its panels more often
   const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(s.work() / (serial / 2)));
   return {plan_grid(s, kernels.tile, int64_t(parts))};
@@ -123,7 +124,7 @@ template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
   for (int64_t i = 0; i < parts; ++i) f(i);
 }
 
-void run(Product p, Batch& batch) {
+void run(Product& p, Batch& batch) {
   p.thin = !p.one_way && is_thin(p.m, p.b);
   const bool thin_across = !p.one_way && !p.thin && is_thin(p.n, p.a);
   if (!p.thin && (thin_across || (p.c_column_stride != 1 && p.c_row_stride == 1))) {
@@ -132,7 +133,7 @@ void run(Product p, Batch& batch) {
     for (size_t i = 0; i < batch.rank; ++i) std::swap(batch.axes[i].a, batch.axes[i].b);
   }
   const GemmKernels& kernels = kernels_of(p);
-  const Shape3 s = p.shape();
+  const Shape3 s = shape_of(p);
   const Plan plan = plan_of(p, kernels, batch.count);
   const int64_t cells = plan.grid.parts() * plan.segments, parts = batch.count * cells;
   if (parts == 1) return kernels.part(p, {{0, s.m}, {0, s.n}}, {0, s.k}, nullptr);
@@ -174,14 +175,6 @@ void check(const Gemm& g) {
     refuse(Error::Kind::dtype, "this activation needs a floating dtype, not " + std::string(name(c_dtype)));
   const bool given = c_dtype == f64 ? g.epilogue.row_f64 != nullptr : g.epilogue.row_f32 != nullptr;
   if (!given) refuse(Error::Kind::internal, "the activation's row function is missing");
-}
-
-Product product_of(const Gemm& g) {
-  Product p{g};
-  p.c_dtype = g.c_dtype.value_or(g.dtype);
-  const bool never_negative = traits(*p.c_dtype).kind < Kind::signed_int;
-  if (never_negative && g.epilogue.activation == Activation::relu) p.epilogue.activation = Activation::none;
-  return p;
 }
 
 // A batch axis along which B stays and A and C continue row after row is just more rows; likewise for columns.
@@ -246,14 +239,16 @@ Grid plan_grid(const Shape3& s, const GemmTile& tile, int64_t parts) {
   return best;
 }
 
-void gemm(const Gemm& g) {
-  check(g);
-  if (g.m == 0 || g.n == 0) return;
+void gemm(Product&& p) {
+  check(p);
+  if (p.m == 0 || p.n == 0) return;
 #ifdef VOLTA_HAVE_CBLAS
-  if (blas_gemm(g)) return;
+  if (blas_gemm(p)) return;
 #endif
-  Product p = product_of(g);
-  Batch batch = batch_of(p, g.batch);
+  p.c_dtype = p.c_dtype.value_or(p.dtype);
+  const bool never_negative = traits(*p.c_dtype).kind < Kind::signed_int;
+  if (never_negative && p.epilogue.activation == Activation::relu) p.epilogue.activation = Activation::none;
+  Batch batch = batch_of(p, p.batch);
   if (batch.count > 0) run(p, batch);
 }
 

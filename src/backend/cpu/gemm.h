@@ -42,10 +42,12 @@ struct Gemm {
   std::span<const BatchAxis> batch = {};
   std::optional<DType> c_dtype = {};  // f32 for half operands; otherwise the dtype of the operands
   bool one_way = false;  // sum along k in the same order whatever m and n: for parts that were cut elsewhere
+  bool bias_by_row = false, thin = false;  // found by gemm: see gemm_plan.h
 };
 
 // C must not overlap A or B, nor its own elements. Halves are multiplied in f32 and rounded once; integers wrap around;
 // boolean is any(a and b). The result has the same bits whatever the number of threads.
-void gemm(const Gemm& g);
+void gemm(Gemm&& g);  // normalised in place: a small product would notice the copy
+inline void gemm(const Gemm& g) { gemm(Gemm(g)); }
 
 }  // namespace volta::cpu

@@ -39,12 +39,10 @@ struct Grid {
 // The cheapest grid of at most `parts` parts. An element of C has the same bits whatever part it falls into.
 Grid plan_grid(const Shape3& s, const GemmTile& tile, int64_t parts);
 
-// One matrix product, normalised: c_dtype given, relu only for signed types, C's rows contiguous if anything is.
-struct Product : Gemm {
-  bool bias_by_row = false;
-  bool thin = false;  // at most thin_rows rows: stream B, of which one stride is 1
-  Shape3 shape() const { return {m, n, k}; }
-};
+// One matrix product, normalised: c_dtype given, relu only for signed types, C's rows contiguous if anything is. It is thin
+// when it has at most thin_rows rows: it streams B, of which one stride is 1.
+using Product = Gemm;
+inline Shape3 shape_of(const Product& p) { return {p.m, p.n, p.k}; }
 inline constexpr int64_t thin_rows = 4;
 
 struct GemmKernels {
@@ -52,7 +50,7 @@ struct GemmKernels {
   int64_t sum_bytes;  // size of the compute type
   // The sums of one rectangle over a range of k: finished and stored to C, or left in `partial`, m x n sums.
   void (*part)(const Product& p, const Rectangle& r, Range depth, void* partial);
-  // Adds up `count` partial sums of all of C, in order, for some of its rows; finishes and stores them.
+  // Adds up `count` partial sums of all of C, in order, for some of its rows; finishes and stores them. Of the plain levels.
   void (*finish)(const Product& p, Range rows, void* partials, int64_t count);
 };
 
@@ -93,7 +91,7 @@ namespace v4 {
 extern const GemmTable gemm_table;
 }
 namespace bfloat {
-extern const GemmKernels gemm_bf16;
+extern const GemmKernels gemm_bf16;  // for products that are not thin
 }
 
 #ifdef VOLTA_HAVE_CBLAS

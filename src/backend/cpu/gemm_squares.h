@@ -1,4 +1,4 @@
-// Products of f32 by squares of AMX (isa/gemm_amx.h), for loops that keep one operand as squares: where there is AMX.
+// Products of f32 by squares of AMX (isa/gemm_amx.cpp), for loops that keep one operand as squares: where there is AMX.
 #pragma once
 #include "backend/cpu/gemm_plan.h"
 

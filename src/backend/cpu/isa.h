@@ -1,9 +1,9 @@
 // Which instruction set the CPU kernels use, chosen once at run time.
 //
 // Convention: every file in isa/ is compiled once per level with VOLTA_ISA defined as baseline, v3 or v4 (ARM64:
-// baseline only), and gemm.cpp once more as amx (ARM64: bfloat). Its code lives in namespace volta::cpu::VOLTA_ISA and exports one table of functions, or
-// specialises function templates of the level, and it calls no inline function of a shared header that might be
-// emitted out of line: the linker would keep one copy for all levels.
+// baseline only); gemm_amx.cpp and gemm_bfloat.cpp (ARM64) only for the level of that name. Its code lives in namespace
+// volta::cpu::VOLTA_ISA and exports one table of functions, or specialises function templates of the level, and it calls
+// no inline function of a shared header that might be emitted out of line: the linker would keep one copy for all levels.
 #pragma once
 #include <cstdint>
 

@@ -5,6 +5,21 @@
 namespace volta::cpu::VOLTA_ISA {
 namespace {
 
+constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Quotients of small counts. Older processors take tens of cycles for a division, which small products would notice.
+struct Quotients {
+  static constexpr int64_t most = 256;  // divisor
+  uint32_t inverses[most + 1] = {};
+  constexpr Quotients() {
+    for (uint32_t i = 1; i <= most; ++i) inverses[i] = (1 << 24) / i + 1;
+  }
+  constexpr int64_t operator()(int64_t a, int64_t b) const { return a * inverses[b] >> 24; }  // exact while a b < 2^24
+};
+constexpr Quotients quotient;
+
 // A tile is up to `vectors` wide and as high as its accumulators fill the registers. block_m x block_k of A fits the second
 // cache; block_n bounds the panels of B that a thread keeps. A long block_k spares traffic of C: a panel of B that the first
 // cache does not hold comes from the second ahead of its use.
@@ -12,9 +27,7 @@ struct TileSizes {
   int accumulators, vectors;
   int64_t block_k, block_m, block_n;
   int most_rows = 12;
-  constexpr int rows(int64_t width) const {
-    return accumulators / int(width) < most_rows ? accumulators / int(width) : most_rows;
-  }
+  constexpr int rows(int64_t width) const { return int(smaller(quotient(accumulators, width), most_rows)); }
 };
 
 #if defined(__AVX512F__)
@@ -37,10 +50,6 @@ constexpr bool by_lane = register_bytes == 16;
 template <class T> constexpr int quad = 16 / int(sizeof(T));
 // Read through pointers, at any address: memcpy would bring the lanes by way of general registers.
 template <class T> using Quad [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = T;
-
-inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A panel of A or B, packed or in place: element (i, p) is data[i * step + p * depth_step], p along k.
 template <class T> struct View {
@@ -163,14 +172,14 @@ template <class T> struct PlainTile {
 // All tiles that fit the registers: ragged problems are cut into tiles of nearly equal size.
 template <class T, class Tile> struct KernelTable {
   static constexpr int rows = Tile::sizes.most_rows, vectors = Tile::sizes.vectors;
-  void (*kernels[rows][vectors])(const TileCall<T, typename Tile::Panel>&) = {};
+  void (*kernels[vectors][rows])(const TileCall<T, typename Tile::Panel>&) = {};
 
   constexpr KernelTable() { fill<0>(); }
   template <int i> constexpr void fill() {
     if constexpr (i < rows * vectors) {
       constexpr int height = i / vectors + 1, width = i % vectors + 1;
       if constexpr (height <= Tile::sizes.rows(width))
-        kernels[height - 1][width - 1] = Tile::template kernel<height, width>;
+        kernels[width - 1][height - 1] = Tile::template kernel<height, width>;
       fill<i + 1>();
     }
   }

@@ -166,7 +166,7 @@ template <class S> void pack_rows(PackCall<S> c) {
 
 // Otherwise squares are transposed where k is contiguous, the last overlapping those before, and the rest is gathered one by
 // one.
-template <class S> void pack(PackCall<S> c) {
+template <class S> [[gnu::noinline]] void pack(PackCall<S> c) {
   if (c.step == 1) return pack_rows(c);
   using T = Compute<S>;
   constexpr int q = square<T>;
@@ -203,10 +203,8 @@ template <class S, bool any_strides> struct MatrixOperand {
   bool side_by_side() const { return step == 1 && !direct; }
   View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
     const S* from = data + i * step + p * depth_step;
-    if constexpr (sizeof(S) == sizeof(T)) {
-      const bool readable = any_strides || (step == 1 && n == tile);
-      if (direct && readable) return {reinterpret_cast<const T*>(from), step, depth_step};
-    }
+    const bool in_place = sizeof(S) == sizeof(T) && direct && (any_strides || (step == 1 && n == tile));
+    if (in_place) return {reinterpret_cast<const T*>(from), step, depth_step};
     pack(PackCall<S>{buffer, tile, n, k, from, step, depth_step});
     return {buffer, 1, tile};
   }

@@ -2,13 +2,10 @@
 // x = high + middle + low, which is exact; of the nine products of two such sums the three smallest, together below an ulp,
 // are left out. Six products on these units take less than half the time of one product of f32 on vectors, and the error is
 // smaller: it is mostly that of adding up, and here two products are added at a time, corrections before what they correct.
-#pragma once
-#include "backend/cpu/isa/gemm_pack.h"
-#if defined(VOLTA_AMX)
 #include <immintrin.h>
 
 #include "backend/cpu/gemm_squares.h"
-#include "backend/cpu/scratch.h"
+#include "backend/cpu/isa/gemm_part.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -303,6 +300,66 @@ template <class A, class B> void add_special(const TileCall<float, SquarePanel>&
   }
 }
 
+using PlainMatrix = MatrixOperand<float, true>;
+
+template <int count, class A, class B>
+void multiply_tiles(int64_t m, int64_t n, int64_t k, const A& a, const B& b, float* c, int64_t c_step, bool add) {
+  const Tiles tiles;
+  Multiplication<float, A, B, SquareTile<count>>(a, b, c, c_step).run(m, n, ceil_div(k, square_depth), add);
+}
+template <class S, class A, class B>
+void multiply_squares(int64_t m, int64_t n, int64_t k, const A& a, const B& b, float* c, int64_t c_step, bool add) {
+  const SquareOperand<S, A, true> left = {a, k};
+  const SquareOperand<S, B, false> right = {b, k};
+  multiply_tiles<pieces<S>>(m, n, k, left, right, c, c_step, add);
+}
+
+template <class S> void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
+  part_of<S>(p, r, depth, partial, [&](const auto& a, const auto& b, float* c, int64_t c_step, bool add) {
+    multiply_squares<S>(r.rows.size, r.columns.size, depth.size, a, b, c, c_step, add);
+  });
+}
+
+void multiply_erased(const PanelProduct<float>& p) {
+  const ErasedOperand<float> a{p.a}, b{p.b};
+  if (!p.left_squares) return multiply_squares<float>(p.m, p.n, p.k, a, b, p.c, p.c_step, p.add);
+  const MadeSquares left = {reinterpret_cast<const char*>(p.left_squares), ceil_div(p.k, square_depth)};
+  const SquareOperand<float, ErasedOperand<float>, false, false> right = {b, p.k};
+  multiply_tiles<pieces<float>>(p.m, p.n, p.k, left, right, p.c, p.c_step, p.add);
+}
+
+void make_left(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values, int64_t count) {
+  const int64_t n = smaller(panel_rows, rows - row), units = ceil_div(n, side), steps = ceil_div(depth, square_depth);
+  char* squares = reinterpret_cast<char*>(to) + (row / side * steps + first / square_depth * units) * 3 * square_bytes;
+  const PlainMatrix source = {values, 1, panel_rows, true};
+  const View<float> v = SquareOperand<float, PlainMatrix, true>{source, count}.values({0, n}, {0, count});
+  pack_squares<3, true, Special::ignored>(squares, v.data, v.step, n, count);
+}
+
+void make_right(float* to, const Matrix& b, int64_t n, int64_t k) {
+  const PlainMatrix source = {static_cast<const float*>(b.data), b.column_stride, b.row_stride, true};
+  const SquareOperand<float, PlainMatrix, false, false> right = {source, k};
+  const int64_t steps = ceil_div(k, square_depth);
+  SquareRow<3>* squares = reinterpret_cast<SquareRow<3>*>(to);
+  for (int64_t j = 0; j < n; j += panel_rows)
+    right.panel(squares + j * steps, j, smaller(panel_rows, n - j), 0, 0, steps);
+}
+
+void multiply_right(const Shape3& s, const float* a, int64_t a_step, const float* b, float* c, int64_t c_step) {
+  const PlainMatrix source = {a, a_step, 1, true};
+  const SquareOperand<float, PlainMatrix, true, false> left = {source, s.k};
+  const MadeSquares right = {reinterpret_cast<const char*>(b), ceil_div(s.k, square_depth)};
+  multiply_tiles<3>(s.m, s.n, s.k, left, right, c, c_step, false);
+}
+
+template <class S> constexpr GemmKernels kernels() {
+  constexpr int64_t pack = pieces<S> == 3 ? 32 : 128;
+  return {{2 * side, 2 * side, 2 * side, pack, pack}, sizeof(float), part<S>, nullptr};
+}
+
 }  // namespace
+
+const GemmKernels gemm_kernels[] = {kernels<float16>(), kernels<bfloat16>(), kernels<float>()};
+const Squares squares = {multiply_erased, make_left, make_right, multiply_right};
+
 }  // namespace volta::cpu::VOLTA_ISA
-#endif

@@ -1,9 +1,7 @@
 // Products of bf16 by instructions that multiply groups of values along k and add them up in f32: the group, the step of the
 // register tile, and the operand that packs groups. Only the level `bfloat` of ARM64 has them: on
 // x86-64, vdpbf16ps runs at half the rate of products in f32 (measured on Sapphire Rapids).
-#pragma once
-#include "backend/cpu/isa/gemm_pack.h"
-#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#include "backend/cpu/isa/gemm_part.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -101,6 +99,20 @@ struct GroupOperand {
   }
 };
 
+void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
+  part_of<bfloat16>(p, r, depth, partial, [&](const auto& a, const auto& b, float* c, int64_t c_step, bool add) {
+    const int64_t k = depth.size;
+    const GroupOperand left = {a.data, a.step, a.depth_step, k}, right = {b.data, b.step, b.depth_step, k};
+    Multiplication<float, GroupOperand, GroupOperand, GroupTile>(left, right, c, c_step)
+        .run(r.rows.size, r.columns.size, ceil_div(k, group_size), add);
+  });
+}
+
+constexpr TileSizes tile = GroupTile::sizes;
+
 }  // namespace
+
+const GemmKernels gemm_bf16 = {
+    {tile.rows(tile.vectors), tile.vectors* lanes<float>, lanes<float>, 6, 4}, sizeof(float), part, nullptr};
+
 }  // namespace volta::cpu::VOLTA_ISA
-#endif

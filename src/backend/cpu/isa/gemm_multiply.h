@@ -1,0 +1,144 @@
+// The loops of the packed GEMM around its tiles: what runs on one thread.
+#pragma once
+#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/isa/gemm_pack.h"
+#include "backend/cpu/scratch.h"
+
+namespace volta::cpu::VOLTA_ISA {
+namespace {
+
+template <class T> T* buffer(Scratch purpose, int64_t count) {
+  return static_cast<T*>(scratch(purpose, size_t(count) * sizeof(T)));
+}
+
+// Cut into parts of nearly equal size, the larger ones first.
+struct Parts {
+  int64_t count, low, higher;  // parts of low + 1, and then of low
+  Parts() = default;
+  Parts(int64_t total, int64_t parts) : count(parts), low(quotient(total, parts)), higher(total - low * parts) {}
+  int64_t size(int64_t i) const { return low + (i < higher); }
+  int64_t begin(int64_t i) const { return i * low + smaller(i, higher); }
+};
+
+// C[m x n] (+)= A B. A and B are operands with panel(); C's rows are contiguous. Blocks along n, k and m; tiles of nearly
+// equal size.
+template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplication {
+ public:
+  Multiplication(const A& a, const B& b, T* c, int64_t c_step) : a_(a), b_(b), c_(c), c_step_(c_step) {}
+
+  void run(int64_t m, int64_t n, int64_t k, bool add) {
+    const int64_t k_blocks = larger(1, ceil_div(k, s.block_k)), m_blocks = ceil_div(m, s.block_m);
+    together_b_ = side_by_side(b_) && m > few_rows && k_blocks > 1;
+    keep_b_ = m_blocks > 1 || together_b_;
+    const int64_t depth = k_blocks == 1 ? k : ceil_div(k, k_blocks);
+    const int64_t a_room = ceil_div((smaller(m, s.block_m) + unit - 1) * depth, 16) * 16;
+    const int64_t b_room = (keep_b_ ? smaller(n, s.block_n) + lanes<T> : s.vectors * lanes<T>)*depth;
+    a_buffer_ = buffer<Element>(Scratch::panels, a_room + b_room + lanes<T>);  // the last panel may be overrun
+    b_buffer_ = a_buffer_ + a_room;
+    for (int64_t j = 0; j < n; j += s.block_n) {
+      for (int64_t kb = 0; kb < k_blocks; ++kb) {
+        depth_ = {0, k};
+        if (k_blocks > 1) depth_ = {k * kb / k_blocks, k * (kb + 1) / k_blocks - k * kb / k_blocks};
+        for (int64_t mb = 0; mb < m_blocks; ++mb)
+          block({mb * s.block_m, smaller(s.block_m, m - mb * s.block_m)}, {j, smaller(s.block_n, n - j)}, mb == 0,
+                add || kb > 0);
+      }
+    }
+  }
+
+ private:
+  using Element = typename Tile::Element;
+  using Panel = typename Tile::Panel;
+  static constexpr TileSizes s = Tile::sizes;
+  static constexpr int64_t most_strips = s.block_m / s.rows(s.vectors) + 1;
+  static constexpr int64_t few_rows = 64;  // use a panel of B too seldom for it to come from the second cache
+  static constexpr int64_t unit = Step<Element>::rows_together;
+  static_assert(ceil_div(s.block_n, s.vectors* lanes<T>) <= quotient.most && s.block_m <= quotient.most);
+
+  // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
+  [[gnu::noinline]] void block(Range rows, Range columns, bool first, bool add) {
+    const int64_t vectors = ceil_div(columns.size, lanes<T>), units = ceil_div(rows.size, unit);
+    const Parts tiles(vectors, ceil_div(vectors, s.vectors));
+    const int64_t highest = s.rows(tiles.size(0));
+    const Parts strips(units, quotient(rows.size + highest - 1, highest));
+    rows_ = rows, columns_ = columns, tiles_ = tiles, strips_ = strips;
+    const bool together_a = side_by_side(a_);
+    if (first && together_b_) pack_together<&Multiplication::pack_b>(b_views_, tiles.count);
+    if (together_a) pack_together<&Multiplication::pack_a>(a_views_, strips.count);
+    for (int64_t t = 0, j = columns.begin, width; t < tiles.count; ++t, j += width) {
+      const auto kernels = kernel_table<T, Tile>.kernels[tiles.size(t) - 1];
+      const Panel b = first && !together_b_ ? pack_b(t, {0, depth_.size}) : b_views_[t];
+      b_views_[t] = b;
+      width = tiles.size(t) * lanes<T>;
+      TileCall<T, Panel> call = {
+          depth_.size, {}, b, c_ + rows.begin * c_step_ + j, c_step_, smaller(width, columns.begin + columns.size - j),
+          add};
+      for (int64_t r = 0; r < strips.count; ++r) {
+        const auto [at, height] = strip(r);
+        const Panel a = t == 0 && !together_a ? pack_a(r, {0, depth_.size}) : a_views_[r];
+        a_views_[r] = a;
+        call.a = a;
+        kernels[height - 1](call);
+        if constexpr (requires { a_.values(depth_, depth_), b_.values(depth_, depth_); }) {
+          if (a.special || b.special) add_special(call, a_, b_, {rows.begin + at, height}, {j, call.n}, depth_);
+        }
+        call.c += height * c_step_;
+      }
+    }
+  }
+
+  // Rows of strip r of the block.
+  Range strip(int64_t r) const {
+    const int64_t begin = strips_.begin(r) * unit, whole = strips_.size(r) * unit;
+    return {begin, unit == 1 ? whole : smaller(whole, rows_.size - begin)};
+  }
+
+  // Panels of the block, some of the depths of it.
+  Panel pack_a(int64_t r, Range depth) const {
+    const auto [at, height] = strip(r);
+    Element* room = a_buffer_ + at * depth_.size + depth.begin * height;
+    return a_.panel(room, rows_.begin + at, height, height, depth_.begin + depth.begin, depth.size);
+  }
+  Panel pack_b(int64_t t, Range depth) const {
+    const int64_t at = tiles_.begin(t) * lanes<T>, width = tiles_.size(t) * lanes<T>;
+    Element* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0) + depth.begin * width;
+    return b_.panel(room, columns_.begin + at, smaller(width, columns_.size - at), width, depth_.begin + depth.begin,
+                    depth.size);
+  }
+
+  // Panels that lie side by side in memory share cache lines, and their rows often compete for the same few: such panels are
+  // packed together, some depths at a time. Others are packed at their first use, which finds them in the first cache.
+  template <class Operand> static bool side_by_side(const Operand& x) {
+    if constexpr (requires { x.side_by_side(); }) return x.side_by_side();
+    else return false;
+  }
+  template <auto pack> [[gnu::noinline]] void pack_together(Panel* views, int64_t panels) const {
+    constexpr int64_t depths = 32;
+    for (int64_t i = 0; i < panels; ++i) views[i] = (this->*pack)(i, {0, smaller(depths, depth_.size)});
+    for (int64_t p = depths; p < depth_.size; p += depths) {
+      for (int64_t i = 0; i < panels; ++i) (this->*pack)(i, {p, smaller(depths, depth_.size - p)});
+    }
+  }
+
+  const A& a_;
+  const B& b_;
+  T* c_;
+  int64_t c_step_;
+  Element *a_buffer_, *b_buffer_;
+  bool keep_b_, together_b_;
+  Range depth_, rows_, columns_;
+  Parts tiles_, strips_;  // of the block
+  Panel a_views_[most_strips], b_views_[s.block_n / lanes<T> + 1];
+};
+
+// An operand that is made elsewhere.
+template <class T> struct ErasedOperand {
+  const PanelOperand<T>& operand;
+  View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
+    const PanelView<T> v = operand.panel(operand.self, buffer, i, n, tile, p, k);
+    return {v.data, v.step, v.depth_step};
+  }
+};
+
+}  // namespace
+}  // namespace volta::cpu::VOLTA_ISA
