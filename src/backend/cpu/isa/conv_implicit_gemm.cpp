@@ -142,7 +142,7 @@ PanelView<T> matrix_panel(const void* self, T* buffer, int64_t i, int64_t n, int
   return {v.data, v.step, v.depth_step};
 }
 template <class T, bool any_strides> PanelOperand<T> operand(const MatrixOperand<T, any_strides>& m) {
-  return {&m, matrix_panel<T, any_strides>};
+  return {&m, matrix_panel<T, any_strides>, m.side_by_side()};
 }
 
 constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix
