@@ -150,15 +150,17 @@ template <class T> class Values {
   Ptr<Storage> memory_;
 };
 
-// Small images of a batch are taken together, as planes of one, where large weights are packed for many pixels at a time.
-constexpr int64_t small_image = 256, large_depth = 512;
-bool folds(const ConvolveGeometry& g) {
+// Small images of a batch are taken together, as planes of one, where large weights are packed for many pixels at a time. Of
+// a single tap, which would do without staging, only for the input, whose weights cost more to pack.
+constexpr int64_t small_image = 256, tiny_image = 49, large_depth = 512;
+bool folds(const ConvolveGeometry& g, ConvPiece piece) {
   const ConvolveAxis& d = g.axes[0];
-  return g.batch > 1 && d.input == 1 && d.kernel == 1 && d.output == 1 && g.taps() > 1 && g.outputs() <= small_image &&
+  const int64_t most = g.taps() > 1 ? small_image : piece == ConvPiece::input ? tiny_image : 0;
+  return g.batch > 1 && d.input == 1 && d.kernel == 1 && d.output == 1 && g.outputs() <= most &&
          std::min(g.in_channels, g.out_channels) / g.groups * g.taps() >= large_depth;
 }
-ConvolveGeometry folded(ConvolveGeometry g) {
-  if (!folds(g)) return g;
+ConvolveGeometry folded(ConvolveGeometry g, ConvPiece piece) {
+  if (!folds(g, piece)) return g;
   g.axes[0].input = g.axes[0].output = g.batch;
   g.batch = 1;
   return g;
@@ -174,7 +176,7 @@ template <class T> struct Convolver {
 
   Convolver(const ConvolveCall& c, const ConvKernels<T>& k)
       : call(c),
-        g(folded(c.geometry)),
+        g(folded(c.geometry, c.piece)),
         kernels(k),
         serial(g.work() < serial_work),
         dtype(c.w.dtype),
@@ -183,7 +185,7 @@ template <class T> struct Convolver {
 
   bool forward() const { return call.piece == ConvPiece::forward; }
   bool native() const { return dtype == dtype_of<T>(); }
-  Image image(const Arg& a) const { return Image(a, folds(call.geometry)); }
+  Image image(const Arg& a) const { return Image(a, folds(call.geometry, call.piece)); }
   int64_t threads() const { return serial ? 1 : get_num_threads(); }
 
   // The weights, if they are halves.
