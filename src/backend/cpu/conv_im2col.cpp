@@ -40,18 +40,17 @@ template <class T> void multiply(int64_t m, int64_t n, int64_t k, const Matrix& 
 }
 
 template <class T> void correlate(const ConvPart<T>& part) {
+  const ConvRows<T> a = part.a.regular ? part.a : contiguous_rows(part);
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
     T* c = part.c + j;
     for (int64_t i = 0; i < part.m && part.bias; ++i) std::fill_n(c + i * part.c_step, n, part.bias[i]);
-    multiply(part.m, n, part.depth, {part.a, part.a_step, part.a_depth}, {columns, step, 1}, c, part,
-             part.bias != nullptr);
+    multiply(part.m, n, part.depth, {a.data, a.step, a.regular}, {columns, step, 1}, c, part, part.bias != nullptr);
   });
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
-    multiply(part.m, part.depth, n, {part.a + j * part.a_depth, part.a_step, part.a_depth}, {columns, 1, step}, part.c,
-             part, true);
+    multiply(part.m, part.depth, n, {part.a.data + j, part.a.step, 1}, {columns, 1, step}, part.c, part, true);
   });
 }
 

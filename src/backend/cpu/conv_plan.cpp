@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/scratch.h"
 #include "backend/cpu/split.h"
 
 namespace volta::cpu {
@@ -118,5 +119,19 @@ Staged staged_of(const Pass& pass, const Box& box, int64_t tile) {
   }
   return s;
 }
+
+template <class T> ConvRows<T> contiguous_rows(const ConvPart<T>& part) {
+  const ConvRows<T>& a = part.a;
+  if (a.regular == 1) return a;
+  T* rows = static_cast<T*>(scratch(Scratch::other, size_t(part.m * part.depth) * sizeof(T)));
+  constexpr int64_t together = 8;  // rows, which share cache lines
+  for (int64_t i = 0; i < part.m; i += together)
+    for (int64_t p = 0; p < part.depth; ++p)
+      for (int64_t r = i; r < std::min(i + together, part.m); ++r)
+        rows[r * part.depth + p] = a.data[r * a.step + a.places[p]];
+  return {rows, part.depth, nullptr, 1};
+}
+template ConvRows<float> contiguous_rows(const ConvPart<float>& part);
+template ConvRows<double> contiguous_rows(const ConvPart<double>& part);
 
 }  // namespace volta::cpu

@@ -61,6 +61,14 @@ struct Staged {
 // Outputs along the last two axes come in whole tiles.
 Staged staged_of(const Pass& pass, const Box& box, int64_t tile);
 
+// The left operand: A(i, p) = data[i * step + places[p]]. When `regular` is not 0, A(i, p) = data[i * step + p * regular].
+template <class T> struct ConvRows {
+  const T* data;
+  int64_t step;
+  const int64_t* places;
+  int64_t regular;
+};
+
 // The work on one box. Its patches are the matrix P(p, j) = image[offsets[p] + place of pixel j], p < depth, j < pixels;
 // pixels lie in rows of `row`, `rows` to a plane. When `regular` is not 0, P(p, j) = image[p * regular + j].
 template <class T> struct ConvPart {
@@ -68,8 +76,7 @@ template <class T> struct ConvPart {
   const int64_t* offsets;
   int64_t depth, pixels, row, rows, row_step, plane_step, regular;
   int64_t m;
-  const T* a;  // the rows of the left operand: of weights along the depth, or of gradients along the pixels
-  int64_t a_step, a_depth;
+  ConvRows<T> a;                // m rows of weights along the depth, or of gradients along the pixels
   int64_t all_rows, first_row;  // of the group, of which this part has m from first_row on
   const T* prepared;            // what prepare() made of all its weights
   const T* bias;                // one for each row, or null
@@ -77,6 +84,9 @@ template <class T> struct ConvPart {
   int64_t c_step;
   int64_t chunk;
 };
+
+// The weights of a part as rows that are contiguous: as they lie, or copied.
+template <class T> ConvRows<T> contiguous_rows(const ConvPart<T>& part);
 
 // An algorithm, for one compute type. Another is a file with one such function and a name in ConvAlgorithm.
 template <class T> struct ConvKernels {
@@ -87,7 +97,7 @@ template <class T> struct ConvKernels {
   int64_t staged_bytes = 1 << 19;              // of a box, so that what it works on stays in the second cache
   // The weights [m x depth] in a form of its own: how many values, and the values of some rows.
   int64_t (*prepared)(int64_t m, int64_t depth) = nullptr;
-  void (*prepare)(int64_t m, int64_t depth, const T* weights, T* to, int64_t first, int64_t count) = nullptr;
+  void (*prepare)(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) = nullptr;
 };
 template <Isa, class T> ConvKernels<T> conv_direct();
 template <class T> ConvKernels<T> conv_im2col();

@@ -109,24 +109,35 @@ template <class T> T* stage(const Image& source, int64_t b, int64_t c, int64_t c
   return image;
 }
 
-// Where the patches' rows begin: channel by channel, tap by tap.
+// c * step + place(taps of the axes), channel by channel, tap by tap.
+template <class F> std::vector<int64_t> along_depth(const Pass& pass, int64_t channels, int64_t step, F place) {
+  std::vector<int64_t> places;
+  places.reserve(size_t(channels * pass.taps()));
+  for (int64_t c = 0; c < channels; ++c)
+    for (const auto& d : pass.axes[0].taps)
+      for (const auto& h : pass.axes[1].taps)
+        for (const auto& w : pass.axes[2].taps) places.push_back(c * step + place(d, h, w));
+  return places;
+}
+
+using Tap = PassAxis::Tap;
+
+// Where the patches' rows begin.
 std::vector<int64_t> offsets_of(const Pass& pass, const Staged& staged, int64_t channels) {
-  const PassAxis &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
-  std::vector<int64_t> offsets;
-  offsets.reserve(size_t(channels * pass.taps()));
-  const int64_t phases_h = int64_t(h.phases.size()), phases_w = int64_t(w.phases.size());
-  for (int64_t c = 0; c < channels; ++c) {
-    for (const auto& td : d.taps) {
-      for (const auto& th : h.taps) {
-        for (const auto& tw : w.taps) {
-          const int64_t phase = (td.phase * phases_h + th.phase) * phases_w + tw.phase;
-          const int64_t row = (td.shift * staged.extent[1] + th.shift) * staged.extent[2];
-          offsets.push_back((c * pass.phases() + phase) * staged.plane() + row + tw.shift);
-        }
-      }
-    }
-  }
-  return offsets;
+  const int64_t phases_h = int64_t(pass.axes[1].phases.size()), phases_w = int64_t(pass.axes[2].phases.size());
+  const auto place = [&](const Tap& d, const Tap& h, const Tap& w) {
+    const int64_t phase = (d.phase * phases_h + h.phase) * phases_w + w.phase;
+    return phase * staged.plane() + (d.shift * staged.extent[1] + h.shift) * staged.extent[2] + w.shift;
+  };
+  return along_depth(pass, channels, pass.phases() * staged.plane(), place);
+}
+
+// The step of places that are its multiples in order, or 0.
+int64_t regular_step(const std::vector<int64_t>& places) {
+  const int64_t step = places.size() > 1 ? places[1] : 1;
+  for (size_t i = 0; i < places.size(); ++i)
+    if (places[i] != int64_t(i) * step) return 0;
+  return step;
 }
 
 // Working memory that several threads share.
@@ -139,15 +150,17 @@ template <class T> class Values {
   Ptr<Storage> memory_;
 };
 
-// Small images of a batch are taken together, as planes of one, where large weights are packed for many pixels at a time.
-constexpr int64_t small_image = 256, large_depth = 512;
-bool folds(const ConvolveGeometry& g) {
+// Small images of a batch are taken together, as planes of one, where large weights are packed for many pixels at a time. Of
+// a single tap, which would do without staging, only for the input, whose weights cost more to pack.
+constexpr int64_t small_image = 256, tiny_image = 49, large_depth = 512;
+bool folds(const ConvolveGeometry& g, ConvPiece piece) {
   const ConvolveAxis& d = g.axes[0];
-  return g.batch > 1 && d.input == 1 && d.kernel == 1 && d.output == 1 && g.taps() > 1 && g.outputs() <= small_image &&
+  const int64_t most = g.taps() > 1 ? small_image : piece == ConvPiece::input ? tiny_image : 0;
+  return g.batch > 1 && d.input == 1 && d.kernel == 1 && d.output == 1 && g.outputs() <= most &&
          std::min(g.in_channels, g.out_channels) / g.groups * g.taps() >= large_depth;
 }
-ConvolveGeometry folded(ConvolveGeometry g) {
-  if (!folds(g)) return g;
+ConvolveGeometry folded(ConvolveGeometry g, ConvPiece piece) {
+  if (!folds(g, piece)) return g;
   g.axes[0].input = g.axes[0].output = g.batch;
   g.batch = 1;
   return g;
@@ -163,53 +176,31 @@ template <class T> struct Convolver {
 
   Convolver(const ConvolveCall& c, const ConvKernels<T>& k)
       : call(c),
-        g(folded(c.geometry)),
+        g(folded(c.geometry, c.piece)),
         kernels(k),
         serial(g.work() < serial_work),
         dtype(c.w.dtype),
         in(g.in_channels / g.groups),
         out(g.out_channels / g.groups) {}
 
+  bool forward() const { return call.piece == ConvPiece::forward; }
   bool native() const { return dtype == dtype_of<T>(); }
-  Image image(const Arg& a) const { return Image(a, folds(call.geometry)); }
+  Image image(const Arg& a) const { return Image(a, folds(call.geometry, call.piece)); }
   int64_t threads() const { return serial ? 1 : get_num_threads(); }
 
-  // The weights of a pass as matrices [groups, rows, depth]: those given, widened if they are halves, or for the input's
-  // gradient those of its taps with the channels exchanged.
+  // The weights, if they are halves.
   Values<T> widened() const {
     const int64_t n = native() ? 0 : g.out_channels * in * g.taps();
     Values<T> w(n);
     if (n > 0) cast_row(dtype_of<T>(), dtype)(n, w.data(), call.w.data);
     return w;
   }
-  Values<T> exchanged(const Pass& pass, const T* w) const {
-    const int64_t taps = pass.taps(), all = g.taps(), depth = out * taps;
-    Values<T> to(g.in_channels * depth);
-    std::vector<int64_t> elements;
-    for (const auto& td : pass.axes[0].taps)
-      for (const auto& th : pass.axes[1].taps)
-        for (const auto& tw : pass.axes[2].taps)
-          elements.push_back((td.kernel * g.axes[1].kernel + th.kernel) * g.axes[2].kernel + tw.kernel);
-    // All taps of a kernel of 3 x 3, backwards, are copied without looking up which: most weights are theirs.
-    bool backwards = taps == 9 && all == 9;
-    for (int64_t k = 0; k < taps && backwards; ++k) backwards = elements[size_t(k)] == 8 - k;
-    constexpr int64_t together = 8;  // neighbouring channels, whose weights share cache lines
-    const int64_t parts = divide_up(in, together);
-    run_parts(g.groups * parts, serial, [&](int64_t part) {
-      const int64_t group = part / parts, first = part % parts * together, end = std::min(in, first + together);
-      for (int64_t o = 0; o < out; ++o) {
-        T* row = to.data() + (group * in + first) * depth + o * taps;
-        const T* from = w + ((group * out + o) * in + first) * all;
-        for (int64_t c = first; c < end; ++c, row += depth, from += all) {
-          __builtin_prefetch(from + 4 * in * all);
-          if (backwards)
-            for (int k = 0; k < 9; ++k) row[k] = from[8 - k];
-          else
-            for (int64_t k = 0; k < taps; ++k) row[k] = from[elements[size_t(k)]];
-        }
-      }
-    });
-    return to;
+  // Where the weights of a row lie along the depth: those of a group are [out, in, taps], and the input's rows are along `in`.
+  std::vector<int64_t> places_of(const Pass& pass, int64_t channels) const {
+    const auto place = [&](const Tap& d, const Tap& h, const Tap& w) {
+      return (d.kernel * g.axes[1].kernel + h.kernel) * g.axes[2].kernel + w.kernel;
+    };
+    return along_depth(pass, channels, forward() ? g.taps() : in * g.taps(), place);
   }
 
   int64_t room_for(const Pass& pass) const { return kernels.staged_bytes * (pass.axes[0].count > 1 ? 2 : 1); }
@@ -259,7 +250,7 @@ template <class T> struct Convolver {
   }
 
   // forward and input: rows channels of the target from `channels` of the source.
-  void correlate(const Pass& pass, const Image& source, const Image& target, const T* weights, const T* bias,
+  void correlate(const Pass& pass, const Image& source, const Image& target, const T* w, const T* bias,
                  int64_t channels, int64_t rows) const {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
     // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
@@ -271,12 +262,17 @@ template <class T> struct Convolver {
     const int64_t slices = std::clamp<int64_t>(threads() / items, 1, most);
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
+    const std::vector<int64_t> places = places_of(pass, channels);
+    const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
+    const auto weights = [&](int64_t group, int64_t first) {
+      return ConvRows<T>{w + group * out * in * g.taps() + first * row, row, places.data(), regular};
+    };
     const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth) : 0;
     const Values<T> room(prepared * g.groups);
     if (prepared > 0)
       run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {
         const int64_t group = part % g.groups, first = part / g.groups * least_rows;
-        kernels.prepare(rows, depth, weights + group * rows * depth, room.data() + group * prepared, first,
+        kernels.prepare(rows, depth, weights(group, 0), room.data() + group * prepared, first,
                         std::min(least_rows, rows - first));
       });
     const int64_t sizes[] = {pass.axes[0].count, pass.axes[1].count, pass.axes[2].count};
@@ -291,9 +287,7 @@ template <class T> struct Convolver {
       part.offsets = offsets.data();
       part.depth = depth;
       part.m = some.size;
-      part.a = weights + (group * rows + some.begin) * depth;
-      part.a_step = depth;
-      part.a_depth = 1;
+      part.a = weights(group, some.begin);
       part.prepared = room.data() + group * prepared;
       part.all_rows = rows;
       part.first_row = some.begin;
@@ -316,17 +310,15 @@ template <class T> struct Convolver {
   void set_gradients(ConvPart<T>& part, const Image& y, const Pass& outputs, const Box& box, int64_t b,
                      int64_t c) const {
     const int64_t sizes[] = {outputs.axes[0].size, outputs.axes[1].size, outputs.axes[2].size};
-    part.a_depth = 1;
     if (native() && y.dense(sizes)) {
-      part.a = reinterpret_cast<const T*>(y.at(b, c)) + first_pixel(outputs, box);
-      part.a_step = y.channel / int64_t(sizeof(T));
+      part.a = {reinterpret_cast<const T*>(y.at(b, c)) + first_pixel(outputs, box), y.channel / int64_t(sizeof(T)),
+                nullptr, 1};
       return;
     }
     T* rows = static_cast<T*>(scratch(Scratch::other, size_t(part.m * part.pixels) * sizeof(T)));
     const Staged exact = staged_of(outputs, box, 1);
     for (int64_t i = 0; i < part.m; ++i) stage_channel(rows + i * part.pixels, y, y.at(b, c + i), outputs, box, exact);
-    part.a = rows;
-    part.a_step = part.pixels;
+    part.a = {rows, part.pixels, nullptr, 1};
   }
 
   // The weight: images and boxes in a fixed number of segments, each summed apart, then added up in order.
@@ -381,8 +373,7 @@ template <class T> struct Convolver {
       for (ConvolveAxis& a : same.axes) a = {a.output, 1, a.output, 1, 0, 1};
       return weigh(passes_of(g, call.piece)[0], passes_of(same, call.piece)[0]);
     }
-    const bool forward = call.piece == ConvPiece::forward;
-    const int64_t rows = forward ? g.out_channels : g.in_channels;
+    const int64_t rows = forward() ? g.out_channels : g.in_channels;
     const Values<T> wide = widened(), bias(call.bias.data && !native() ? rows : 0);
     const T* w = native() ? static_cast<const T*>(call.w.data) : wide.data();
     const T* b = static_cast<const T*>(call.bias.data);
@@ -391,8 +382,8 @@ template <class T> struct Convolver {
       b = bias.data();
     }
     for (const Pass& pass : passes_of(g, call.piece)) {
-      if (forward) correlate(pass, image(call.x), image(call.y), w, b, in, out);
-      else correlate(pass, image(call.y), image(call.x), exchanged(pass, w).data(), b, out, in);
+      if (forward()) correlate(pass, image(call.x), image(call.y), w, b, in, out);
+      else correlate(pass, image(call.y), image(call.x), w, b, out, in);
     }
   }
 };

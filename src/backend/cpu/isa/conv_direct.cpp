@@ -32,10 +32,10 @@ template <class T>
 // A tile is `vectors` wide; or, if down, a vector wide and so many lines high: a single line's few sums would be waited for.
 template <class T, int rows, int vectors, bool down = false> void sum_taps(const RowTile<T>& t) {
   const ConvPart<T>& part = *t.part;
-  const T* a = part.a + t.i * part.a_step;
+  const T* a = part.a.data + t.i * part.a.step;
   const T* image = part.image + t.place;
   const int64_t* offsets = part.offsets;
-  const int64_t a_step = part.a_step, depth = part.depth, step = down ? part.row_step : lanes<T>;
+  const int64_t a_step = part.a.step, depth = part.depth, step = down ? part.row_step : lanes<T>;
   Vector<T> sums[rows][vectors];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -88,7 +88,9 @@ inline int64_t balanced(int64_t total, int64_t most, int64_t at) {
   return ceil_div(total - at, parts);
 }
 
-template <class T> void correlate(const ConvPart<T>& part) {
+template <class T> void correlate(const ConvPart<T>& given) {
+  ConvPart<T> part = given;
+  part.a = contiguous_rows(given);
   const int64_t all = part.pixels / part.row, width = ceil_div(part.row, lanes<T>);
   for (int64_t i = 0, rows; i < part.m; i += rows) {
     rows = balanced(part.m, most_rows, i);
@@ -133,7 +135,7 @@ template <class T, int rows, int taps> void dot_rows(const ConvPart<T>& part, in
   const int64_t all = part.pixels / part.row, rest = part.row % lanes<T>;
   const RowEnd<T> end(part.row, rest);
   for (int64_t line = 0; line < all; ++line) {
-    const T* a = part.a + i * part.a_step + line * part.row;
+    const T* a = part.a.data + i * part.a.step + line * part.row;
     const T* image = part.image + line / part.rows * part.plane_step + line % part.rows * part.row_step;
     const T* from[taps];
 #pragma GCC unroll 8
@@ -142,7 +144,7 @@ template <class T, int rows, int taps> void dot_rows(const ConvPart<T>& part, in
     const auto add = [&](auto read) __attribute__((always_inline)) {
       Vector<T> g[rows];
 #pragma GCC unroll 8
-      for (int r = 0; r < rows; ++r) g[r] = read(a + r * part.a_step + j);
+      for (int r = 0; r < rows; ++r) g[r] = read(a + r * part.a.step + j);
 #pragma GCC unroll 8
       for (int t = 0; t < taps; ++t) {
         const Vector<T> x = read(from[t] + j);

@@ -101,13 +101,48 @@ PanelView<T> patches_transposed(const void* self, T* buffer, int64_t i, int64_t 
   return {buffer, 1, tile};
 }
 
+// to[p * tile + i] = A(i, p) of n rows and k depths. Taps that lie side by side, backwards, are transposed by squares: places
+// fall within a channel and rise from one to the next, so that the first and the last of a square tell.
+template <int q, class T> void pack_listed(T* to, ConvRows<T> a, int64_t n, int64_t tile, int64_t k) {
+  for (int64_t at = 0; at < n; at += q) {
+    const int64_t i = n < q ? 0 : smaller(at, n - q);
+    const T* from = a.data + i * a.step;
+    for (int64_t p = 0; p < k;) {
+      const int64_t* places = a.places + p;
+      T* column = to + p * tile + i;
+      if (n >= q && p + q <= k && places[0] - places[q - 1] == q - 1) {
+        Some<T, q> values[q];
+#pragma GCC unroll 8
+        for (int l = 0; l < q; ++l) values[l] = load_some<q>(from + l * a.step + places[q - 1]);
+        if constexpr (q == 8) store_eight_transposed<T>(values, column + (q - 1) * tile, -tile);
+        else store_transposed<T>(values, column + (q - 1) * tile, -tile);
+        p += q;
+      } else {
+        for (int64_t l = 0; l < smaller(q, n); ++l) column[l] = from[l * a.step + places[0]];
+        ++p;
+      }
+    }
+  }
+}
+
+// Weights whose places are listed, as the left operand.
+template <class T>
+PanelView<T> listed(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) {
+  ConvRows<T> a = *static_cast<const ConvRows<T>*>(self);
+  a.data += i * a.step;
+  a.places += p;
+  if (n >= square<T>) pack_listed<square<T>>(buffer, a, n, tile, k);
+  else pack_listed<quad<T>>(buffer, a, n, tile, k);
+  return {buffer, 1, tile};
+}
+
 template <class T, bool any_strides>
 PanelView<T> matrix_panel(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) {
   const View<T> v = static_cast<const MatrixOperand<T, any_strides>*>(self)->panel(buffer, i, n, tile, p, k);
   return {v.data, v.step, v.depth_step};
 }
 template <class T, bool any_strides> PanelOperand<T> operand(const MatrixOperand<T, any_strides>& m) {
-  return {&m, matrix_panel<T, any_strides>};
+  return {&m, matrix_panel<T, any_strides>, m.side_by_side()};
 }
 
 constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix
@@ -117,17 +152,18 @@ template <class T> void correlate(const ConvPart<T>& part) {
     const T value = part.bias[i];
     for (int64_t j = 0; j < part.pixels; ++j) part.c[i * part.c_step + j] = value;
   }
-  const MatrixOperand<T, !by_lane> weights = {part.a, part.a_step, part.a_depth, part.pixels <= few_pixels};
+  const bool in_place = part.pixels <= few_pixels && part.a.regular == 1;
+  const MatrixOperand<T, !by_lane> weights = {part.a.data, part.a.step, part.a.regular, in_place};
+  const PanelOperand<T> a = part.a.regular ? operand(weights) : PanelOperand<T>{&part.a, listed<T>};
   const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, part.m <= few_rows};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
-  multiply_panels(
-      PanelProduct<T>{part.m, part.pixels, part.depth, operand(weights), b, part.c, part.c_step, part.bias != nullptr});
+  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr});
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
   // Patches are packed twice, as vectors and then as squares: for many rows.
   const bool squares = part.all_rows >= 128 && suits_squares({part.all_rows, part.depth, part.pixels}, dtype_of<T>());
-  const MatrixOperand<T, !by_lane> gradients = {part.a, part.a_step, part.a_depth, squares};
+  const MatrixOperand<T, !by_lane> gradients = {part.a.data, part.a.step, 1, squares};
   const MatrixOperand<T, false> pixels = {part.image, part.regular, 1, false};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
   multiply_panels(

@@ -247,9 +247,21 @@ void correlate(const ConvPart<float>& part) {
 
 int64_t prepared(int64_t rows, int64_t depth) { return products * prepared_step(rows, depth / taps); }
 
-// to[product][channel][row] of a vector of rows, or n of them, and one channel.
-[[gnu::always_inline]] inline void prepare_rows(const float* from, int64_t depth, int64_t n, float* to, int64_t step) {
-  const auto row = [&](int64_t l) { return from + smaller(l, n - 1) * depth; };
+// Weights, each channel's taps side by side.
+struct Kernels {
+  const float* data;
+  int64_t row, channel;
+  Kernels(const ConvRows<float>& a, int64_t channels)
+      : data(a.data + smaller(a.places[0], a.places[taps - 1])),
+        row(a.step),
+        channel(channels > 1 ? a.places[taps] - a.places[0] : 0) {}
+  const float* at(int64_t i, int64_t c) const { return data + i * row + c * channel; }
+};
+
+// to[product][channel][row] of a vector of rows, or n of them, `apart` in memory, and one channel.
+template <bool backwards>
+[[gnu::always_inline]] inline void prepare_rows(const float* from, int64_t apart, int64_t n, float* to, int64_t step) {
+  const auto row = [&](int64_t l) { return from + smaller(l, n - 1) * apart; };
   Wide w[taps], half[3][window], u[window];
 #pragma GCC unroll 2
   for (int k = 0; k < 8; k += 4) {
@@ -262,7 +274,10 @@ int64_t prepared(int64_t rows, int64_t depth) { return products * prepared_step(
   for (int l = 0; l < lanes<float>; ++l) last[l] = row(l)[8];
   w[8] = load(last);
 #pragma GCC unroll 4
-  for (int i = 0; i < 3; ++i) transform_weight({w[3 * i], w[3 * i + 1], w[3 * i + 2]}, half[i]);
+  for (int i = 0; i < 3; ++i) {
+    const int k = backwards ? 8 - 3 * i : 3 * i, next = backwards ? -1 : 1;
+    transform_weight({w[k], w[k + next], w[k + 2 * next]}, half[i]);
+  }
 #pragma GCC unroll 8
   for (int j = 0; j < window; ++j) {
     transform_weight({half[0][j], half[1][j], half[2][j]}, u);
@@ -276,32 +291,39 @@ int64_t prepared(int64_t rows, int64_t depth) { return products * prepared_step(
   }
 }
 
-void prepare_squares(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
+template <bool backwards>
+void prepare_squares(int64_t rows, int64_t channels, const Kernels& weights, float* to, int64_t first, int64_t count) {
   constexpr int64_t room = panel_depths * panel_rows + 16;
-  const int64_t channels = depth / taps, step = prepared_step(rows, channels);
+  const int64_t step = prepared_step(rows, channels);
   float* values = static_cast<float*>(scratch(Scratch::columns, products * room * sizeof(float)));
   for (int64_t c = 0; c < channels; c += panel_depths) {
     const int64_t some = smaller(panel_depths, channels - c);
     for (int64_t i = 0; i < some; ++i) {
       for (int64_t row = 0; row < count; row += lanes<float>)
-        prepare_rows(weights + (first + row) * depth + (c + i) * taps, depth, smaller(lanes<float>, count - row),
-                     values + i * panel_rows + row, room);
+        prepare_rows<backwards>(weights.at(first + row, c + i), weights.row, smaller(lanes<float>, count - row),
+                                values + i * panel_rows + row, room);
     }
     for (int64_t f = 0; f < products; ++f)
       square_unit()->make_left(to + f * step, rows, channels, first, c, values + f * room, some);
   }
 }
 
-void prepare(int64_t rows, int64_t depth, const float* weights, float* to, int64_t first, int64_t count) {
+template <bool backwards>
+void prepare_as(int64_t rows, int64_t channels, const Kernels& weights, float* to, int64_t first, int64_t count) {
   constexpr int64_t line = 16, whole = lanes<float>;  // rows: lines of the products are filled at once
-  const int64_t channels = depth / taps, step = product_step(rows * channels), end = first + count;
-  if (by_squares(rows, channels)) return prepare_squares(rows, depth, weights, to, first, count);
+  const int64_t step = product_step(rows * channels), end = first + count;
+  if (by_squares(rows, channels)) return prepare_squares<backwards>(rows, channels, weights, to, first, count);
   for (int64_t lines = first; lines < end; lines += line) {
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t row = lines; row < smaller(lines + line, end); row += whole)
-        prepare_rows(weights + row * depth + c * taps, depth, smaller(whole, end - row), to + c * rows + row, step);
+        prepare_rows<backwards>(weights.at(row, c), weights.row, smaller(whole, end - row), to + c * rows + row, step);
     }
   }
+}
+
+void prepare(int64_t rows, int64_t depth, const ConvRows<float>& a, float* to, int64_t first, int64_t count) {
+  const Kernels weights(a, depth / taps);
+  (a.places[0] == 0 ? prepare_as<false> : prepare_as<true>)(rows, depth / taps, weights, to, first, count);
 }
 
 }  // namespace

@@ -134,6 +134,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
 // An operand that is made elsewhere.
 template <class T> struct ErasedOperand {
   const PanelOperand<T>& operand;
+  bool side_by_side() const { return operand.side_by_side; }
   View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
     const PanelView<T> v = operand.panel(operand.self, buffer, i, n, tile, p, k);
     return {v.data, v.step, v.depth_step};
