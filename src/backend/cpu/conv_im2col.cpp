@@ -40,11 +40,11 @@ template <class T> void multiply(int64_t m, int64_t n, int64_t k, const Matrix& 
 }
 
 template <class T> void correlate(const ConvPart<T>& part) {
-  const ConvRows<T> a = part.a.regular ? part.a : contiguous_rows(part);
+  const ConvRows<T> a = contiguous_rows(part);
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
     T* c = part.c + j;
     for (int64_t i = 0; i < part.m && part.bias; ++i) std::fill_n(c + i * part.c_step, n, part.bias[i]);
-    multiply(part.m, n, part.depth, {a.data, a.step, a.regular}, {columns, step, 1}, c, part, part.bias != nullptr);
+    multiply(part.m, n, part.depth, {a.data, a.step, 1}, {columns, step, 1}, c, part, part.bias != nullptr);
   });
 }
 
@@ -56,7 +56,10 @@ template <class T> void weigh(const ConvPart<T>& part) {
 
 }  // namespace
 
-template <> ConvKernels<float> conv_im2col<float>() { return {correlate<float>, weigh<float>}; }
-template <> ConvKernels<double> conv_im2col<double>() { return {correlate<double>, weigh<double>}; }
+template <class T> ConvKernels<T> conv_im2col() {
+  return {correlate<T>, weigh<T>, 1, true, 1 << 19, copied_rows, copy_rows<T>};
+}
+template ConvKernels<float> conv_im2col();
+template ConvKernels<double> conv_im2col();
 
 }  // namespace volta::cpu

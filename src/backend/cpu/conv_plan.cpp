@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "backend/cpu/scratch.h"
 #include "backend/cpu/split.h"
 
 namespace volta::cpu {
@@ -120,18 +119,16 @@ Staged staged_of(const Pass& pass, const Box& box, int64_t tile) {
   return s;
 }
 
-template <class T> ConvRows<T> contiguous_rows(const ConvPart<T>& part) {
-  const ConvRows<T>& a = part.a;
-  if (a.regular == 1) return a;
-  T* rows = static_cast<T*>(scratch(Scratch::other, size_t(part.m * part.depth) * sizeof(T)));
+int64_t copied_rows(const Shape3& s, bool contiguous) { return contiguous ? 0 : s.m * s.k; }
+template <class T>
+void copy_rows(int64_t, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) {
   constexpr int64_t together = 8;  // rows, which share cache lines
-  for (int64_t i = 0; i < part.m; i += together)
-    for (int64_t p = 0; p < part.depth; ++p)
-      for (int64_t r = i; r < std::min(i + together, part.m); ++r)
-        rows[r * part.depth + p] = a.data[r * a.step + a.places[p]];
-  return {rows, part.depth, nullptr, 1};
+  for (int64_t i = first; i < first + count; i += together)
+    for (int64_t p = 0; p < depth; ++p)
+      for (int64_t r = i; r < std::min(i + together, first + count); ++r)
+        to[r * depth + p] = weights.data[r * weights.step + weights.places[p]];
 }
-template ConvRows<float> contiguous_rows(const ConvPart<float>& part);
-template ConvRows<double> contiguous_rows(const ConvPart<double>& part);
+template void copy_rows(int64_t, int64_t, const ConvRows<float>&, float*, int64_t, int64_t);
+template void copy_rows(int64_t, int64_t, const ConvRows<double>&, double*, int64_t, int64_t);
 
 }  // namespace volta::cpu

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/convolve.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/isa.h"
 
 namespace volta::cpu {
@@ -78,15 +79,12 @@ template <class T> struct ConvPart {
   int64_t m;
   ConvRows<T> a;                // m rows of weights along the depth, or of gradients along the pixels
   int64_t all_rows, first_row;  // of the group, of which this part has m from first_row on
-  const T* prepared;            // what prepare() made of all its weights
+  const T* prepared;            // what prepare() made of all its weights, or null
   const T* bias;                // one for each row, or null
   T* c;
   int64_t c_step;
   int64_t chunk;
 };
-
-// The weights of a part as rows that are contiguous: as they lie, or copied.
-template <class T> ConvRows<T> contiguous_rows(const ConvPart<T>& part);
 
 // An algorithm, for one compute type. Another is a file with one such function and a name in ConvAlgorithm.
 template <class T> struct ConvKernels {
@@ -95,10 +93,20 @@ template <class T> struct ConvKernels {
   int64_t tile = 1;                            // of outputs, along both image axes
   bool in_place = true;                        // takes images that were not staged
   int64_t staged_bytes = 1 << 19;              // of a box, so that what it works on stays in the second cache
-  // The weights [m x depth] in a form of its own: how many values, and the values of some rows.
-  int64_t (*prepared)(int64_t m, int64_t depth) = nullptr;
+  // The weights [m x depth] in a form of its own, for all pixels of the batch: how many values, and the values of some rows.
+  int64_t (*prepared)(const Shape3& s, bool contiguous) = nullptr;
   void (*prepare)(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) = nullptr;
 };
+
+// For algorithms that want contiguous rows: weights are prepared as such unless they are.
+int64_t copied_rows(const Shape3& s, bool contiguous);
+template <class T>
+void copy_rows(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count);
+template <class T> ConvRows<T> contiguous_rows(const ConvPart<T>& part) {
+  if (!part.prepared) return part.a;
+  return {part.prepared + part.first_row * part.depth, part.depth, nullptr, 1};
+}
+
 template <Isa, class T> ConvKernels<T> conv_direct();
 template <class T> ConvKernels<T> conv_im2col();
 template <Isa, class T> ConvKernels<T> conv_implicit_gemm();

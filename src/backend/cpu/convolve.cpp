@@ -253,21 +253,23 @@ template <class T> struct Convolver {
   void correlate(const Pass& pass, const Image& source, const Image& target, const T* w, const T* bias,
                  int64_t channels, int64_t rows) const {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
-    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
-    const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
-    const bool by_rows = !kernels.prepared && rows >= 4 * pass.outputs();
+    const std::vector<int64_t> places = places_of(pass, channels);
+    const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
+    const int64_t prepared =
+        kernels.prepared && depth > 0 ? kernels.prepared({rows, g.batch * pass.outputs(), depth}, regular == 1) : 0;
+    // Parts for all threads: slices of many weights, which each part packs or reads, or boxes of many pixels.
+    const int64_t parts = (prepared > 0 && kernels.tile == 1 ? 1 : 2) * threads();
+    const int64_t wanted = threads() > 1 ? divide_up(parts, images) : 1, most = divide_up(rows, least_rows);
+    const bool by_rows = kernels.tile == 1 && rows >= 4 * pass.outputs();
     const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
                                    by_rows ? divide_up(threads(), images * most) : wanted, kernels.tile);
     const int64_t items = images * boxes.count();
     const int64_t slices = std::clamp<int64_t>(threads() / items, 1, most);
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
-    const std::vector<int64_t> places = places_of(pass, channels);
-    const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
     const auto weights = [&](int64_t group, int64_t first) {
       return ConvRows<T>{w + group * out * in * g.taps() + first * row, row, places.data(), regular};
     };
-    const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth) : 0;
     const Values<T> room(prepared * g.groups);
     if (prepared > 0)
       run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {
@@ -288,7 +290,7 @@ template <class T> struct Convolver {
       part.depth = depth;
       part.m = some.size;
       part.a = weights(group, some.begin);
-      part.prepared = room.data() + group * prepared;
+      part.prepared = prepared > 0 ? room.data() + group * prepared : nullptr;
       part.all_rows = rows;
       part.first_row = some.begin;
       part.bias = bias ? bias + group * rows + some.begin : nullptr;

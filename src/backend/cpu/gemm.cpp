@@ -39,7 +39,9 @@ const GemmKernels& kernels_of(const Product& p) {
 }
 
 // Multiply-adds below which a second thread does not pay: a few microseconds' worth.
-double serial_work(const GemmKernels& kernels) { return double(kernels.tile.lanes << 15); }
+double serial_work(const GemmKernels& kernels) {
+  return kernels.tile.lanes * (kernels.tile.lanes > 4 ? 0x1p14 : 0x1p15);
+}
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

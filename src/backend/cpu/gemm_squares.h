@@ -18,8 +18,8 @@ struct Squares {
   void (*multiply)(const PanelProduct<float>& p);
 
   // A[rows x depth], in panels of panel_rows from `row` on: `count` depths of one, from `first` on, a multiple of
-  // panel_depths, are made of values[count][panel_rows]. multiply() takes it as p.left_squares.
-  void (*make_left)(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values,
+  // panel_depths, are made of values[panel_rows x count]. multiply() takes it as p.left_squares.
+  void (*make_left)(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const Matrix& values,
                     int64_t count);
 
   // B[k x n], and C = A B with it. Rows of A are contiguous.

@@ -190,9 +190,9 @@ template <class T> void weigh(const ConvPart<T>& part) {
 
 namespace volta::cpu {
 template <> ConvKernels<float> conv_direct<Isa::VOLTA_ISA, float>() {
-  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>, 1, false};
+  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>, 1, false, 1 << 19, copied_rows, copy_rows<float>};
 }
 template <> ConvKernels<double> conv_direct<Isa::VOLTA_ISA, double>() {
-  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>, 1, false};
+  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>, 1, false, 1 << 19, copied_rows, copy_rows<double>};
 }
 }  // namespace volta::cpu

@@ -245,7 +245,7 @@ void correlate(const ConvPart<float>& part) {
     scatter_outputs(part, tiles, i, smaller(groups, part.m - i), m + i * each, each, m_step);
 }
 
-int64_t prepared(int64_t rows, int64_t depth) { return products * prepared_step(rows, depth / taps); }
+int64_t prepared(const Shape3& s, bool) { return products * prepared_step(s.m, s.k / taps); }
 
 // Weights, each channel's taps side by side.
 struct Kernels {
@@ -304,7 +304,7 @@ void prepare_squares(int64_t rows, int64_t channels, const Kernels& weights, flo
                                 values + i * panel_rows + row, room);
     }
     for (int64_t f = 0; f < products; ++f)
-      square_unit()->make_left(to + f * step, rows, channels, first, c, values + f * room, some);
+      square_unit()->make_left(to + f * step, rows, channels, first, c, {values + f * room, 1, panel_rows}, some);
   }
 }
 

@@ -328,10 +328,11 @@ void multiply_erased(const PanelProduct<float>& p) {
   multiply_tiles<pieces<float>>(p.m, p.n, p.k, left, right, p.c, p.c_step, p.add);
 }
 
-void make_left(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const float* values, int64_t count) {
+void make_left(float* to, int64_t rows, int64_t depth, int64_t row, int64_t first, const Matrix& values,
+               int64_t count) {
   const int64_t n = smaller(panel_rows, rows - row), units = ceil_div(n, side), steps = ceil_div(depth, square_depth);
   char* squares = reinterpret_cast<char*>(to) + (row / side * steps + first / square_depth * units) * 3 * square_bytes;
-  const PlainMatrix source = {values, 1, panel_rows, true};
+  const PlainMatrix source = {static_cast<const float*>(values.data), values.row_stride, values.column_stride, true};
   const View<float> v = SquareOperand<float, PlainMatrix, true>{source, count}.values({0, n}, {0, count});
   pack_squares<3, true, Special::ignored>(squares, v.data, v.step, n, count);
 }
