@@ -50,7 +50,8 @@ template <class T> void correlate(const ConvPart<T>& part) {
 
 template <class T> void weigh(const ConvPart<T>& part) {
   each_chunk(part, [&](const T* columns, int64_t step, int64_t j, int64_t n) {
-    multiply(part.m, part.depth, n, {part.a.data + j, part.a.step, 1}, {columns, 1, step}, part.c, part, true);
+    multiply(part.m, part.depth, n, {part.a.data + j, part.a.step, 1}, {columns, 1, step}, part.c, part,
+             part.add || j > 0);
   });
 }
 

@@ -83,13 +83,14 @@ template <class T> struct ConvPart {
   const T* bias;                // one for each row, or null
   T* c;
   int64_t c_step;
+  bool add;  // to what a gradient of weights holds
   int64_t chunk;
 };
 
 // An algorithm, for one compute type. Another is a file with one such function and a name in ConvAlgorithm.
 template <class T> struct ConvKernels {
   void (*correlate)(const ConvPart<T>& part);  // c[m x pixels] = a P + bias
-  void (*weigh)(const ConvPart<T>& part);      // c[m x depth] += a P^T
+  void (*weigh)(const ConvPart<T>& part);      // c[m x depth] = a P^T, or += if part.add
   int64_t tile = 1;                            // of outputs, along both image axes
   bool in_place = true;                        // takes images that were not staged
   int64_t staged_bytes = 1 << 19;              // of a box, so that what it works on stays in the second cache

@@ -348,7 +348,7 @@ template <class T> struct Convolver {
       part.bias = part.prepared = nullptr;
       part.c = partials + segment * size + (group * out + some.begin) * depth;
       part.c_step = depth;
-      std::fill_n(part.c, part.m * depth, T(0));
+      part.add = false;
       for (int64_t item = items * segment / segments; item < items * (segment + 1) / segments; ++item) {
         const int64_t b = item / boxes.count();
         const Box box = boxes.box(pass, item % boxes.count());
@@ -356,6 +356,7 @@ template <class T> struct Convolver {
         set_image(part, x, pass, box, staged, b, group * in, in);
         set_gradients(part, y, outputs, box, b, group * out + some.begin);
         kernels.weigh(part);
+        part.add = true;
       }
     });
     if (whole) return;

@@ -159,7 +159,8 @@ template <class T, int rows, int taps> void dot_rows(const ConvPart<T>& part, in
     for (int t = 0; t < taps; ++t) {
       T sum = 0;
       for (int l = 0; l < lanes<T>; ++l) sum += sums[r][t][l];
-      part.c[(i + r) * part.c_step + p + t] += sum;
+      T& c = part.c[(i + r) * part.c_step + p + t];
+      c = part.add ? c + sum : sum;
     }
   }
 }

@@ -191,7 +191,7 @@ template <class T> void weigh(const ConvPart<T>& part) {
   const MatrixOperand<T, false> pixels = {part.image, part.regular, 1, false};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
   multiply_panels(
-      PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, true, squares});
+      PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add, squares});
 }
 
 }  // namespace
