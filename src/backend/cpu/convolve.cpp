@@ -255,11 +255,8 @@ template <class T> struct Convolver {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
     const std::vector<int64_t> places = places_of(pass, channels);
     const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
-    const int64_t prepared =
-        kernels.prepared && depth > 0 ? kernels.prepared({rows, g.batch * pass.outputs(), depth}, regular == 1) : 0;
-    // Parts for all threads: slices of many weights, which each part packs or reads, or boxes of many pixels.
-    const int64_t parts = (prepared > 0 && kernels.tile == 1 ? 1 : 2) * threads();
-    const int64_t wanted = threads() > 1 ? divide_up(parts, images) : 1, most = divide_up(rows, least_rows);
+    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
+    const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
     const bool by_rows = kernels.tile == 1 && rows >= 4 * pass.outputs();
     const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
                                    by_rows ? divide_up(threads(), images * most) : wanted, kernels.tile);
@@ -270,6 +267,7 @@ template <class T> struct Convolver {
     const auto weights = [&](int64_t group, int64_t first) {
       return ConvRows<T>{w + group * out * in * g.taps() + first * row, row, places.data(), regular};
     };
+    const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth, regular == 1) : 0;
     const Values<T> room(prepared * g.groups);
     if (prepared > 0)
       run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {

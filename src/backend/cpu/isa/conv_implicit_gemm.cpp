@@ -3,7 +3,6 @@
 #include "backend/cpu/conv_plan.h"
 #include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa/gemm_pack.h"
-#include "backend/cpu/scratch.h"
 
 namespace volta::cpu::VOLTA_ISA {
 
@@ -154,34 +153,12 @@ template <class T> void correlate(const ConvPart<T>& part) {
     const T value = part.bias[i];
     for (int64_t j = 0; j < part.pixels; ++j) part.c[i * part.c_step + j] = value;
   }
-  const bool squares = part.prepared != nullptr, in_place = part.pixels <= few_pixels && part.a.regular == 1;
+  const bool in_place = part.pixels <= few_pixels && part.a.regular == 1;
   const MatrixOperand<T, !by_lane> weights = {part.a.data, part.a.step, part.a.regular, in_place};
   const PanelOperand<T> a = part.a.regular ? operand(weights) : PanelOperand<T>{&part.a, listed<T>};
-  const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, squares || part.m <= few_rows};
+  const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, part.m <= few_rows};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
-  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr,
-                                  squares,
-                                  squares ? part.prepared + squares_size(part.first_row, part.depth) : nullptr});
-}
-
-// Many rows go by squares of AMX, made once for all pixels.
-int64_t prepared(const Shape3& s, bool) {
-  return s.m >= many_rows && suits_squares(s, f32) ? squares_size(s.m, s.k) : 0;
-}
-void prepare(int64_t m, int64_t depth, const ConvRows<float>& weights, float* to, int64_t first, int64_t count) {
-  constexpr int64_t depths = 8 * panel_depths;
-  float* values = static_cast<float*>(scratch(Scratch::columns, size_t(depths * panel_rows) * sizeof(float)));
-  for (int64_t i = first; i < first + count; i += panel_rows) {
-    const float* row = weights.data + i * weights.step;
-    for (int64_t p = 0; p < depth; p += depths) {
-      const int64_t some = smaller(depths, depth - p);
-      const bool in_place = weights.regular != 0;
-      if (!in_place) listed<float>(&weights, values, i, smaller(panel_rows, first + count - i), panel_rows, p, some);
-      const Matrix panel =
-          in_place ? Matrix{row + p * weights.regular, weights.step, weights.regular} : Matrix{values, 1, panel_rows};
-      square_unit()->make_left(to, m, depth, i, p, panel, some);
-    }
-  }
+  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr});
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
@@ -199,8 +176,7 @@ template <class T> void weigh(const ConvPart<T>& part) {
 
 namespace volta::cpu {
 template <> ConvKernels<float> conv_implicit_gemm<Isa::VOLTA_ISA, float>() {
-  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>, 1, true, 1 << 19,
-          VOLTA_ISA::prepared,         VOLTA_ISA::prepare};
+  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>};
 }
 template <> ConvKernels<double> conv_implicit_gemm<Isa::VOLTA_ISA, double>() {
   return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>};
