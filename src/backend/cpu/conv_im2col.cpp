@@ -58,7 +58,7 @@ template <class T> void weigh(const ConvPart<T>& part) {
 }  // namespace
 
 template <class T> ConvKernels<T> conv_im2col() {
-  return {correlate<T>, weigh<T>, 1, true, 1 << 19, copied_rows, copy_rows<T>};
+  return {correlate<T>, weigh<T>, 1, true, 1 << 19, copied_rows<T>, copy_rows<T>};
 }
 template ConvKernels<float> conv_im2col();
 template ConvKernels<double> conv_im2col();

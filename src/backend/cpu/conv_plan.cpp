@@ -119,7 +119,6 @@ Staged staged_of(const Pass& pass, const Box& box, int64_t tile) {
   return s;
 }
 
-int64_t copied_rows(int64_t m, int64_t depth, bool contiguous) { return contiguous ? 0 : m * depth; }
 template <class T>
 void copy_rows(int64_t, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) {
   constexpr int64_t together = 8;  // rows, which share cache lines

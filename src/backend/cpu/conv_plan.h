@@ -93,13 +93,15 @@ template <class T> struct ConvKernels {
   int64_t tile = 1;                            // of outputs, along both image axes
   bool in_place = true;                        // takes images that were not staged
   int64_t staged_bytes = 1 << 19;              // of a box, so that what it works on stays in the second cache
-  // The weights [m x depth] in a form of its own: how many values, and the values of some rows.
-  int64_t (*prepared)(int64_t m, int64_t depth, bool contiguous) = nullptr;
+  // The weights [m x depth] in a form of its own, for so many parts: how many values, and the values of some rows.
+  int64_t (*prepared)(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts) = nullptr;
   void (*prepare)(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) = nullptr;
 };
 
 // For algorithms that want contiguous rows: weights are prepared as such unless they are.
-int64_t copied_rows(int64_t m, int64_t depth, bool contiguous);
+template <class T> int64_t copied_rows(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t) {
+  return weights.regular == 1 ? 0 : m * depth;
+}
 template <class T>
 void copy_rows(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count);
 template <class T> ConvRows<T> contiguous_rows(const ConvPart<T>& part) {

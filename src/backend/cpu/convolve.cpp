@@ -267,7 +267,7 @@ template <class T> struct Convolver {
     const auto weights = [&](int64_t group, int64_t first) {
       return ConvRows<T>{w + group * out * in * g.taps() + first * row, row, places.data(), regular};
     };
-    const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth, regular == 1) : 0;
+    const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth, weights(0, 0), items) : 0;
     const Values<T> room(prepared * g.groups);
     if (prepared > 0)
       run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {

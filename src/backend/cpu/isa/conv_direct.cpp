@@ -191,9 +191,11 @@ template <class T> void weigh(const ConvPart<T>& part) {
 
 namespace volta::cpu {
 template <> ConvKernels<float> conv_direct<Isa::VOLTA_ISA, float>() {
-  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>, 1, false, 1 << 19, copied_rows, copy_rows<float>};
+  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>, 1, false, 1 << 19,
+          copied_rows<float>,          copy_rows<float>};
 }
 template <> ConvKernels<double> conv_direct<Isa::VOLTA_ISA, double>() {
-  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>, 1, false, 1 << 19, copied_rows, copy_rows<double>};
+  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>, 1, false, 1 << 19,
+          copied_rows<double>,          copy_rows<double>};
 }
 }  // namespace volta::cpu

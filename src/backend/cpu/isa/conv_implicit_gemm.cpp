@@ -153,12 +153,18 @@ template <class T> void correlate(const ConvPart<T>& part) {
     const T value = part.bias[i];
     for (int64_t j = 0; j < part.pixels; ++j) part.c[i * part.c_step + j] = value;
   }
-  const bool in_place = part.pixels <= few_pixels && part.a.regular == 1;
-  const MatrixOperand<T, !by_lane> weights = {part.a.data, part.a.step, part.a.regular, in_place};
-  const PanelOperand<T> a = part.a.regular ? operand(weights) : PanelOperand<T>{&part.a, listed<T>};
+  const ConvRows<T> rows = contiguous_rows(part);
+  const bool in_place = part.pixels <= few_pixels && rows.regular == 1;
+  const MatrixOperand<T, !by_lane> weights = {rows.data, rows.step, rows.regular, in_place};
+  const PanelOperand<T> a = rows.regular ? operand(weights) : PanelOperand<T>{&rows, listed<T>};
   const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, part.m <= few_rows};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
   multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr});
+}
+
+// Weights of a single tap, exchanged: where many parts pack them, a copy in order is cheaper.
+template <class T> int64_t prepared(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts) {
+  return weights.regular > 1 && parts >= 16 ? m * depth : 0;
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
@@ -176,9 +182,11 @@ template <class T> void weigh(const ConvPart<T>& part) {
 
 namespace volta::cpu {
 template <> ConvKernels<float> conv_implicit_gemm<Isa::VOLTA_ISA, float>() {
-  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>};
+  return {VOLTA_ISA::correlate<float>, VOLTA_ISA::weigh<float>, 1, true, 1 << 19,
+          VOLTA_ISA::prepared<float>,  copy_rows<float>};
 }
 template <> ConvKernels<double> conv_implicit_gemm<Isa::VOLTA_ISA, double>() {
-  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>};
+  return {VOLTA_ISA::correlate<double>, VOLTA_ISA::weigh<double>, 1, true, 1 << 19,
+          VOLTA_ISA::prepared<double>,  copy_rows<double>};
 }
 }  // namespace volta::cpu

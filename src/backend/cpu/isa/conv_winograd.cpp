@@ -245,7 +245,9 @@ void correlate(const ConvPart<float>& part) {
     scatter_outputs(part, tiles, i, smaller(groups, part.m - i), m + i * each, each, m_step);
 }
 
-int64_t prepared(int64_t rows, int64_t depth, bool) { return products * prepared_step(rows, depth / taps); }
+int64_t prepared(int64_t rows, int64_t depth, const ConvRows<float>&, int64_t) {
+  return products * prepared_step(rows, depth / taps);
+}
 
 // Weights, each channel's taps side by side.
 struct Kernels {
