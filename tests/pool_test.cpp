@@ -69,11 +69,11 @@ Best window(const std::vector<double>& x, int64_t h, int64_t w, const int64_t (&
 TEST(PoolValues, EqualPlainLoops) {
   Draw draw(1);
   for (int round = 0; round < 60; ++round) {
-    const int64_t h = draw(7, 20), w = draw(7, 20);
+    const int64_t h = draw(7, 20), w = draw(7, 40);
     const Shape k = draw.sizes(2, 1, 4), s = draw.sizes(2, 1, 3), p = draw.padding(k), one{1, 1};
     const Shape d = draw.flip() ? draw.sizes(2, 1, 2) : one;
     const bool ceil = draw.flip(), include = draw.flip();
-    const Tensor x = draw.flip() ? wide({1, h, w}) : wide({1, h, w}).round();  // with ties
+    const Tensor x = (draw.flip() ? wide({1, h, w}) : wide({1, h, w}).round()).to(f32).to(f64);  // with ties
     const auto [y, places] = max_pool2d_with_indices(x, k, {s, p, d, ceil});
     const Tensor plain = max_pool2d(x, k, {s, p, d, ceil});
     const auto values = x.to_vector<double>();
@@ -84,6 +84,8 @@ TEST(PoolValues, EqualPlainLoops) {
         EXPECT_EQ((places[{0, i, j}].item<int64_t>()), best.place);
       }
     EXPECT_TRUE(equal(y, plain));
+    const auto [narrow, narrow_places] = max_pool2d_with_indices(x.to(f32), k, {s, p, d, ceil});
+    EXPECT_TRUE(equal(narrow.to(f64), y) && equal(narrow_places, places));
     const Tensor mean = avg_pool2d(x, k, {s, p, ceil, include});
     const Tensor sum = avg_pool2d(x, k, {.stride = s, .padding = p, .ceil_mode = ceil, .divisor_override = 3});
     for (int64_t i = 0; i < mean.size(1); ++i)
