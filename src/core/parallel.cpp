@@ -42,7 +42,7 @@ thread_local bool in_region = false;  // this thread is running a part, or is a 
 // join and holds nobody up. The owner opens a region by plain stores and begins with the first part at once.
 class Pool {
  public:
-  static constexpr int64_t most_parts = 1 << 19;
+  static constexpr int64_t most_parts = 1 << 18;
 
   bool acquire() { return !busy_.load(memory_order_relaxed) && !busy_.exchange(true, memory_order_acquire); }
   void release() { busy_.store(false, memory_order_release); }
@@ -53,16 +53,11 @@ class Pool {
     function_ = function;
     context_ = context;
     const int64_t others = end - begin - 1;
-    word_.store(word_.load(memory_order_relaxed) + uint32_t(others) * one_part, memory_order_release);
+    word_.store(uint32_t(others) * one_part, memory_order_release);
     // A worker that falls asleep just now may miss this region, which then goes without it.
     wake(others - (int64_t(workers_.size()) - asleep_.load(memory_order_relaxed)));
     in_region = true;
-    perform(begin);
-    for (uint32_t word = word_.load(memory_order_relaxed); word >= one_part;) {
-      if (!word_.compare_exchange_weak(word, word - one_part, memory_order_relaxed)) continue;
-      perform(end - word / one_part);
-      word = word_.load(memory_order_relaxed);
-    }
+    for (int64_t part = begin; part >= 0; part = take()) perform(part);
     in_region = false;
     await_workers();
     if (!error_) return nullptr;
@@ -89,9 +84,10 @@ class Pool {
   }
 
  private:
-  // Of word_: workers at work; a bit that is set while some are to end; parts left.
+  // Of word_: workers at work; a bit that is set while some are to end; parts left, below zero when more were asked for.
   static constexpr uint32_t at_work = (1 << 12) - 1, news = at_work + 1, one_part = 2 * news;
-  static_assert(max_threads <= at_work && most_parts * one_part <= int64_t(1) << 32);
+  static_assert(max_threads <= at_work && most_parts * one_part <= int64_t(1) << 31);
+  static int64_t parts_left(uint32_t word) { return int32_t(word) / int32_t(one_part); }
 
   void wake(int64_t workers) {
     if (workers <= 0) return;
@@ -104,7 +100,7 @@ class Pool {
     for (int tries = 0;;) {
       const uint32_t word = word_.load(memory_order_acquire);  // before limit_, which changes first
       if (index >= limit_.load(memory_order_relaxed)) return;
-      if (word >= one_part) {
+      if (parts_left(word) > 0) {
         if (join(word)) tries = 0;
       } else if (++tries < worker_spins) {
         relax();
@@ -121,13 +117,16 @@ class Pool {
   bool join(uint32_t word) {
     if (!word_.compare_exchange_weak(word, word - one_part + 1, memory_order_acquire, memory_order_relaxed))
       return false;
-    do {
-      perform(end_ - word / one_part);
-      word = word_.load(memory_order_relaxed);
-      while (!word_.compare_exchange_weak(word, word >= one_part ? word - one_part : word - 1)) {}
-    } while (word >= one_part);
-    if ((word & at_work) == 1 && owner_asleep_.exchange(false)) owner_asleep_.notify_one();
+    for (int64_t part = end_ - parts_left(word); part >= 0; part = take()) perform(part);
+    if ((word_.fetch_sub(1) & at_work) == 1 && owner_asleep_.exchange(false)) owner_asleep_.notify_one();
     return true;
+  }
+
+  // Another part for one who is at work, or -1.
+  int64_t take() {
+    if (parts_left(word_.load(memory_order_relaxed)) <= 0) return -1;  // a look costs less than asking
+    const int64_t left = parts_left(word_.fetch_sub(one_part, memory_order_relaxed));
+    return left > 0 ? end_ - left : -1;
   }
 
   void await_workers() {
