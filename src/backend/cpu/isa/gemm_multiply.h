@@ -53,7 +53,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
   static constexpr int64_t most_strips = s.block_m / s.rows(s.vectors) + 1;
   static constexpr int64_t few_rows = 64;  // use a panel of B too seldom for it to come from the second cache
   static constexpr int64_t unit = Step<Element>::rows_together;
-  static_assert(ceil_div(s.block_n, s.vectors* lanes<T>) <= quotient.most && s.block_m <= quotient.most);
+  static_assert(ceil_div(s.block_n, s.vectors* lanes<T>) <= Quotients::most && s.block_m <= Quotients::most);
 
   // Rows of C whose panels of A fit the second cache. The first such block packs panels of B, for the others too.
   [[gnu::noinline]] void block(Range rows, Range columns, bool first, bool add) {
