@@ -40,8 +40,8 @@ void allow_tf32(bool on);  // f32 matmul on the tensor cores with 10-bit mantiss
 
 namespace memory {
 struct Stats {
-  int64_t in_use = 0, peak = 0, cached = 0, limit = 0;
-  int64_t requests = 0, reused = 0;  // how many allocations, and how many of them the cache served
+  int64_t in_use = 0, peak = 0, cached = 0, limit = 0;  // the peak is exact to 64 KiB of each thread
+  int64_t requests = 0, reused = 0;                     // how many allocations, and how many of them the cache served
 };
 Stats stats();                  // of host memory held by tensors
 void set_limit(int64_t bytes);  // further allocations beyond it throw Error::Kind::memory; default: physical memory

@@ -167,6 +167,7 @@ template <class V, class I> [[gnu::always_inline]] inline void improve(V& best, 
   best = choose(better, value, best);
   position = choose(better, at, position);
 }
+
 template <class T> void max_positions(const PoolCall& call, const PoolRoom&, int64_t begin, int64_t end) {
   const PoolAxis& x = call.axis[2];
   const int64_t* index = x.index + x.begin;
