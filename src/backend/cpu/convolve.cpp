@@ -255,7 +255,8 @@ template <class T> struct Convolver {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
     const std::vector<int64_t> places = places_of(pass, channels);
     const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
-    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
+    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels. Always boxes for tiles
+    // of outputs, whose inputs every slice would transform again.
     const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
     const bool by_rows = kernels.tile == 1 && rows >= 4 * pass.outputs();
     const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),

@@ -96,8 +96,9 @@ template <class T> void correlate(const ConvPart<T>& given) {
     rows = balanced(part.m, most_rows, i);
     for (int64_t line = 0, lines; line < all; line += lines) {
       const int64_t y = line % part.rows, place = line / part.rows * part.plane_step + y * part.row_step;
-      lines = width == 1 ? balanced(part.rows, most_lines, y) : 1;
+      lines = 1;
       if (width == 1) {
+        lines = balanced(part.rows, most_lines, y);
         row_table<T>.down[rows - 1][lines - 1]({&part, i, place, line * part.row, part.row});
         continue;
       }
