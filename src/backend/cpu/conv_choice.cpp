@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/split.h"
 
 namespace volta::cpu {
@@ -47,14 +46,10 @@ struct Problem {
     const double ragged = std::fmod(width, lanes) > 0 ? end * lanes / width : 0;
     return groups * pixels * depth * (1.45 * rows + 1) * (1 + ragged);
   }
-  // Products; transforms, whose loads and stores are of four values whatever the vectors; and the transform of the weights,
-  // which costs more where it leaves the second cache, and the more so the faster the products are.
+  // Products; transforms, whose loads and stores are of four values whatever the vectors; and those of the weights.
   double winograd() const {
-    const double weights = rows * channels, transform = 560 + 70 * lanes;
-    const double weight = weights <= 32768 ? 1500 : lanes <= 4 ? 4000 : weights <= 131072 ? 3000 : 8000;
-    const bool squares = square_unit() && std::min(rows, channels) >= double(winograd_squares);
-    const double multiply = squares ? 0.45 * weights + 14 * channels : 1.15 * weights;
-    return groups * (tiles * (36 * multiply + transform * (rows + channels)) + weights * weight);
+    const double weights = rows * channels, transform = 560 + 70 * lanes, whole = tiles;
+    return groups * (whole * (36 * 1.15 * weights + transform * (rows + channels)) + weights * 600);
   }
 };
 
@@ -62,8 +57,7 @@ struct Problem {
 bool suits_winograd(const ConvolveCall& call) {
   const ConvolveAxis &d = call.geometry.axes[0], &h = call.geometry.axes[1], &w = call.geometry.axes[2];
   const auto fits = [](const ConvolveAxis& a) { return a.kernel == 3 && a.stride == 1 && a.dilation == 1; };
-  return call.piece != ConvPiece::weight && call.w.dtype != f64 && d.kernel == 1 && d.input == 1 && d.output == 1 &&
-         fits(h) && fits(w);
+  return call.w.dtype != f64 && d.kernel == 1 && d.input == 1 && d.output == 1 && fits(h) && fits(w);
 }
 
 }  // namespace

@@ -113,7 +113,5 @@ template <Isa, class T> ConvKernels<T> conv_direct();
 template <class T> ConvKernels<T> conv_im2col();
 template <Isa, class T> ConvKernels<T> conv_implicit_gemm();
 template <Isa> ConvKernels<float> conv_winograd();
-// So many rows and channels are multiplied by squares, where there are any.
-constexpr int64_t winograd_squares = 64;
 
 }  // namespace volta::cpu

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_squares.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/split.h"
@@ -16,6 +16,7 @@ constexpr double serial_work = 1 << 17;      // multiply-adds below which a seco
 constexpr int64_t partial_bytes = 16 << 20;  // of all partial gradients of a weight
 constexpr int64_t most_segments = 16;
 constexpr int64_t least_rows = 32;  // of the left operand that are worth staging a box again
+constexpr int64_t beyond = 64;      // values an algorithm may read past the end of what was staged
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
   if (!serial) return parallel(parts, f);
@@ -101,7 +102,6 @@ template <class T> void stage_channel(T* to, const Image& source, const char* ch
 
 template <class T> T* stage(const Image& source, int64_t b, int64_t c, int64_t channels, const Pass& pass,
                             const Box& box, const Staged& staged) {
-  constexpr int64_t beyond = 64;  // values an algorithm may read past the end
   const int64_t each = pass.phases() * staged.plane();
   T* image = static_cast<T*>(scratch(Scratch::image, size_t(channels * each + beyond) * sizeof(T)));
   for (int64_t i = 0; i < channels; ++i)
@@ -242,8 +242,18 @@ template <class T> struct Convolver {
     }
   }
 
-  // Some rows of the left operand, from a multiple of least_rows on: squares come in panels of rows.
-  static_assert(least_rows % panel_rows == 0);
+  // In how many slices of rows the threads share so many items the soonest: each of them makes its patches again.
+  int64_t slices_of(int64_t rows, int64_t items) const {
+    const int64_t again = kernels.tile > 1 ? 40 : 8, most = divide_up(rows, least_rows);  // in rows
+    const auto cost = [&](int64_t n) {
+      return divide_up(items * n, threads()) * (divide_up(most, n) * least_rows + again);
+    };
+    int64_t best = 1;
+    for (int64_t n = 2; n <= std::min(most, 2 * threads()); ++n)
+      if (cost(n) < cost(best)) best = n;
+    return best;
+  }
+  // Some rows of the left operand, from a multiple of least_rows on.
   static Range slice_of(int64_t rows, int64_t slices, int64_t index) {
     const int64_t units = divide_up(rows, least_rows), begin = units * index / slices * least_rows;
     return {begin, std::min(rows, units * (index + 1) / slices * least_rows) - begin};
@@ -255,14 +265,13 @@ template <class T> struct Convolver {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
     const std::vector<int64_t> places = places_of(pass, channels);
     const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
-    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels. Always boxes for tiles
-    // of outputs, whose inputs every slice would transform again.
+    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
     const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
-    const bool by_rows = kernels.tile == 1 && rows >= 4 * pass.outputs();
+    const bool by_rows = rows * kernels.tile * kernels.tile >= (kernels.tile > 1 ? 1 : 4) * pass.outputs();
     const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
                                    by_rows ? divide_up(threads(), images * most) : wanted, kernels.tile);
     const int64_t items = images * boxes.count();
-    const int64_t slices = std::clamp<int64_t>(threads() / items, 1, most);
+    const int64_t slices = slices_of(rows, items);
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
     const auto weights = [&](int64_t group, int64_t first) {
@@ -307,31 +316,32 @@ template <class T> struct Convolver {
     });
   }
 
-  // Gradients of a box's outputs as rows that are contiguous along the pixels.
+  // Gradients of a box's outputs as rows that are contiguous along the pixels; in whole tiles, with zeros.
   void set_gradients(ConvPart<T>& part, const Image& y, const Pass& outputs, const Box& box, int64_t b,
                      int64_t c) const {
     const int64_t sizes[] = {outputs.axes[0].size, outputs.axes[1].size, outputs.axes[2].size};
-    if (native() && y.dense(sizes)) {
+    if (native() && y.dense(sizes) && kernels.tile == 1) {
       part.a = {reinterpret_cast<const T*>(y.at(b, c)) + first_pixel(outputs, box), y.channel / int64_t(sizeof(T)),
                 nullptr, 1};
       return;
     }
-    T* rows = static_cast<T*>(scratch(Scratch::other, size_t(part.m * part.pixels) * sizeof(T)));
-    const Staged exact = staged_of(outputs, box, 1);
-    for (int64_t i = 0; i < part.m; ++i) stage_channel(rows + i * part.pixels, y, y.at(b, c + i), outputs, box, exact);
-    part.a = {rows, part.pixels, nullptr, 1};
+    const Staged staged = staged_of(outputs, box, kernels.tile);
+    T* rows = static_cast<T*>(scratch(Scratch::other, size_t(part.m * staged.plane() + beyond) * sizeof(T)));
+    for (int64_t i = 0; i < part.m; ++i)
+      stage_channel(rows + i * staged.plane(), y, y.at(b, c + i), outputs, box, staged);
+    part.a = {rows, staged.plane(), nullptr, 1};
   }
 
   // The weight: images and boxes in a fixed number of segments, each summed apart, then added up in order.
   void weigh(const Pass& pass, const Pass& outputs) const {
     const Image x = image(call.x), y = image(call.y);
     const int64_t depth = in * pass.taps(), size = g.out_channels * depth;
-    const Boxes boxes = plan_boxes(pass, in, sizeof(T), room_for(pass), 1, 1);
+    const Boxes boxes = plan_boxes(pass, in, sizeof(T), room_for(pass), 1, kernels.tile);
     const int64_t items = g.batch * boxes.count();
     const int64_t affordable = std::max<int64_t>(1, partial_bytes / (size * int64_t(sizeof(T))));
     const int64_t segments = std::min({items, most_segments, affordable});
     const int64_t slices = std::clamp<int64_t>(threads() / (segments * g.groups), 1, divide_up(out, least_rows));
-    const Staged staged = staged_of(pass, boxes.largest(pass), 1);
+    const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, in);
     const bool whole = segments == 1 && native();
     const Values<T> room(whole ? 0 : segments * size);

@@ -1,16 +1,15 @@
 // Convolution by Winograd's F(4x4, 3x3): tiles of 4 x 4 outputs from 6 x 6 inputs with 36 products in place of 144, as 36
-// matrix products over the channels. y = A^T [(G w G^T) . (B^T x B)] A, with the interpolation points 0, 1, -1, 2, -2, infinity.
+// matrix products over the channels. y = A^T [(G w G^T) . (B^T x B)] A, with the interpolation points 0, 1, -1, 2, -2, infinity;
+// the gradient of the weights is the adjoint, G^T [(A y A^T) . (B^T x B)] G, as 36 matrix products over the tiles. Both take
+// a block of rows at a time, whose transformed weights stay in the second cache.
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_squares.h"
-#include "backend/cpu/isa/gemm_pack.h"
+#include "backend/cpu/isa/tiles.h"
 #include "backend/cpu/scratch.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 namespace volta::cpu::VOLTA_ISA {
-
-void multiply_panels(const PanelProduct<float>& p);
 
 namespace {
 
@@ -24,7 +23,7 @@ using Four = Quad<float>;
 // From one product's matrix to the next: were it a multiple of a page, all would compete for the same lines of the caches.
 inline int64_t product_step(int64_t matrix) { return ceil_div(matrix, 16) * 16 + 16; }
 
-// B^T on six values, in place; and G on three, A^T on six.
+// B^T on six values, in place; and G on three, A^T on six; the transposed of these two.
 [[gnu::always_inline]] inline void transform_input(Wide (&x)[window]) {
   const Wide a = x[4] - 4 * x[2], b = x[3] - 4 * x[1], c = x[4] - x[2], d = 2 * (x[3] - x[1]);
   x[0] = 4 * x[0] - 5 * x[2] + x[4];
@@ -41,6 +40,18 @@ inline int64_t product_step(int64_t matrix) { return ceil_div(matrix, 16) * 16 +
 [[gnu::always_inline]] inline void transform_output(const Wide (&m)[window], Wide (&y)[tile]) {
   const Wide s = m[1] + m[2], d = m[1] - m[2], t = m[3] + m[4], e = m[3] - m[4];
   y[0] = m[0] + s + t, y[1] = d + 2 * e, y[2] = s + 4 * t, y[3] = d + 8 * e + m[5];
+}
+
+[[gnu::always_inline]] inline void transform_gradient(const Wide (&y)[tile], Wide (&m)[window]) {
+  const Wide even = y[0] + y[2], odd = y[1] + y[3], wide = y[0] + 4 * y[2], far = 2 * y[1] + 8 * y[3];
+  m[0] = y[0], m[5] = y[3];
+  m[1] = even + odd, m[2] = even - odd, m[3] = wide + far, m[4] = wide - far;
+}
+[[gnu::always_inline]] inline void transform_sums(const Wide (&u)[window], Wide (&g)[3]) {
+  const Wide s = (u[1] + u[2]) * (1.f / 6), d = (u[1] - u[2]) * (1.f / 6), t = u[3] + u[4], e = u[3] - u[4];
+  g[0] = u[0] * 0.25f - s + t * (1.f / 24);
+  g[1] = e * (1.f / 12) - d;
+  g[2] = u[5] - s + t * (1.f / 6);
 }
 
 // What to take of each four elements of two vectors: their lower or upper halves, interleaved or one after the other.
@@ -200,71 +211,58 @@ void scatter_outputs(const ConvPart<float>& part, const Tiles& tiles, int64_t ro
   });
 }
 
-template <bool any_strides>
-PanelView<float> panel(const void* self, float* buffer, int64_t i, int64_t n, int64_t width, int64_t p, int64_t k) {
-  const View<float> v = static_cast<const MatrixOperand<float, any_strides>*>(self)->panel(buffer, i, n, width, p, k);
-  return {v.data, v.step, v.depth_step};
-}
-
-// Products by squares, whose left operands are then prepared as such.
-bool by_squares(int64_t rows, int64_t channels) { return square_unit() && smaller(rows, channels) >= winograd_squares; }
-int64_t prepared_step(int64_t rows, int64_t channels) {
-  return by_squares(rows, channels) ? squares_size(rows, channels) : product_step(rows * channels);
-}
-
-void correlate(const ConvPart<float>& part) {
-  const Tiles tiles(part);
-  const int64_t channels = part.depth / taps, n = tiles.count(), each = n + together;
-  const int64_t v_step = product_step(channels * each), m_step = product_step(part.m * each);
-  const int64_t w_step = prepared_step(part.all_rows, channels);
-  const bool squares = by_squares(part.all_rows, channels);
-  constexpr int64_t page = 1024;  // values; rows so far apart compete for the same lines of the first cache
-  float* v = static_cast<float*>(scratch(Scratch::columns, size_t(products * (v_step + m_step)) * sizeof(float)));
-  float* m = v + products * v_step;
-  for (int64_t c = 0; c < channels; c += groups)
-    gather_inputs(part, tiles, c, smaller(groups, channels - c), v + c * each, each, v_step);
-  for (int64_t f = 0; f < products; ++f) {
-    const float* weights =
-        part.prepared + f * w_step + (squares ? squares_size(part.first_row, channels) : part.first_row);
-    const MatrixOperand<float, !by_lane> a = {weights, 1, part.all_rows, channels * part.all_rows <= 4 * page};
-    const MatrixOperand<float, false> b = {v + f * v_step, 1, each, part.m <= 128};
-    const MatrixOperand<float, true> in_place = {b.data, 1, each, true};
-    multiply_panels(PanelProduct<float>{
-        part.m,
-        n,
-        channels,
-        {&a, panel<!by_lane>},
-        squares ? PanelOperand<float>{&in_place, panel<true>} : PanelOperand<float>{&b, panel<false>},
-        m + f * m_step,
-        each,
-        false,
-        squares,
-        squares ? weights : nullptr});
+// The transformed gradients of some rows, as gather_inputs() gives those of channels. They come in whole tiles.
+void gather_gradients(const ConvPart<float>& part, const Tiles& tiles, int64_t row, int64_t count, float* to,
+                      int64_t each, int64_t step) {
+  const float* rows[groups];
+  int64_t places[groups];
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t i = smaller(g, count - 1);
+    rows[g] = part.a.data + (row + i) * part.a.step;
+    places[g] = i * each;
   }
-  for (int64_t i = 0; i < part.m; i += groups)
-    scatter_outputs(part, tiles, i, smaller(groups, part.m - i), m + i * each, each, m_step);
-}
-
-int64_t prepared(int64_t rows, int64_t depth, const ConvRows<float>&, int64_t) {
-  return products * prepared_step(rows, depth / taps);
+  const int64_t line = tiles.wide * tile;
+  tiles.each_four([&](int64_t p, int64_t r, int64_t t, int64_t place) {
+    const int64_t corner = (p * tiles.high + r) * tile * line + t * tile;
+    Wide half[tile][window];
+#pragma GCC unroll 8
+    for (int i = 0; i < tile; ++i) {
+      Wide fours[together], y[tile];
+#pragma GCC unroll 8
+      for (int l = 0; l < together; ++l)
+        fours[l] = collect([&](int g) { return rows[g] + corner + i * line + l * tile; });
+      transpose(fours, y);
+      transform_gradient(y, half[i]);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < window; ++j) {
+      Wide m[window];
+      transform_gradient({half[0][j], half[1][j], half[2][j], half[3][j]}, m);
+#pragma GCC unroll 8
+      for (int i = 0; i < window; ++i)
+        distribute(m[i], [&](int g) { return to + place + places[g] + (i * window + j) * step; });
+    }
+  });
 }
 
 // Weights, each channel's taps side by side.
 struct Kernels {
   const float* data;
   int64_t row, channel;
+  bool backwards;
   Kernels(const ConvRows<float>& a, int64_t channels)
       : data(a.data + smaller(a.places[0], a.places[taps - 1])),
         row(a.step),
-        channel(channels > 1 ? a.places[taps] - a.places[0] : 0) {}
-  const float* at(int64_t i, int64_t c) const { return data + i * row + c * channel; }
+        channel(channels > 1 ? a.places[taps] - a.places[0] : 0),
+        backwards(a.places[0] != 0) {}
 };
 
-// to[product][channel][row] of a vector of rows, or n of them, `apart` in memory, and one channel.
-template <bool backwards>
-[[gnu::always_inline]] inline void prepare_rows(const float* from, int64_t apart, int64_t n, float* to, int64_t step) {
-  const auto row = [&](int64_t l) { return from + smaller(l, n - 1) * apart; };
-  Wide w[taps], half[3][window], u[window];
+// u[product] of a vector of rows and one channel. Of fewer, n, the last is taken again.
+template <bool backwards> [[gnu::always_inline]] inline void transform_rows(const float* from, const Kernels& kernels,
+                                                                            int64_t n, float* u, int64_t step) {
+  const auto row = [&](int64_t l) { return from + smaller(l, n - 1) * kernels.row; };
+  for (int l = 0; l < lanes<float>; ++l) __builtin_prefetch(row(l) + 4 * kernels.channel);
+  Wide w[taps], half[3][window], column[window];
 #pragma GCC unroll 2
   for (int k = 0; k < 8; k += 4) {
     Wide rows[4];
@@ -282,50 +280,175 @@ template <bool backwards>
   }
 #pragma GCC unroll 8
   for (int j = 0; j < window; ++j) {
-    transform_weight({half[0][j], half[1][j], half[2][j]}, u);
+    transform_weight({half[0][j], half[1][j], half[2][j]}, column);
 #pragma GCC unroll 8
-    for (int i = 0; i < window; ++i) {
-      float* const line = to + (i * window + j) * step;
-      if (n == lanes<float>) store<float>(line, u[i]);
-      else
-        for (int64_t l = 0; l < n; ++l) line[l] = u[i][l];
-    }
+    for (int i = 0; i < window; ++i) store<float>(u + (i * window + j) * step, column[i]);
   }
 }
 
-template <bool backwards>
-void prepare_squares(int64_t rows, int64_t channels, const Kernels& weights, float* to, int64_t first, int64_t count) {
-  constexpr int64_t room = panel_depths * panel_rows + 16;
-  const int64_t step = prepared_step(rows, channels);
-  float* values = static_cast<float*>(scratch(Scratch::columns, products * room * sizeof(float)));
-  for (int64_t c = 0; c < channels; c += panel_depths) {
-    const int64_t some = smaller(panel_depths, channels - c);
-    for (int64_t i = 0; i < some; ++i) {
-      for (int64_t row = 0; row < count; row += lanes<float>)
-        prepare_rows<backwards>(weights.at(first + row, c + i), weights.row, smaller(lanes<float>, count - row),
-                                values + i * panel_rows + row, room);
+// A block of rows, and u[product][channel][row] of it.
+struct Block {
+  int64_t channels, rows, step;  // rows that it has room for; from one product to the next
+  explicit Block(int64_t c) : channels(c), rows(c > 256 ? 16 : 32), step(product_step(whole_rows<float>(c) * rows)) {}
+  int64_t size() const { return products * step; }
+
+  void transform(const Kernels& w, int64_t first, int64_t count, float* u) const {
+    (w.backwards ? &Block::transform_as<true> : &Block::transform_as<false>)(*this, w, first, count, u);
+  }
+
+ private:
+  template <bool backwards>
+  static void transform_as(const Block& b, const Kernels& w, int64_t first, int64_t count, float* u) {
+    for (int64_t c = 0; c < b.channels; ++c) {
+      for (int64_t i = 0; i < count; i += lanes<float>)
+        transform_rows<backwards>(w.data + (first + i) * w.row + c * w.channel, w, count - i, u + c * b.rows + i,
+                                  b.step);
     }
+  }
+};
+
+// The tiles' values of one channel or row: whole vectors, and what each_four() writes beyond the last.
+int64_t values_each(int64_t n) { return larger(whole_columns<float>(n), n + together); }
+
+// v[product][channel][tile], and zeros up to the end of the last vector.
+void gather_all(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, int64_t each,
+                int64_t step) {
+  const int64_t n = tiles.count(), end = whole_columns<float>(n);
+  for (int64_t i = 0; i < products * channels && n < end; ++i) {
+    float* const row = v + i / channels * step + i % channels * each;
+    for (int64_t t = n; t < end; ++t) row[t] = 0;
+  }
+  for (int64_t c = 0; c < channels; c += groups)
+    gather_inputs(part, tiles, c, smaller(groups, channels - c), v + c * each, each, step);
+}
+
+float* room_for(int64_t values) {
+  return static_cast<float*>(scratch(Scratch::columns, size_t(values) * sizeof(float)));
+}
+
+void correlate(const ConvPart<float>& part) {
+  const Tiles tiles(part);
+  const int64_t channels = part.depth / taps, n = tiles.count(), each = values_each(n);
+  const Block block(channels);
+  const int64_t v_step = product_step(channels * each), m_step = product_step(block.rows * each);
+  float* v = room_for(products * (v_step + m_step) + block.size());
+  float* m = v + products * v_step;
+  float* const own = m + products * m_step;
+  const Kernels weights(part.a, channels);
+  gather_all(part, tiles, channels, v, each, v_step);
+  for (int64_t row = 0; row < part.m; row += block.rows) {
+    const int64_t count = smaller(block.rows, part.m - row);
+    const float* u = own;
+    if (part.prepared) u = part.prepared + (part.first_row + row) / block.rows * block.size();
+    else block.transform(weights, row, count, own);
     for (int64_t f = 0; f < products; ++f)
-      square_unit()->make_left(to + f * step, rows, channels, first, c, {values + f * room, 1, panel_rows}, some);
+      multiply<float>(count, n, channels, {u + f * block.step, strip<float>, 1, block.rows}, {v + f * v_step, 1, each},
+                      m + f * m_step, each, false);
+    for (int64_t i = 0; i < count; i += groups)
+      scatter_outputs(part, tiles, row + i, smaller(groups, count - i), m + i * each, each, m_step);
   }
 }
 
-template <bool backwards>
-void prepare_as(int64_t rows, int64_t channels, const Kernels& weights, float* to, int64_t first, int64_t count) {
-  constexpr int64_t line = 16, whole = lanes<float>;  // rows: lines of the products are filled at once
-  const int64_t step = product_step(rows * channels), end = first + count;
-  if (by_squares(rows, channels)) return prepare_squares<backwards>(rows, channels, weights, to, first, count);
-  for (int64_t lines = first; lines < end; lines += line) {
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t row = lines; row < smaller(lines + line, end); row += whole)
-        prepare_rows<backwards>(weights.at(row, c), weights.row, smaller(whole, end - row), to + c * rows + row, step);
+// Transformed weights are shared by many parts where they are few enough to stay in the caches.
+int64_t prepared(int64_t rows, int64_t depth, const ConvRows<float>&, int64_t parts) {
+  constexpr int64_t few_weights = 16384, many_parts = 4;
+  const Block block(depth / taps);
+  return parts >= many_parts && rows * block.channels <= few_weights ? ceil_div(rows, block.rows) * block.size() : 0;
+}
+
+void prepare(int64_t, int64_t depth, const ConvRows<float>& a, float* to, int64_t first, int64_t count) {
+  const Block block(depth / taps);
+  const Kernels weights(a, block.channels);
+  for (int64_t row = first; row < first + count; row += block.rows)
+    block.transform(weights, row, smaller(block.rows, first + count - row), to + row / block.rows * block.size());
+}
+
+// The sums of a vector of rows, or n of them, and one channel: to the gradients of their taps.
+void put_sums(const float* u, int64_t step, float* to, int64_t apart, int64_t n, bool add) {
+  Wide half[3][window], w[taps];
+#pragma GCC unroll 8
+  for (int j = 0; j < window; ++j) {
+    Wide column[window], g[3];
+#pragma GCC unroll 8
+    for (int i = 0; i < window; ++i) column[i] = load(u + (i * window + j) * step);
+    transform_sums(column, g);
+#pragma GCC unroll 4
+    for (int i = 0; i < 3; ++i) half[i][j] = g[i];
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 3; ++i) {
+    Wide g[3];
+    transform_sums(half[i], g);
+#pragma GCC unroll 4
+    for (int j = 0; j < 3; ++j) w[3 * i + j] = g[j];
+  }
+  float none[taps] = {}, last[lanes<float>];
+  const auto row = [&](int64_t l) { return l < n ? to + l * apart : none; };
+#pragma GCC unroll 2
+  for (int k = 0; k < 8; k += 4) {
+    Wide rows[4];
+    transpose(w + k, rows);
+#pragma GCC unroll 4
+    for (int l = 0; l < 4; ++l) {
+      const auto place = [&](int g) { return row(g * 4 + l) + k; };
+      distribute(add ? rows[l] + collect(place) : rows[l], place);
     }
   }
+  store<float>(last, w[8]);
+  for (int l = 0; l < lanes<float>; ++l) row(l)[8] = add ? row(l)[8] + last[l] : last[l];
 }
 
-void prepare(int64_t rows, int64_t depth, const ConvRows<float>& a, float* to, int64_t first, int64_t count) {
-  const Kernels weights(a, depth / taps);
-  (a.places[0] == 0 ? prepare_as<false> : prepare_as<true>)(rows, depth / taps, weights, to, first, count);
+// The left operand of all products, v, as the tiles of the GEMM read it.
+struct Inputs {
+  const float* data;
+  int64_t step, each, n;
+  Left<float> of(int64_t f) const {
+    if constexpr (by_lane) return {data + f * step, strip<float> * n, 1, strip<float>};
+    else return {data + f * step, strip<float> * each, each, 1};
+  }
+};
+
+Inputs gather_left(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, float* room) {
+  const int64_t n = tiles.count(), each = values_each(n);
+  if constexpr (!by_lane) {
+    const int64_t step = product_step(whole_rows<float>(channels) * each);
+    gather_all(part, tiles, channels, v, each, step);
+    return {v, step, each, n};
+  }
+  const int64_t step = product_step(whole_rows<float>(channels) * n), some_step = product_step(strip<float> * each);
+  for (int64_t c = 0; c < channels; c += strip<float>) {
+    const int64_t count = smaller(strip<float>, channels - c);
+    for (int64_t i = 0; i < count; i += groups)
+      gather_inputs(part, tiles, c + i, smaller(groups, count - i), room + i * each, each, some_step);
+    for (int64_t f = 0; f < products; ++f)
+      pack_left(v + f * step + c * n, Strided<float>{room + f * some_step, each, 1}, count, n);
+  }
+  return {v, step, each, n};
+}
+
+void weigh(const ConvPart<float>& part) {
+  const Tiles tiles(part);
+  const int64_t channels = part.depth / taps, n = tiles.count(), each = values_each(n);
+  const Block block(channels);
+  const int64_t v_size = products * product_step(whole_rows<float>(channels) * each);
+  const int64_t y_step = product_step(larger(block.rows, strip<float>) * each);
+  float* v = room_for(v_size + products * y_step + block.size() + block.rows * n);
+  float *y = v + v_size, *u = y + products * y_step, *right = u + block.size();
+  const Inputs inputs = gather_left(part, tiles, channels, v, y);
+  for (int64_t row = 0; row < part.m; row += block.rows) {
+    const int64_t count = smaller(block.rows, part.m - row);
+    for (int64_t i = 0; i < count; i += groups)
+      gather_gradients(part, tiles, row + i, smaller(groups, count - i), y + i * each, each, y_step);
+    for (int64_t f = 0; f < products; ++f)
+      multiply<float>(channels, count, n, inputs.of(f),
+                      pack_right(right, Strided<float>{y + f * y_step, 1, each}, n, count), u + f * block.step,
+                      block.rows, false);
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = 0; i < count; i += lanes<float>)
+        put_sums(u + c * block.rows + i, block.step, part.c + (row + i) * part.c_step + c * taps, part.c_step,
+                 count - i, part.add);
+    }
+  }
 }
 
 }  // namespace
@@ -333,6 +456,7 @@ void prepare(int64_t rows, int64_t depth, const ConvRows<float>& a, float* to, i
 
 namespace volta::cpu {
 template <> ConvKernels<float> conv_winograd<Isa::VOLTA_ISA>() {
-  return {VOLTA_ISA::correlate, nullptr, VOLTA_ISA::tile, false, 1 << 19, VOLTA_ISA::prepared, VOLTA_ISA::prepare};
+  using namespace VOLTA_ISA;
+  return {correlate, weigh, tile, false, 1 << 19, prepared, prepare};
 }
 }  // namespace volta::cpu

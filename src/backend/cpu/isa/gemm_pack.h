@@ -135,23 +135,28 @@ template <class S> struct PackCall {
   int64_t step, depth_step;
 };
 
-// Rows of so many vectors, in which the loop over vectors leaves nothing to count.
-template <int vectors, class S> void pack_vectors(PackCall<S> c) {
+// Rows of so many values, a whole number of vectors or half of one, in which the loop over them leaves nothing to count.
+template <int n, class S> void pack_whole(PackCall<S> c) {
   using T = Compute<S>;
-  constexpr int width = lanes<T>, line = 64 / int(sizeof(S));
-  for (int64_t p = 0; p < c.k; ++p, c.from += c.depth_step, c.to += c.tile) {
+  constexpr int width = int(smaller(n, lanes<T>)), line = 64 / int(sizeof(S));
+  for (int64_t p = 0; p < c.k; ++p, c.from += c.depth_step, c.to += n) {
 #pragma GCC unroll 4
-    for (int i = 0; i < vectors * width; i += line) __builtin_prefetch(c.from + 8 * c.depth_step + i);
+    for (int i = 0; i < n; i += line) __builtin_prefetch(c.from + 8 * c.depth_step + i);
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) store<T>(c.to + v * width, load_some<width>(c.from + v * width));
+    for (int i = 0; i < n; i += width) {
+      const Some<T, width> values = load_some<width>(c.from + i);
+      __builtin_memcpy(c.to + i, &values, sizeof values);
+    }
   }
 }
 
 // Contiguous along the tile: rows are copied.
 template <class S> void pack_rows(PackCall<S> c) {
   using T = Compute<S>;
-  if (c.n == c.tile && c.n == 2 * lanes<T>) return pack_vectors<2>(c);
-  if (c.n == c.tile && c.n == 3 * lanes<T>) return pack_vectors<3>(c);
+  constexpr int width = lanes<T>, half = larger(width / 2, quad<T>);
+  if (c.n == c.tile && c.n == half) return pack_whole<half>(c);
+  if (c.n == c.tile && c.n == 2 * width) return pack_whole<2 * width>(c);
+  if (c.n == c.tile && c.n == 3 * width) return pack_whole<3 * width>(c);
   for (int64_t p = 0; p < c.k; ++p) {
     const S* from = c.from + p * c.depth_step;
     T* to = c.to + p * c.tile;
