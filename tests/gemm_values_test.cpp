@@ -14,7 +14,7 @@
 namespace volta::cpu {
 namespace {
 
-// Whole numbers of nine bits, a few in each sum: exact in every order, and in several pieces.
+// Whole numbers of nine bits, a few in each sum: exact in every order.
 TEST(GemmValues, WholeNumbersAreExact) {
   std::mt19937 random(18);
   for (Order order : orders) {

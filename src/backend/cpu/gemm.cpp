@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "backend/cpu/gemm_squares.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/scratch.h"
 #include "core/parallel.h"
@@ -28,9 +28,19 @@ const GemmKernels& kernels_of(DType dtype) {
   return baseline::gemm_table.kernels[size_t(dtype)];
 }
 
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+#if defined(VOLTA_HAVE_ISA_AMX)
+// Whether AMX is faster than vectors, in their multiply-adds: it multiplies whole squares, and packing takes longer.
+bool suits_amx(const Shape3& s) {
+  const Shape3 whole = {ceil_div(s.m, 16) * 16, ceil_div(s.n, 16) * 16, ceil_div(s.k, 32) * 32};
+  return 0.08 * whole.work() + 10 * double(s.m + s.n) * double(s.k) < s.work();
+}
+#endif
+
 const GemmKernels& kernels_of(const Product& p) {
 #if defined(VOLTA_HAVE_ISA_AMX)
-  if (!p.thin && !p.one_way && suits_squares(shape_of(p), p.dtype)) return amx::gemm_kernels[size_t(p.dtype)];
+  if (!p.thin && !p.one_way && isa() == Isa::amx && p.dtype == bf16 && suits_amx(shape_of(p))) return amx::gemm_bf16;
 #endif
 #if defined(VOLTA_HAVE_ISA_BFLOAT)
   if (!p.thin && isa() == Isa::bfloat && p.dtype == bf16) return bfloat::gemm_bf16;
@@ -42,8 +52,6 @@ const GemmKernels& kernels_of(const Product& p) {
 double serial_work(const GemmKernels& kernels) {
   return kernels.tile.lanes * (kernels.tile.lanes > 4 ? 0x1p14 : 0x1p15);
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Part `index` of `total` cut into `parts` at multiples of `unit`; parts may be empty.
 Range cut(int64_t total, int64_t unit, int64_t parts, int64_t index) {
@@ -205,21 +213,6 @@ Batch batch_of(Product& p, std::span<const BatchAxis> axes) {
 }
 
 }  // namespace
-
-const Squares* square_unit() {
-#if defined(VOLTA_HAVE_ISA_AMX)
-  if (isa() == Isa::amx) return &amx::squares;
-#endif
-  return nullptr;
-}
-
-// In multiply-adds of vectors. Packing takes longer than for vectors.
-bool suits_squares(const Shape3& s, DType dtype) {
-  if (!square_unit() || dtype > f32) return false;
-  const double multiply = dtype == bf16 ? 0.08 : 0.45, pack = dtype == bf16 ? 10 : 24;
-  const Shape3 whole = {ceil_div(s.m, 16) * 16, ceil_div(s.n, 16) * 16, ceil_div(s.k, 32) * 32};
-  return multiply * whole.work() + pack * double(s.m + s.n) * double(s.k) < s.work();
-}
 
 Rectangle Grid::part(const Shape3& s, const GemmTile& tile, int64_t index) const {
   const int64_t row_unit = s.m >= tile.rows * rows ? tile.rows : 1;

@@ -78,8 +78,6 @@ template <class T> struct PanelProduct {
   T* c;
   int64_t c_step;
   bool add;
-  bool squares = false;             // by squares (gemm_squares.h)
-  const T* left_squares = nullptr;  // A, if it was made into squares
 };
 
 namespace baseline {
@@ -91,8 +89,12 @@ extern const GemmTable gemm_table;
 namespace v4 {
 extern const GemmTable gemm_table;
 }
+// For products that are not thin.
+namespace amx {
+extern const GemmKernels gemm_bf16;
+}
 namespace bfloat {
-extern const GemmKernels gemm_bf16;  // for products that are not thin
+extern const GemmKernels gemm_bf16;
 }
 
 #ifdef VOLTA_HAVE_CBLAS

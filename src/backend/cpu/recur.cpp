@@ -4,13 +4,10 @@
 #include <vector>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/gemm_squares.h"
 #include "core/parallel.h"
 
 namespace volta::cpu {
 namespace {
-
-constexpr int64_t least_batch = 16, least_size = 64;  // that are worth squares
 
 RecurRun::Incoming incoming(const Arg& g) {
   return g.data ? RecurRun::Incoming{g.data, g.layout->strides[0], g.layout->strides[1]} : RecurRun::Incoming{};
@@ -21,8 +18,7 @@ RecurRun::Incoming incoming(const Arg& g) {
 bool recur(const RecurCall& c) {
   if (c.weight.dtype != f32 && c.weight.dtype != f64) return false;
   if (!c.gates.data || c.time == 0 || c.batch == 0) return true;
-  const bool squares = c.weight.dtype == f32 && square_unit() && c.batch >= least_batch && c.size >= least_size;
-  const RecurKernel kernel = for_isa([]<Isa level>() { return &recur_kernel<level>; })(c.weight.dtype, squares);
+  const RecurKernel kernel = for_isa([]<Isa level>() { return &recur_kernel<level>; })(c.weight.dtype);
   const int64_t outputs = gates_of(c.cell) * c.size;
   const int64_t count = c.backward ? kernel.packed(outputs, c.size) : kernel.packed(c.size, outputs);
   const Ptr<Storage> packed = host_storage(count * size_of(c.weight.dtype), "recurrent");

@@ -26,6 +26,6 @@ struct RecurKernel {
   void (*forward)(const RecurRun& run, Range rows);  // rows of the batch, through all of time
   void (*backward)(const RecurRun& run, Range rows);
 };
-template <Isa> RecurKernel recur_kernel(DType dtype, bool squares);  // by squares: f32
+template <Isa> RecurKernel recur_kernel(DType dtype);
 
 }  // namespace volta::cpu

@@ -1,7 +1,7 @@
 // Convolution as a matrix product whose right operand, the patches, is packed panel by panel from the image and never
 // exists as a whole.
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_squares.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/isa/gemm_pack.h"
 
 namespace volta::cpu::VOLTA_ISA {
@@ -146,7 +146,6 @@ template <class T, bool any_strides> PanelOperand<T> operand(const MatrixOperand
 }
 
 constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix
-constexpr int64_t many_rows = 128;  // repay packing patches twice, as vectors and then as squares
 
 template <class T> void correlate(const ConvPart<T>& part) {
   for (int64_t i = 0; i < part.m && part.bias; ++i) {
@@ -168,13 +167,11 @@ template <class T> int64_t prepared(int64_t m, int64_t depth, const ConvRows<T>&
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
-  const bool squares =
-      part.all_rows >= many_rows && suits_squares({part.all_rows, part.depth, part.pixels}, dtype_of<T>());
-  const MatrixOperand<T, !by_lane> gradients = {part.a.data, part.a.step, 1, squares};
+  const MatrixOperand<T, !by_lane> gradients = {part.a.data, part.a.step, 1, false};
   const MatrixOperand<T, false> pixels = {part.image, part.regular, 1, false};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
   multiply_panels(
-      PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add, squares});
+      PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add});
 }
 
 }  // namespace

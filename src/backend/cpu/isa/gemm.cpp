@@ -1,5 +1,4 @@
 // The GEMM of one instruction set: what runs on one thread, as a table of functions.
-#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa/gemm_part.h"
 
 namespace volta::cpu::VOLTA_ISA {
@@ -116,10 +115,7 @@ template <class S> constexpr GemmKernels kernels() {
 
 }  // namespace
 
-void multiply_panels(const PanelProduct<float>& p) {
-  if (p.squares) square_unit()->multiply(p);
-  else multiply_erased(p);
-}
+void multiply_panels(const PanelProduct<float>& p) { multiply_erased(p); }
 void multiply_panels(const PanelProduct<double>& p) { multiply_erased(p); }
 
 const GemmTable gemm_table = {kernels<float16>(), kernels<bfloat16>(), kernels<float>(),    kernels<double>(),

@@ -49,7 +49,6 @@ template <> struct Step<Group> {
 
 struct GroupTile {
   using Element = Group;
-  using Panel = View<Group>;
   static constexpr TileSizes sizes = [] {
     TileSizes s = VOLTA_ISA::sizes<float>;
     s.block_k = s.block_k * int(sizeof(float)) / int(sizeof(Group));

@@ -57,16 +57,16 @@ template <class T> struct View {
   int64_t step, depth_step;
 };
 
-template <class T, class Panel = View<T>> struct TileCall {
+template <class T, class Element = T> struct TileCall {
   int64_t k;
-  Panel a, b;
+  View<Element> a, b;
   T* c;
   int64_t c_step, n;  // n columns are stored
   bool add;
 };
 
-template <class T, class Panel>
-[[gnu::noinline]] void store_ragged(const TileCall<T, Panel>& t, const T* sums, int64_t rows, int width) {
+template <class T, class Element>
+[[gnu::noinline]] void store_ragged(const TileCall<T, Element>& t, const T* sums, int64_t rows, int width) {
   for (int64_t i = 0; i < rows; ++i, sums += width) {
     T* c = t.c + i * t.c_step;
     for (int64_t j = 0; j < t.n; ++j) c[j] = t.add ? c[j] + sums[j] : sums[j];
@@ -107,7 +107,7 @@ template <class T> struct Step {
 // C[rows x n] (+)= sum over p of a(:, p) b(p, :). Every element is one chain of multiply-adds along k, so its bits do
 // not depend on the tile it falls into.
 template <class T, int rows, int vectors, class Element = T>
-[[gnu::noinline]] void tile_kernel(const TileCall<T, View<Element>>& t) {
+[[gnu::noinline]] void tile_kernel(const TileCall<T, Element>& t) {
   constexpr int width = lanes<T>, line = 64 / int(sizeof(Element)), c_line = 64 / int(sizeof(T)),
                 together = Step<Element>::rows_together;
   const Element *a = t.a.data, *b = t.b.data;
@@ -164,7 +164,6 @@ template <class T, int rows, int vectors, class Element = T>
 // The tile of one multiply-add per value: what panels consist of, the sizes, the kernels.
 template <class T> struct PlainTile {
   using Element = T;
-  using Panel = View<T>;
   static constexpr TileSizes sizes = VOLTA_ISA::sizes<T>;
   template <int rows, int vectors> static constexpr auto kernel = tile_kernel<T, rows, vectors>;
 };
@@ -172,7 +171,7 @@ template <class T> struct PlainTile {
 // All tiles that fit the registers: ragged problems are cut into tiles of nearly equal size.
 template <class T, class Tile> struct KernelTable {
   static constexpr int rows = Tile::sizes.most_rows, vectors = Tile::sizes.vectors;
-  void (*kernels[vectors][rows])(const TileCall<T, typename Tile::Panel>&) = {};
+  void (*kernels[vectors][rows])(const TileCall<T, typename Tile::Element>&) = {};
 
   constexpr KernelTable() { fill<0>(); }
   template <int i> constexpr void fill() {

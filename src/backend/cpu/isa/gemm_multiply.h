@@ -48,7 +48,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
 
  private:
   using Element = typename Tile::Element;
-  using Panel = typename Tile::Panel;
+  using Panel = View<Element>;
   static constexpr TileSizes s = Tile::sizes;
   static constexpr int64_t most_strips = s.block_m / s.rows(s.vectors) + 1;
   static constexpr int64_t few_rows = 64;  // use a panel of B too seldom for it to come from the second cache
@@ -70,18 +70,15 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
       const Panel b = first && !together_b_ ? pack_b(t, {0, depth_.size}) : b_views_[t];
       b_views_[t] = b;
       width = tiles.size(t) * lanes<T>;
-      TileCall<T, Panel> call = {
+      TileCall<T, Element> call = {
           depth_.size, {}, b, c_ + rows.begin * c_step_ + j, c_step_, smaller(width, columns.begin + columns.size - j),
           add};
       for (int64_t r = 0; r < strips.count; ++r) {
-        const auto [at, height] = strip(r);
+        const int64_t height = strip(r).size;
         const Panel a = t == 0 && !together_a ? pack_a(r, {0, depth_.size}) : a_views_[r];
         a_views_[r] = a;
         call.a = a;
         kernels[height - 1](call);
-        if constexpr (requires { a_.values(depth_, depth_), b_.values(depth_, depth_); }) {
-          if (a.special || b.special) add_special(call, a_, b_, {rows.begin + at, height}, {j, call.n}, depth_);
-        }
         call.c += height * c_step_;
       }
     }

@@ -1,6 +1,5 @@
 // Recurrent layers on one thread: per step one product with the packed weight, and one loop over the gates.
 #include "backend/cpu/recur.h"
-#include "backend/cpu/gemm_squares.h"
 #include "backend/cpu/isa/exponential.h"
 #include "backend/cpu/isa/tiles.h"
 #include "backend/cpu/scratch.h"
@@ -9,14 +8,14 @@ namespace volta::cpu::VOLTA_ISA {
 namespace {
 
 // Some rows of the batch on their way through time.
-template <class T, bool squares> class Way {
+template <class T> class Way {
  public:
   Way(const RecurRun& run, Range rows)
       : run_(run), rows_(rows), size_(run.size), gates_(gates_of(run.cell) * run.size) {}
 
   void forward() {
     const int64_t step = whole_columns<T>(gates_), whole = whole_rows<T>(rows_.size);
-    Room room(scratch(Scratch::columns, size_t(Room::bytes<T>(whole * size_) + Room::bytes<T>(whole * step))));
+    Room room(scratch(Scratch::panels, size_t(Room::bytes<T>(whole * size_) + Room::bytes<T>(whole * step))));
     T *state = room.take<T>(whole * size_), *products = room.take<T>(whole * step);
     for (int64_t i = 0; i < run_.time; ++i) {
       const int64_t t = run_.reverse ? run_.time - 1 - i : i, before = i == 0 ? -1 : run_.reverse ? t + 1 : t - 1;
@@ -33,7 +32,7 @@ template <class T, bool squares> class Way {
     const int64_t rooms[] = {whole * gates_, whole * step, rows_.size * size_, rows_.size * size_, rows_.size * size_};
     int64_t bytes = 0;
     for (const int64_t n : rooms) bytes += Room::bytes<T>(n);
-    Room room(scratch(Scratch::columns, size_t(bytes)));
+    Room room(scratch(Scratch::panels, size_t(bytes)));
     T *packed = room.take<T>(rooms[0]), *products = room.take<T>(rooms[1]);
     T *direct = room.take<T>(rooms[2]), *dc = room.take<T>(rooms[3]), *dh = room.take<T>(rooms[4]);
     for (int64_t i = 0; i < rows_.size * size_; ++i) direct[i] = dc[i] = 0;
@@ -64,12 +63,8 @@ template <class T, bool squares> class Way {
   // The weight times rows of k numbers; `room` is for packing them.
   void multiply_weight(const T* rows, int64_t k, T* room, T* products, int64_t step) const {
     const T* weight = static_cast<const T*>(run_.packed);
-    if constexpr (squares) {
-      square_unit()->multiply_right({rows_.size, step, k}, rows, k, weight, products, step);
-    } else {
-      const Left<T> left = pack_left<T>(room, {rows, k, 1}, rows_.size, k);
-      multiply(rows_.size, step, k, left, Right<T>{weight, k, 0}, products, step, false);
-    }
+    const Left<T> left = pack_left<T>(room, {rows, k, 1}, rows_.size, k);
+    multiply(rows_.size, step, k, left, Right<T>{weight, k, 0}, products, step, false);
   }
   bool active(int64_t r, int64_t t) const { return !run_.lengths || t < run_.lengths[rows_.begin + r]; }
   T* at(const void* x, int64_t r, int64_t t, int64_t width) const {
@@ -180,28 +175,22 @@ template <class T, bool squares> class Way {
   int64_t size_, gates_;
 };
 
-template <class T, bool squares> int64_t packed(int64_t rows, int64_t columns) {
-  return squares ? squares_size(whole_columns<T>(columns), rows) : rows * whole_columns<T>(columns);
-}
+template <class T> int64_t packed(int64_t rows, int64_t columns) { return rows * whole_columns<T>(columns); }
 
 // Forward the state is multiplied by the transposed weight, backward the gates' gradient by the weight.
-template <class T, bool squares>
-void pack_weight(void* to, const void* weight, int64_t outputs, int64_t inputs, bool backward) {
+template <class T> void pack_weight(void* to, const void* weight, int64_t outputs, int64_t inputs, bool backward) {
   const T* w = static_cast<const T*>(weight);
-  const int64_t k = backward ? outputs : inputs, n = backward ? inputs : outputs;
-  const int64_t row = backward ? inputs : 1, column = backward ? 1 : inputs;
-  if constexpr (squares) square_unit()->make_right(static_cast<T*>(to), {w, row, column}, n, k);
-  else pack_right<T>(static_cast<T*>(to), {w, row, column}, k, n);
+  if (backward) pack_right<T>(static_cast<T*>(to), {w, inputs, 1}, outputs, inputs);
+  else pack_right<T>(static_cast<T*>(to), {w, 1, inputs}, inputs, outputs);
 }
 
-template <class T, bool squares = false>
-constexpr RecurKernel kernel = {squares ? square_side : strip<T>, packed<T, squares>, pack_weight<T, squares>,
-                                [](const RecurRun& run, Range rows) { Way<T, squares>(run, rows).forward(); },
-                                [](const RecurRun& run, Range rows) { Way<T, squares>(run, rows).backward(); }};
+template <class T> constexpr RecurKernel kernel = {
+    strip<T>, packed<T>, pack_weight<T>, [](const RecurRun& run, Range rows) { Way<T>(run, rows).forward(); },
+    [](const RecurRun& run, Range rows) { Way<T>(run, rows).backward(); }};
 
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
 
-template <> volta::cpu::RecurKernel volta::cpu::recur_kernel<volta::cpu::Isa::VOLTA_ISA>(DType dtype, bool squares) {
-  return dtype == f64 ? VOLTA_ISA::kernel<double> : squares ? VOLTA_ISA::kernel<float, true> : VOLTA_ISA::kernel<float>;
+template <> volta::cpu::RecurKernel volta::cpu::recur_kernel<volta::cpu::Isa::VOLTA_ISA>(DType dtype) {
+  return dtype == f64 ? VOLTA_ISA::kernel<double> : VOLTA_ISA::kernel<float>;
 }
