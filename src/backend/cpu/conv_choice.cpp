@@ -48,8 +48,9 @@ struct Problem {
   }
   // Products; transforms, whose loads and stores are of four values whatever the vectors; and those of the weights.
   double winograd() const {
-    const double weights = rows * channels, transform = 560 + 70 * lanes, whole = tiles;
-    return groups * (whole * (36 * 1.15 * weights + transform * (rows + channels)) + weights * 600);
+    const double weights = rows * channels, transform = 560 + 70 * lanes;
+    const double whole = 2 * tiles <= lanes ? std::ceil(tiles / 8) * 8 : std::ceil(tiles / lanes) * lanes;
+    return groups * (whole * 36 * 1.15 * weights + tiles * transform * (rows + channels) + weights * 600);
   }
 };
 

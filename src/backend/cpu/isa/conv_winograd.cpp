@@ -3,6 +3,7 @@
 // the gradient of the weights is the adjoint, G^T [(A y A^T) . (B^T x B)] G, as 36 matrix products over the tiles. Both take
 // a block of rows at a time, whose transformed weights stay in the second cache.
 #include "backend/cpu/conv_plan.h"
+#include "backend/cpu/gemm_plan.h"
 #include "backend/cpu/isa/tiles.h"
 #include "backend/cpu/scratch.h"
 #if defined(__AVX2__)
@@ -14,6 +15,7 @@ namespace volta::cpu::VOLTA_ISA {
 namespace {
 
 constexpr int64_t tile = 4, window = 6, products = window * window, taps = 9;
+constexpr int64_t block_rows = 32, block_channels = 128;  // of weights: their transforms stay in the second cache
 // A vector holds four tiles each of as many channels as it has room for.
 constexpr int64_t together = 4;
 constexpr int groups = lanes<float> / int(together);
@@ -211,6 +213,48 @@ void scatter_outputs(const ConvPart<float>& part, const Tiles& tiles, int64_t ro
   });
 }
 
+// Outputs of up to four rows from products m[product][tile][row] of a block: a vector holds four rows each of some tiles.
+void scatter_across(const ConvPart<float>& part, const Tiles& tiles, int64_t row, int64_t count, const float* m,
+                    int64_t step) {
+  const int64_t n = tiles.count();
+  float bias[together] = {};
+  for (int64_t l = 0; l < count && part.bias; ++l) bias[l] = part.bias[row + l];
+  const Wide biases = collect([&](int) { return bias; });
+  for (int64_t first = 0; first < n; first += groups) {
+    const auto from = [&](int g) { return m + smaller(first + g, n - 1) * block_rows; };
+    Wide half[window][tile];
+#pragma GCC unroll 8
+    for (int i = 0; i < window; ++i) {
+      Wide x[window];
+#pragma GCC unroll 8
+      for (int j = 0; j < window; ++j) x[j] = collect([&](int g) { return from(g) + (i * window + j) * step; });
+      transform_output(x, half[i]);
+    }
+    float values[tile][together][groups][tile];
+#pragma GCC unroll 8
+    for (int j = 0; j < tile; ++j) {
+      Wide y[tile];
+      transform_output({half[0][j], half[1][j], half[2][j], half[3][j], half[4][j], half[5][j]}, y);
+#pragma GCC unroll 8
+      for (int i = 0; i < tile; ++i) half[i][j] = y[i] + biases;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < tile; ++i) {
+      Wide out[together];
+      transpose(half[i], out);
+      __builtin_memcpy(values[i], out, sizeof out);
+    }
+    for (int64_t g = 0; g < smaller(groups, n - first); ++g) {
+      const int64_t t = first + g, column = t % tiles.wide * tile, line = t / tiles.wide % tiles.high * tile;
+      const int64_t wide = smaller(tile, part.row - column), plane = t / tiles.wide / tiles.high * part.rows;
+      for (int64_t l = 0; l < count; ++l)
+        for (int64_t i = 0; i < smaller(tile, part.rows - line); ++i)
+          for (int64_t j = 0; j < wide; ++j)
+            part.c[(row + l) * part.c_step + (plane + line + i) * part.row + column + j] = values[i][l][g][j];
+    }
+  }
+}
+
 // The transformed gradients of some rows, as gather_inputs() gives those of channels. They come in whole tiles.
 void gather_gradients(const ConvPart<float>& part, const Tiles& tiles, int64_t row, int64_t count, float* to,
                       int64_t each, int64_t step) {
@@ -286,40 +330,50 @@ template <bool backwards> [[gnu::always_inline]] inline void transform_rows(cons
   }
 }
 
-// A block of rows, and u[product][channel][row] of it.
+// A block of weights, and u[product][channel][row] of it.
 struct Block {
-  int64_t channels, rows, step;  // rows that it has room for; from one product to the next
-  explicit Block(int64_t c) : channels(c), rows(c > 256 ? 16 : 32), step(product_step(whole_rows<float>(c) * rows)) {}
-  int64_t size() const { return products * step; }
-
-  void transform(const Kernels& w, int64_t first, int64_t count, float* u) const {
-    (w.backwards ? &Block::transform_as<true> : &Block::transform_as<false>)(*this, w, first, count, u);
-  }
-
- private:
-  template <bool backwards>
-  static void transform_as(const Block& b, const Kernels& w, int64_t first, int64_t count, float* u) {
-    for (int64_t c = 0; c < b.channels; ++c) {
-      for (int64_t i = 0; i < count; i += lanes<float>)
-        transform_rows<backwards>(w.data + (first + i) * w.row + c * w.channel, w, count - i, u + c * b.rows + i,
-                                  b.step);
-    }
+  Range rows, channels;
+  const int64_t step;  // from one product to the next
+  static int64_t step_of(int64_t channels) {
+    return product_step(whole_rows<float>(smaller(channels, block_channels)) * block_rows);
   }
 };
 
-// The tiles' values of one channel or row: whole vectors, and what each_four() writes beyond the last.
-int64_t values_each(int64_t n) { return larger(whole_columns<float>(n), n + together); }
+template <bool backwards> void transform_as(const Kernels& w, const Block& b, float* u) {
+  for (int64_t c = 0; c < b.channels.size; ++c) {
+    const float* const from = w.data + b.rows.begin * w.row + (b.channels.begin + c) * w.channel;
+    for (int64_t i = 0; i < b.rows.size; i += lanes<float>)
+      transform_rows<backwards>(from + i * w.row, w, b.rows.size - i, u + c * block_rows + i, b.step);
+  }
+}
+void transform(const Kernels& w, const Block& b, float* u) {
+  (w.backwards ? transform_as<true> : transform_as<false>)(w, b, u);
+}
 
-// v[product][channel][tile], and zeros up to the end of the last vector.
-void gather_all(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, int64_t each,
-                int64_t step) {
-  const int64_t n = tiles.count(), end = whole_columns<float>(n);
-  for (int64_t i = 0; i < products * channels && n < end; ++i) {
-    float* const row = v + i / channels * step + i % channels * each;
-    for (int64_t t = n; t < end; ++t) row[t] = 0;
+// Calls f(range) for blocks of so many of n.
+template <class F> void each_block(int64_t n, int64_t size, F f) {
+  for (int64_t i = 0; i < n; i += size) f(Range{i, smaller(size, n - i)});
+}
+
+// How the transformed tiles of a part lie: v[product][channel][tile], `each` of a channel, with room for whole vectors and
+// what each_four() writes beyond the last. Of few tiles the rows make up the vectors.
+struct Values {
+  int64_t n, each, step;
+  bool across;
+  Values(const Tiles& tiles, int64_t channels) : n(tiles.count()), across(2 * n <= lanes<float>) {
+    each = larger(across ? whole_rows<float>(n) : whole_columns<float>(n), n + together);
+    step = product_step(whole_rows<float>(channels) * each);
+  }
+  int64_t end() const { return across ? whole_rows<float>(n) : whole_columns<float>(n); }
+};
+
+void gather_all(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, const Values& x) {
+  for (int64_t i = 0; i < products * channels && x.n < x.end(); ++i) {
+    float* const row = v + i / channels * x.step + i % channels * x.each;
+    for (int64_t t = x.n; t < x.end(); ++t) row[t] = 0;
   }
   for (int64_t c = 0; c < channels; c += groups)
-    gather_inputs(part, tiles, c, smaller(groups, channels - c), v + c * each, each, step);
+    gather_inputs(part, tiles, c, smaller(groups, channels - c), v + c * x.each, x.each, x.step);
 }
 
 float* room_for(int64_t values) {
@@ -328,39 +382,60 @@ float* room_for(int64_t values) {
 
 void correlate(const ConvPart<float>& part) {
   const Tiles tiles(part);
-  const int64_t channels = part.depth / taps, n = tiles.count(), each = values_each(n);
-  const Block block(channels);
-  const int64_t v_step = product_step(channels * each), m_step = product_step(block.rows * each);
-  float* v = room_for(products * (v_step + m_step) + block.size());
-  float* m = v + products * v_step;
-  float* const own = m + products * m_step;
+  const int64_t channels = part.depth / taps, u_step = Block::step_of(channels);
+  const Values x(tiles, channels);
+  const int64_t m_step = product_step(block_rows * larger(x.each, whole_rows<float>(x.n)));
+  float* const v = room_for(products * (x.step + m_step + u_step));
+  float *const m = v + products * x.step, *const own = m + products * m_step;
   const Kernels weights(part.a, channels);
-  gather_all(part, tiles, channels, v, each, v_step);
-  for (int64_t row = 0; row < part.m; row += block.rows) {
-    const int64_t count = smaller(block.rows, part.m - row);
-    const float* u = own;
-    if (part.prepared) u = part.prepared + (part.first_row + row) / block.rows * block.size();
-    else block.transform(weights, row, count, own);
-    for (int64_t f = 0; f < products; ++f)
-      multiply<float>(count, n, channels, {u + f * block.step, strip<float>, 1, block.rows}, {v + f * v_step, 1, each},
-                      m + f * m_step, each, false);
-    for (int64_t i = 0; i < count; i += groups)
-      scatter_outputs(part, tiles, row + i, smaller(groups, count - i), m + i * each, each, m_step);
-  }
+  const float* prepared = part.prepared;
+  if (prepared) prepared += part.first_row / block_rows * ceil_div(channels, block_channels) * products * u_step;
+  gather_all(part, tiles, channels, v, x);
+  each_block(part.m, block_rows, [&](Range rows) {
+    each_block(channels, block_channels, [&](Range some) {
+      const float* u = prepared ? prepared : own;
+      if (prepared) prepared += products * u_step;
+      else transform(weights, {rows, some, u_step}, own);
+      for (int64_t f = 0; f < products; ++f, u += u_step) {
+        const float* const values = v + f * x.step + some.begin * x.each;
+        const bool add = some.begin > 0;
+        if (x.across)
+          multiply<float>(x.n, rows.size, some.size, left_in_place(values, x.each), {u, 1, block_rows}, m + f * m_step,
+                          block_rows, add);
+        else
+          multiply<float>(rows.size, x.n, some.size, left_in_place(u, block_rows), {values, 1, x.each}, m + f * m_step,
+                          x.each, add);
+      }
+    });
+    if (x.across) {
+      each_block(rows.size, together, [&](Range four) {
+        scatter_across(part, tiles, rows.begin + four.begin, four.size, m + four.begin, m_step);
+      });
+    } else {
+      each_block(rows.size, groups, [&](Range some) {
+        scatter_outputs(part, tiles, rows.begin + some.begin, some.size, m + some.begin * x.each, x.each, m_step);
+      });
+    }
+  });
 }
 
 // Transformed weights are shared by many parts where they are few enough to stay in the caches.
 int64_t prepared(int64_t rows, int64_t depth, const ConvRows<float>&, int64_t parts) {
   constexpr int64_t few_weights = 16384, many_parts = 4;
-  const Block block(depth / taps);
-  return parts >= many_parts && rows * block.channels <= few_weights ? ceil_div(rows, block.rows) * block.size() : 0;
+  const int64_t channels = depth / taps, blocks = ceil_div(rows, block_rows) * ceil_div(channels, block_channels);
+  return parts >= many_parts && rows * channels <= few_weights ? blocks * products * Block::step_of(channels) : 0;
 }
 
 void prepare(int64_t, int64_t depth, const ConvRows<float>& a, float* to, int64_t first, int64_t count) {
-  const Block block(depth / taps);
-  const Kernels weights(a, block.channels);
-  for (int64_t row = first; row < first + count; row += block.rows)
-    block.transform(weights, row, smaller(block.rows, first + count - row), to + row / block.rows * block.size());
+  const int64_t channels = depth / taps, step = Block::step_of(channels);
+  const Kernels weights(a, channels);
+  to += first / block_rows * ceil_div(channels, block_channels) * products * step;
+  each_block(count, block_rows, [&](Range rows) {
+    each_block(channels, block_channels, [&](Range some) {
+      transform(weights, {{first + rows.begin, rows.size}, some, step}, to);
+      to += products * step;
+    });
+  });
 }
 
 // The sums of a vector of rows, or n of them, and one channel: to the gradients of their taps.
@@ -398,57 +473,59 @@ void put_sums(const float* u, int64_t step, float* to, int64_t apart, int64_t n,
   for (int l = 0; l < lanes<float>; ++l) row(l)[8] = add ? row(l)[8] + last[l] : last[l];
 }
 
-// The left operand of all products, v, as the tiles of the GEMM read it.
+// The left operand of all products over the tiles: v as it is or, where lanes are read across channels, packed.
 struct Inputs {
   const float* data;
-  int64_t step, each, n;
-  Left<float> of(int64_t f) const {
-    if constexpr (by_lane) return {data + f * step, strip<float> * n, 1, strip<float>};
-    else return {data + f * step, strip<float> * each, each, 1};
+  int64_t step, channel;
+  Left<float> from(int64_t f, int64_t c) const {
+    const float* const first = data + f * step + c * channel;
+    if constexpr (by_lane) return {first, strip<float> * channel, 1, strip<float>};
+    else return {first, strip<float> * channel, channel, 1};
   }
 };
 
 Inputs gather_left(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, float* room) {
-  const int64_t n = tiles.count(), each = values_each(n);
+  const Values x(tiles, channels);
   if constexpr (!by_lane) {
-    const int64_t step = product_step(whole_rows<float>(channels) * each);
-    gather_all(part, tiles, channels, v, each, step);
-    return {v, step, each, n};
+    gather_all(part, tiles, channels, v, x);
+    return {v, x.step, x.each};
   }
-  const int64_t step = product_step(whole_rows<float>(channels) * n), some_step = product_step(strip<float> * each);
-  for (int64_t c = 0; c < channels; c += strip<float>) {
-    const int64_t count = smaller(strip<float>, channels - c);
-    for (int64_t i = 0; i < count; i += groups)
-      gather_inputs(part, tiles, c + i, smaller(groups, count - i), room + i * each, each, some_step);
+  const int64_t some_step = product_step(strip<float> * x.each);
+  each_block(channels, strip<float>, [&](Range some) {
+    each_block(some.size, groups, [&](Range few) {
+      gather_inputs(part, tiles, some.begin + few.begin, few.size, room + few.begin * x.each, x.each, some_step);
+    });
     for (int64_t f = 0; f < products; ++f)
-      pack_left(v + f * step + c * n, Strided<float>{room + f * some_step, each, 1}, count, n);
-  }
-  return {v, step, each, n};
+      pack_left(v + f * x.step + some.begin * x.n, Strided<float>{room + f * some_step, x.each, 1}, some.size, x.n);
+  });
+  return {v, x.step, x.n};
 }
 
 void weigh(const ConvPart<float>& part) {
   const Tiles tiles(part);
-  const int64_t channels = part.depth / taps, n = tiles.count(), each = values_each(n);
-  const Block block(channels);
-  const int64_t v_size = products * product_step(whole_rows<float>(channels) * each);
-  const int64_t y_step = product_step(larger(block.rows, strip<float>) * each);
-  float* v = room_for(v_size + products * y_step + block.size() + block.rows * n);
-  float *y = v + v_size, *u = y + products * y_step, *right = u + block.size();
+  const int64_t channels = part.depth / taps, u_step = Block::step_of(channels);
+  const Values x(tiles, channels);
+  const int64_t y_step = product_step(block_rows * x.each), right_step = block_rows * x.n;
+  float* const v = room_for(products * (x.step + y_step + u_step + right_step));
+  float *const y = v + products * x.step, *const u = y + products * y_step, *const right = u + products * u_step;
   const Inputs inputs = gather_left(part, tiles, channels, v, y);
-  for (int64_t row = 0; row < part.m; row += block.rows) {
-    const int64_t count = smaller(block.rows, part.m - row);
-    for (int64_t i = 0; i < count; i += groups)
-      gather_gradients(part, tiles, row + i, smaller(groups, count - i), y + i * each, each, y_step);
+  each_block(part.m, block_rows, [&](Range rows) {
+    each_block(rows.size, groups, [&](Range some) {
+      gather_gradients(part, tiles, rows.begin + some.begin, some.size, y + some.begin * x.each, x.each, y_step);
+    });
     for (int64_t f = 0; f < products; ++f)
-      multiply<float>(channels, count, n, inputs.of(f),
-                      pack_right(right, Strided<float>{y + f * y_step, 1, each}, n, count), u + f * block.step,
-                      block.rows, false);
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t i = 0; i < count; i += lanes<float>)
-        put_sums(u + c * block.rows + i, block.step, part.c + (row + i) * part.c_step + c * taps, part.c_step,
-                 count - i, part.add);
-    }
-  }
+      pack_right(right + f * right_step, Strided<float>{y + f * y_step, 1, x.each}, x.n, rows.size);
+    each_block(channels, block_channels, [&](Range some) {
+      for (int64_t f = 0; f < products; ++f)
+        multiply<float>(some.size, rows.size, x.n, inputs.from(f, some.begin), {right + f * right_step, x.n, 0},
+                        u + f * u_step, block_rows, false);
+      for (int64_t c = 0; c < some.size; ++c) {
+        float* const to = part.c + rows.begin * part.c_step + (some.begin + c) * taps;
+        for (int64_t i = 0; i < rows.size; i += lanes<float>)
+          put_sums(u + c * block_rows + i, u_step, to + i * part.c_step, part.c_step, rows.size - i, part.add);
+      }
+    });
+  });
 }
 
 }  // namespace
