@@ -46,33 +46,65 @@ struct Image {
   }
 };
 
+template <class T> constexpr int64_t lanes = 16 / int64_t(sizeof(T));
+
+// Every second of 2 * lanes - 1 values.
+template <class T> void take_alternate(T* to, const T* from) {
+  using Vector [[gnu::vector_size(16)]] = T;
+  Vector a, b;
+  std::memcpy(&a, from, 16);
+  std::memcpy(&b, from + lanes<T> - 1, 16);
+  if constexpr (lanes<T> == 4) a = __builtin_shufflevector(a, b, 0, 2, 5, 7);
+  else a = __builtin_shufflevector(a, b, 0, 3);
+  std::memcpy(to, &a, 16);
+}
+
+// As copy_row, where T is one of the dtypes. Most rows are too short for calls; the last of their vectors overlaps.
+template <class T> inline void move_row(int64_t n, char* out, int64_t out_stride, DType to, const char* in,
+                                        int64_t in_stride, DType from) {
+  constexpr int64_t size = sizeof(T), long_row = 64;
+  if (to != from || n >= long_row) return copy_row(n, out, out_stride, to, in, in_stride, from);
+  const T* values = reinterpret_cast<const T*>(in);
+  T* row = reinterpret_cast<T*>(out);
+  const int64_t last = n - lanes<T>;
+  if (last < 0 || out_stride != size || (in_stride != size && in_stride != 2 * size)) {
+    for (; n > 0; --n, out += out_stride, in += in_stride) std::memcpy(out, in, size);
+  } else if (in_stride == size) {
+    for (int64_t i = 0; i < last; i += lanes<T>) std::memcpy(row + i, values + i, 16);
+    std::memcpy(row + last, values + last, 16);
+  } else {
+    for (int64_t i = 0; i < last; i += lanes<T>) take_alternate(row + i, values + 2 * i);
+    take_alternate(row + last, values + 2 * last);
+  }
+}
+
 // Elements [0, n) of staged rows read the source at first + i * step, of which [begin, end) are inside it; others are zero.
 struct StagedRow {
-  int64_t n, begin, end;
+  int64_t n, begin = 0, end;
   int64_t from, stride;  // in bytes, of the first inside and from one to the next
   DType dtype;
 
   StagedRow(int64_t count, const Image& source, int64_t size, int64_t first, int64_t step)
-      : n(count),
-        begin(std::clamp<int64_t>(first < 0 ? divide_up(-first, step) : 0, 0, n)),
-        end(std::clamp<int64_t>(size - 1 - first < 0 ? 0 : (size - 1 - first) / step + 1, begin, n)),
-        from((first + begin * step) * source.axis[2]),
-        stride(step * source.axis[2]),
-        dtype(source.dtype) {}
+      : n(count), end(count), stride(step * source.axis[2]), dtype(source.dtype) {
+    while (begin < n && first + begin * step < 0) ++begin;
+    while (end > begin && first + (end - 1) * step >= size) --end;
+    from = (first + begin * step) * source.axis[2];
+  }
 
-  // Most rows are too short for calls of memcpy.
-  template <class T> void copy(T* to, const char* row) const {
-    constexpr int64_t together = 16 / int64_t(sizeof(T));
-    std::fill(to, to + begin, T(0));
-    std::fill(to + end, to + n, T(0));
-    const char* values = row + from;
-    int64_t i = begin;
-    if (dtype == dtype_of<T>() && stride == int64_t(sizeof(T))) {
-      for (; i + together <= end; i += together, values += 16) std::memcpy(to + i, values, 16);
-      for (; i < end; ++i, values += sizeof(T)) std::memcpy(to + i, values, sizeof(T));
-    } else if (begin < end) {
-      copy_row(end - begin, reinterpret_cast<char*>(to + begin), sizeof(T), dtype_of<T>(), values, stride, dtype);
+  // Zeros before `head` and from `tail` on; values in between are written later.
+  template <class T> void clear(T* to, int64_t head, int64_t tail) const {
+    const int64_t last = n - lanes<T>;
+    if (last < 0) {
+      for (int64_t i = 0; i < lanes<T>; ++i)
+        if (i < n) to[i] = T(0);
+      return;
     }
+    for (int64_t i = 0; i < head; i += lanes<T>) std::memset(to + std::min(i, last), 0, 16);
+    for (int64_t i = last; i > tail - lanes<T>; i -= lanes<T>) std::memset(to + std::max<int64_t>(i, 0), 0, 16);
+  }
+  template <class T> void copy(T* to, const char* row) const {
+    clear(to, begin, end);
+    move_row<T>(end - begin, reinterpret_cast<char*>(to + begin), sizeof(T), dtype_of<T>(), row + from, stride, dtype);
   }
 };
 
@@ -80,6 +112,9 @@ struct StagedRow {
 template <class T> void stage_channel(T* to, const Image& source, const char* channel, const Pass& pass, const Box& box,
                                       const Staged& staged) {
   const PassAxis &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
+  // Read once: for all the compiler knows, rows are written over what references lead to.
+  const int64_t planes = staged.extent[0], rows = staged.extent[1], step = h.step, size = h.size;
+  const int64_t stride = source.axis[1];
   const auto first = [&](int i, int64_t phase) {
     return pass.axes[i].start + box.begin[i] * pass.axes[i].step + phase;
   };
@@ -87,12 +122,13 @@ template <class T> void stage_channel(T* to, const Image& source, const char* ch
     for (const int64_t phase_h : h.phases) {
       for (const int64_t phase_w : w.phases) {
         const StagedRow row(staged.extent[2], source, w.size, first(2, phase_w), w.step);
-        for (int64_t i = 0; i < staged.extent[0]; ++i) {
-          const int64_t z = first(0, phase_d) + i * d.step;
-          for (int64_t j = 0; j < staged.extent[1]; ++j, to += staged.extent[2]) {
-            const int64_t y = first(1, phase_h) + j * h.step;
-            if (z < 0 || z >= d.size || y < 0 || y >= h.size) std::fill_n(to, staged.extent[2], T(0));
-            else row.copy(to, channel + z * source.axis[0] + y * source.axis[1]);
+        for (int64_t i = 0; i < planes; ++i) {
+          const int64_t z = first(0, phase_d) + i * d.step, top = first(1, phase_h);
+          const bool inside = z >= 0 && z < d.size;
+          const char* plane = channel + z * source.axis[0];
+          for (int64_t j = 0, y = top; j < rows; ++j, y += step, to += row.n) {
+            if (inside && y >= 0 && y < size) row.copy(to, plane + y * stride);
+            else row.clear(to, row.n, row.n);
           }
         }
       }
@@ -236,8 +272,8 @@ template <class T> struct Convolver {
       char* channel = to.at(b, c + i) + (w.to + box.begin[2] * w.to_step) * to.axis[2];
       for (int64_t z = box.begin[0]; z < box.begin[0] + box.count[0]; ++z) {
         for (int64_t y = box.begin[1]; y < box.begin[1] + box.count[1]; ++y, from += box.count[2])
-          copy_row(box.count[2], channel + (d.to + z * d.to_step) * to.axis[0] + (h.to + y * h.to_step) * to.axis[1],
-                   w.to_step * to.axis[2], dtype, reinterpret_cast<const char*>(from), sizeof(T), dtype_of<T>());
+          move_row<T>(box.count[2], channel + (d.to + z * d.to_step) * to.axis[0] + (h.to + y * h.to_step) * to.axis[1],
+                      w.to_step * to.axis[2], dtype, reinterpret_cast<const char*>(from), sizeof(T), dtype_of<T>());
       }
     }
   }
