@@ -22,6 +22,10 @@ constexpr size_t large_bytes = size_t(1) << 20;  // from here on the limit is lo
 constexpr size_t huge_page = size_t(2) << 20;
 constexpr size_t header = 64;  // a host storage, in front of its data: together they cost one allocation
 static_assert(sizeof(Storage) <= header);
+// Large data begins at various places of a page. Were they all the same, a processor would take reads of one tensor for reads
+// of what was just written to another, and wait; and tensors would compete for the same lines of the caches.
+constexpr size_t scattered_bytes = size_t(1) << 20, page = 4096;
+constexpr size_t room_of(size_t bytes) { return bytes + (bytes < scattered_bytes ? header : page); }
 constexpr int64_t no_limit = int64_t(1) << 48;
 
 int class_of(size_t bytes) {
@@ -226,11 +230,15 @@ void reset_peak() { shared.peak = stats().in_use; }
 }  // namespace memory
 
 Ptr<Storage> host_storage(int64_t bytes, const char* op) {
-  void* block = host_allocate(header + size_t(bytes), op);
+  static std::atomic<uint32_t> turn = 0;
+  void* block = host_allocate(room_of(size_t(bytes)), op);
   auto* s = new (block) Storage;
-  s->data = static_cast<char*>(block) + header;
+  uint32_t line = 0;
+  if (size_t(bytes) >= scattered_bytes) line = turn.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b1u >> 26;
+  static_assert(header + header * (~0u >> 26) == page);
+  s->data = static_cast<char*>(block) + header + header * line;
   s->bytes = bytes;
-  s->destroy = [](Storage* dead) noexcept { host_release(dead, header + size_t(dead->bytes)); };
+  s->destroy = [](Storage* dead) noexcept { host_release(dead, room_of(size_t(dead->bytes))); };
   return Ptr<Storage>::adopt(s);
 }
 

@@ -15,19 +15,11 @@ namespace detail {
 void split(int64_t count, const std::function<void(int64_t, int64_t)>& part);
 void changed(const Tensor& x);  // tells the graph that x was written to
 
-// Not inlined: only parameters keep the promise that they do not overlap, without which this is no vector loop. Everything is
-// read before anything is written: reads would wait for writes of the same place in another page.
+// Not inlined: only parameters keep the promise that they do not overlap, without which this is no vector loop.
 template <class T, size_t C, class Rule, class... S>
 [[gnu::noinline]] void run_rule(int64_t begin, int64_t end, const std::array<T, C>& c, Rule rule, T* __restrict p,
                                 const T* __restrict g, S* __restrict... state) {
-  for (int64_t i = begin; i < end; ++i) {
-    T x = p[i];
-    [&](auto... values) {
-      rule(c, x, g[i], values...);
-      p[i] = x;
-      ((state[i] = values), ...);
-    }(state[i]...);
-  }
+  for (int64_t i = begin; i < end; ++i) rule(c, p[i], g[i], state[i]...);
 }
 
 template <class T, size_t C, class Rule, class... S>

@@ -9,14 +9,13 @@
 namespace volta::cpu {
 namespace {
 
-constexpr double most_weights = 1 << 18;  // of which Winograd's form, four times as large, takes 38 MB
-
 // Costs are in multiply-adds of a large matrix product.
 struct Problem {
   double rows, channels, depth;  // of one group: of results (or of the weight's), of the source, and what a pixel sums
   double pixels, tiles;          // of the batch; in tiles of 4 x 4
   double width, lanes;           // of a row of pixels; of a vector
   double groups;
+  bool of_weight;
 
   explicit Problem(const ConvolveCall& call) {
     const ConvolveGeometry& g = call.geometry;
@@ -25,6 +24,7 @@ struct Problem {
     // For the input's gradient, the pixels of one phase of the stride under the taps that reach it.
     const double phases = input ? double(g.axes[0].stride) * double(g.axes[1].stride) * double(g.axes[2].stride) : 1;
     groups = double(g.groups);
+    of_weight = call.piece == ConvPiece::weight;
     rows = double(input ? g.in_channels : g.out_channels) / groups;
     channels = double(input ? g.out_channels : g.in_channels) / groups;
     depth = channels * double(g.taps()) / phases;
@@ -46,11 +46,11 @@ struct Problem {
     const double ragged = std::fmod(width, lanes) > 0 ? end * lanes / width : 0;
     return groups * pixels * depth * (1.45 * rows + 1) * (1 + ragged);
   }
-  // Products; transforms, whose loads and stores are of four values whatever the vectors; and those of the weights.
+  // Products; the transforms of tiles, whose loads and stores are of four values whatever the vectors; those of weights.
   double winograd() const {
-    const double weights = rows * channels, transform = 560 + 70 * lanes;
+    const double weights = rows * channels, tile = of_weight ? 1150 + 35 * lanes : 580 + 30 * lanes;
     const double whole = 2 * tiles <= lanes ? std::ceil(tiles / 8) * 8 : std::ceil(tiles / lanes) * lanes;
-    return groups * (whole * 36 * 1.15 * weights + tiles * transform * (rows + channels) + weights * 600);
+    return groups * (41 * whole * weights + tile * tiles * (rows + channels) + (of_weight ? 600 : 350) * weights);
   }
 };
 
@@ -67,9 +67,8 @@ ConvAlgorithm convolve_algorithm(const ConvolveCall& call) {
   if (call.algorithm == ConvAlgorithm::winograd && !suits_winograd(call)) return ConvAlgorithm::implicit_gemm;
   if (call.algorithm != ConvAlgorithm::automatic) return call.algorithm;
   const Problem p(call);
-  const double direct = call.piece == ConvPiece::weight ? p.direct_weight() : p.direct(), implicit = p.implicit_gemm();
-  const bool affordable = p.rows * p.channels <= most_weights && suits_winograd(call);
-  if (affordable && p.winograd() < std::min(direct, implicit)) return ConvAlgorithm::winograd;
+  const double direct = p.of_weight ? p.direct_weight() : p.direct(), implicit = p.implicit_gemm();
+  if (suits_winograd(call) && p.winograd() < std::min(direct, implicit)) return ConvAlgorithm::winograd;
   return direct < implicit ? ConvAlgorithm::direct : ConvAlgorithm::implicit_gemm;
 }
 
