@@ -53,14 +53,15 @@ struct Trace {
   Tensor gates, hidden, cells, h0, c0;
 };
 
-// The states before each step: those after it, shifted by one.
-Tensor summed_products(const RecurLayer& l, const Tensor& grads, const Tensor& hidden, const Tensor& h0) {
-  const int64_t time = grads.size(0), first = step_number(l, 0, time);
-  const Tensor start = matmul(grads.select(0, first).mT(), h0);
-  if (time == 1) return start;
-  const Tensor later = grads.narrow(0, l.reverse ? 0 : 1, time - 1),
-               before = hidden.narrow(0, l.reverse ? 1 : 0, time - 1);
-  return matmul(rows(later).mT(), rows(before)) + start;
+// The inputs of each step side by side with the states before it, which are those after it shifted by one.
+Tensor inputs_of_steps(const RecurLayer& l, const Tensor& x, const Trace& saved) {
+  const int64_t time = x.size(0), others = time - 1, first = step_number(l, 0, time);
+  const Tensor all = empty({time, x.size(1), x.size(2) + saved.h0.size(1)}, {x.dtype(), x.device()});
+  const Tensor states = all.narrow(2, x.size(2), saved.h0.size(1));
+  all.narrow(2, 0, x.size(2)).copy_(x);
+  states.select(0, first).copy_(saved.h0);
+  states.narrow(0, l.reverse ? 0 : 1, others).copy_(saved.hidden.narrow(0, l.reverse ? 1 : 0, others));
+  return rows(all);
 }
 
 Tensor last_contiguous(const Tensor& g) { return !g.defined() || g.stride(-1) == 1 ? g : g.contiguous(); }
@@ -85,8 +86,16 @@ void fused_gradients(const RecurLayer& l, const Tensor& x, const Trace& saved, s
   if (d.needs(0)) d[0] = matmul(gates, l.w_ih);
   if (d.needs(1)) d[1] = h0;
   if (d.needs(2)) d[2] = c0;
-  if (d.needs(3)) d[3] = matmul(rows(gates).mT(), rows(x));
-  if (d.needs(4)) d[4] = summed_products(l, state, saved.hidden, saved.h0);
+  if (d.needs(3) || d.needs(4)) {
+    const Tensor in = inputs_of_steps(l, x, saved);
+    const int64_t width = x.size(2), others = in.size(1) - width;
+    // One product where they share the gates' gradients, which take long to pack.
+    const Tensor both = gru ? Tensor() : matmul(rows(gates).mT(), in);
+    if (d.needs(3))
+      d[3] = gru ? matmul(rows(gates).mT(), in.narrow(1, 0, width)) : both.narrow(1, 0, width).contiguous();
+    if (d.needs(4))
+      d[4] = gru ? matmul(rows(state).mT(), in.narrow(1, width, others)) : both.narrow(1, width, others).contiguous();
+  }
   if (d.needs(5)) d[5] = rows(gates).sum(0);
   if (d.needs(6)) d[6] = gru || !d.needs(5) ? rows(state).sum(0) : d[5];
 }
