@@ -48,9 +48,14 @@ struct Image {
 
 template <class T> constexpr int64_t lanes = 16 / int64_t(sizeof(T));
 
-// Every second of 2 * lanes - 1 values.
-template <class T> void take_alternate(T* to, const T* from) {
+// Of values no, one or two steps apart, as many as a vector holds.
+template <int step, class T> void move_vector(T* to, const T* from) {
   using Vector [[gnu::vector_size(16)]] = T;
+  if constexpr (step == 1) return void(std::memcpy(to, from, 16));
+  if constexpr (step == 0) {
+    const Vector same = Vector{} + *from;
+    return void(std::memcpy(to, &same, 16));
+  }
   Vector a, b;
   std::memcpy(&a, from, 16);
   std::memcpy(&b, from + lanes<T> - 1, 16);
@@ -63,19 +68,19 @@ template <class T> void take_alternate(T* to, const T* from) {
 template <class T> inline void move_row(int64_t n, char* out, int64_t out_stride, DType to, const char* in,
                                         int64_t in_stride, DType from) {
   constexpr int64_t size = sizeof(T), long_row = 64;
-  if (to != from || n >= long_row) return copy_row(n, out, out_stride, to, in, in_stride, from);
+  if (to != from || (n >= long_row && in_stride != 0)) return copy_row(n, out, out_stride, to, in, in_stride, from);
   const T* values = reinterpret_cast<const T*>(in);
   T* row = reinterpret_cast<T*>(out);
   const int64_t last = n - lanes<T>;
-  if (last < 0 || out_stride != size || (in_stride != size && in_stride != 2 * size)) {
+  const auto by_vectors = [&]<int step>(std::integral_constant<int, step>) {
+    for (int64_t i = 0; i < last; i += lanes<T>) move_vector<step>(row + i, values + step * i);
+    move_vector<step>(row + last, values + step * last);
+  };
+  if (last < 0 || out_stride != size || in_stride < 0 || in_stride > 2 * size)
     for (; n > 0; --n, out += out_stride, in += in_stride) std::memcpy(out, in, size);
-  } else if (in_stride == size) {
-    for (int64_t i = 0; i < last; i += lanes<T>) std::memcpy(row + i, values + i, 16);
-    std::memcpy(row + last, values + last, 16);
-  } else {
-    for (int64_t i = 0; i < last; i += lanes<T>) take_alternate(row + i, values + 2 * i);
-    take_alternate(row + last, values + 2 * last);
-  }
+  else if (in_stride == 0) by_vectors(std::integral_constant<int, 0>());
+  else if (in_stride == size) by_vectors(std::integral_constant<int, 1>());
+  else by_vectors(std::integral_constant<int, 2>());
 }
 
 // Elements [0, n) of staged rows read the source at first + i * step, of which [begin, end) are inside it; others are zero.
