@@ -308,7 +308,7 @@ template <class T> struct Convolver {
     const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
     // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
     const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
-    const bool by_rows = rows * kernels.tile * kernels.tile >= (kernels.tile > 1 ? 1 : 4) * pass.outputs();
+    const bool by_rows = rows * kernels.tile * kernels.tile >= pass.outputs();
     const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
                                    by_rows ? divide_up(threads(), images * most) : wanted, kernels.tile);
     const int64_t items = images * boxes.count();
@@ -381,7 +381,7 @@ template <class T> struct Convolver {
     const int64_t items = g.batch * boxes.count();
     const int64_t affordable = std::max<int64_t>(1, partial_bytes / (size * int64_t(sizeof(T))));
     const int64_t segments = std::min({items, most_segments, affordable});
-    const int64_t slices = std::clamp<int64_t>(threads() / (segments * g.groups), 1, divide_up(out, least_rows));
+    const int64_t slices = slices_of(out, segments * g.groups);
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, in);
     const bool whole = segments == 1 && native();
