@@ -129,6 +129,15 @@ int64_t keys_seen(const AttendHead& h, Range queries) {
   return h.causal ? smaller(h.keys, queries.begin + queries.size) : h.keys;
 }
 
+// Row i of a matrix of S.
+template <class S, class T> void write_row(const HeadMatrix& to, int64_t i, const T* from, int64_t n, T factor) {
+  S* row = static_cast<S*>(to.data) + i * to.row;
+  if (to.column == 1)
+    for (int64_t j = 0; j < n; ++j) narrow(row[j], from[j] * factor);
+  else
+    for (int64_t j = 0; j < n; ++j) narrow(row[j * to.column], from[j] * factor);
+}
+
 template <class S> void forward(const AttendHead& h, Range queries) {
   using T = Compute<S>;
   const int64_t nq = queries.size, step = Tile<T>::room(nq), columns = whole_columns<T>(nq), d = h.width;
@@ -170,18 +179,21 @@ template <class S> void forward(const AttendHead& h, Range queries) {
     const T total = soft.total[i], factor = total == 0 ? T(0) : 1 / total;
     // +inf where nothing is seen: the backward pass then finds weights of exp(-inf).
     logsumexp[i] = total == 0 ? -nothing<T> : soft.top[i] + scalar::log(total);
-    S* to = static_cast<S*>(h.out.data) + (queries.begin + i) * h.out.row;
-    for (int64_t j = 0; j < h.value_width; ++j) narrow(to[j * h.out.column], out[i * out_step + j] * factor);
+    write_row<S>(h.out, queries.begin + i, out + i * out_step, h.value_width, factor);
   }
 }
 
 template <class S> void delta(const AttendHead& h) {
   using T = Compute<S>;
+  const int64_t n = h.value_width, whole = h.grad_out.column == 1 && h.out.column == 1 ? n / lanes<T> * lanes<T> : 0;
   for (int64_t i = 0; i < h.queries; ++i) {
     const S* g = static_cast<const S*>(h.grad_out.data) + i * h.grad_out.row;
     const S* y = static_cast<const S*>(h.out.data) + i * h.out.row;
+    Vector<T> sums = {};
+    for (int64_t j = 0; j < whole; j += lanes<T>) sums += load_some<lanes<T>>(g + j) * load_some<lanes<T>>(y + j);
     T sum = 0;
-    for (int64_t j = 0; j < h.value_width; ++j) sum += widen(g[j * h.grad_out.column]) * widen(y[j * h.out.column]);
+    for (int l = 0; l < lanes<T>; ++l) sum += sums[l];
+    for (int64_t j = whole; j < n; ++j) sum += widen(g[j * h.grad_out.column]) * widen(y[j * h.out.column]);
     static_cast<T*>(h.delta)[i] = sum;
   }
 }
@@ -229,8 +241,10 @@ template <class S> class Backward {
       const int64_t begin = h.causal ? keys.begin / attend_block * attend_block : 0;
       for (int64_t q = begin; q < all.size; q += attend_block) pair(heads[i], keys, block_of(all, q), k, v, k_right);
     }
-    write(h.grad_k, keys, grad_k_, width_, h.width, T(h.scale));
-    write(h.grad_v, keys, grad_v_, values_, h.value_width, T(1));
+    for (int64_t i = 0; i < keys.size; ++i) {
+      write_row<S>(h.grad_k, keys.begin + i, grad_k_ + i * width_, h.width, T(h.scale));
+      write_row<S>(h.grad_v, keys.begin + i, grad_v_ + i * values_, h.value_width, T(1));
+    }
   }
 
  private:
@@ -246,14 +260,20 @@ template <class S> class Backward {
     if (h.dropout > 0) draw_factors(h, Tile<T>{keys, queries, factors_, step});
     differentiate(h, keys, queries, step);
     const Right<T> g_right = right_of<S>(g_room_, rows_of<S>(h.grad_out, queries.begin), nq, h.value_width);
-    multiply(nk, values_, nq, pack_left<T>(packed_, {weights_, step, 1}, nk, nq), g_right, grad_v_, values_, true);
+    multiply(nk, values_, nq, along_rows(weights_, step, nk, nq), g_right, grad_v_, values_, true);
     const Right<T> q_right = right_of<S>(q_room_, rows_of<S>(h.q, queries.begin), nq, h.width);
-    multiply(nk, width_, nq, pack_left<T>(packed_, {scores_, step, 1}, nk, nq), q_right, grad_k_, width_, true);
+    multiply(nk, width_, nq, along_rows(scores_, step, nk, nq), q_right, grad_k_, width_, true);
     multiply(nq, width_, nk, left_in_place(scores_, step), k_right, grad_q_, width_, false);
     for (int64_t i = 0; i < nq; ++i) {
       T* to = static_cast<T*>(h.grad_q.data) + (queries.begin + i) * h.grad_q.row;
       for (int64_t j = 0; j < h.width; ++j) to[j] += T(h.scale) * grad_q_[i * width_ + j];
     }
+  }
+
+  // A tile as the left operand: packed where lanes are read across its rows.
+  Left<T> along_rows(const T* tile, int64_t step, int64_t rows, int64_t k) const {
+    if constexpr (by_lane) return pack_left<T>(packed_, {tile, step, 1}, rows, k);
+    else return {tile, strip<T> * step, step, 1};
   }
 
   // Scores in weights_ become weights P (dropped ones for the values), dP in scores_ becomes dS = P (dP - delta).
@@ -276,13 +296,6 @@ template <class S> class Backward {
           write(p + j, weight);
         });
       }
-    }
-  }
-
-  static void write(const HeadMatrix& to, Range rows, const T* from, int64_t step, int64_t n, T factor) {
-    for (int64_t i = 0; i < rows.size; ++i) {
-      S* row = static_cast<S*>(to.data) + (rows.begin + i) * to.row;
-      for (int64_t j = 0; j < n; ++j) narrow(row[j * to.column], from[i * step + j] * factor);
     }
   }
 
