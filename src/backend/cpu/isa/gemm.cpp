@@ -91,17 +91,18 @@ template <class S> void finish(const Product& p, Range rows, void* partials, int
 
 template <class S> void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
   const int64_t m = r.rows.size, n = r.columns.size, k = depth.size;
-  const auto multiply = [&](const auto& a, const auto& b, auto* c, int64_t c_step, bool add)
+  const auto multiply = [&](const auto& a, const auto& b, auto* c, int64_t c_step, bool add, const auto& done)
       __attribute__((always_inline)) {
-    if (p.thin) multiply_thin<S>(m, n, k, a, b, c, c_step, add);
-    else Multiplication(a, b, c, c_step).run(m, n, k, add);
+    if (!p.thin) return Multiplication(a, b, c, c_step).run(m, n, k, add, done);
+    multiply_thin<S>(m, n, k, a, b, c, c_step, add);
+    done(Range{0, m}, Range{0, n});
   };
   part_of<S>(p, r, depth, partial, multiply);
 }
 
 template <class T> void multiply_erased(const PanelProduct<T>& p) {
   const ErasedOperand<T> a{p.a}, b{p.b};
-  Multiplication(a, b, p.c, p.c_step).run(p.m, p.n, p.k, p.add);
+  Multiplication(a, b, p.c, p.c_step).run(p.m, p.n, p.k, p.add, [](Range, Range) {});
 }
 
 template <class S> constexpr GemmKernels kernels() {

@@ -146,13 +146,14 @@ template <bool left> struct SquareOperand {
 };
 
 void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
-  part_of<bfloat16>(p, r, depth, partial, [&](const auto& a, const auto& b, float* c, int64_t c_step, bool add) {
-    const SquareOperand<true> left = {a.data, a.step, a.depth_step, depth.size};
-    const SquareOperand<false> right = {b.data, b.step, b.depth_step, depth.size};
-    const Tiles tiles;
-    Multiplication<float, SquareOperand<true>, SquareOperand<false>, SquareTile>(left, right, c, c_step)
-        .run(r.rows.size, r.columns.size, ceil_div(depth.size, square_depth), add);
-  });
+  part_of<bfloat16>(
+      p, r, depth, partial, [&](const auto& a, const auto& b, float* c, int64_t c_step, bool add, const auto& done) {
+        const SquareOperand<true> left = {a.data, a.step, a.depth_step, depth.size};
+        const SquareOperand<false> right = {b.data, b.step, b.depth_step, depth.size};
+        const Tiles tiles;
+        Multiplication<float, SquareOperand<true>, SquareOperand<false>, SquareTile>(left, right, c, c_step)
+            .run(r.rows.size, r.columns.size, ceil_div(depth.size, square_depth), add, done);
+      });
 }
 
 }  // namespace

@@ -99,12 +99,13 @@ struct GroupOperand {
 };
 
 void part(const Product& p, const Rectangle& r, Range depth, void* partial) {
-  part_of<bfloat16>(p, r, depth, partial, [&](const auto& a, const auto& b, float* c, int64_t c_step, bool add) {
-    const int64_t k = depth.size;
-    const GroupOperand left = {a.data, a.step, a.depth_step, k}, right = {b.data, b.step, b.depth_step, k};
-    Multiplication<float, GroupOperand, GroupOperand, GroupTile>(left, right, c, c_step)
-        .run(r.rows.size, r.columns.size, ceil_div(k, group_size), add);
-  });
+  part_of<bfloat16>(
+      p, r, depth, partial, [&](const auto& a, const auto& b, float* c, int64_t c_step, bool add, const auto& done) {
+        const int64_t k = depth.size;
+        const GroupOperand left = {a.data, a.step, a.depth_step, k}, right = {b.data, b.step, b.depth_step, k};
+        Multiplication<float, GroupOperand, GroupOperand, GroupTile>(left, right, c, c_step)
+            .run(r.rows.size, r.columns.size, ceil_div(k, group_size), add, done);
+      });
 }
 
 constexpr TileSizes tile = GroupTile::sizes;

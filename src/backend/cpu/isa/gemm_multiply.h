@@ -26,7 +26,8 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
  public:
   Multiplication(const A& a, const B& b, T* c, int64_t c_step) : a_(a), b_(b), c_(c), c_step_(c_step) {}
 
-  void run(int64_t m, int64_t n, int64_t k, bool add) {
+  // Calls done(rows, columns) for each block whose sums are complete, while the caches hold it.
+  template <class Done> void run(int64_t m, int64_t n, int64_t k, bool add, const Done& done) {
     const int64_t k_blocks = larger(1, ceil_div(k, s.block_k)), m_blocks = ceil_div(m, s.block_m);
     together_b_ = side_by_side(b_) && m > few_rows && k_blocks > 1;
     keep_b_ = m_blocks > 1 || together_b_;
@@ -39,9 +40,12 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
       for (int64_t kb = 0; kb < k_blocks; ++kb) {
         depth_ = {0, k};
         if (k_blocks > 1) depth_ = {k * kb / k_blocks, k * (kb + 1) / k_blocks - k * kb / k_blocks};
-        for (int64_t mb = 0; mb < m_blocks; ++mb)
-          block({mb * s.block_m, smaller(s.block_m, m - mb * s.block_m)}, {j, smaller(s.block_n, n - j)}, mb == 0,
-                add || kb > 0);
+        for (int64_t mb = 0; mb < m_blocks; ++mb) {
+          const Range rows = {mb * s.block_m, smaller(s.block_m, m - mb * s.block_m)},
+                      columns = {j, smaller(s.block_n, n - j)};
+          block(rows, columns, mb == 0, add || kb > 0);
+          if (kb == k_blocks - 1) done(rows, columns);
+        }
       }
     }
   }

@@ -42,7 +42,7 @@ template <class S, class T> void finish_sums(const Product& p, const Rectangle& 
   else each_sum(r, sums, step, [=](T& x, int64_t i, int64_t j) { narrow(c[i * row_stride + j * column_stride], x); });
 }
 
-// multiply(a, b, c, c_step, add) makes the sums.
+// multiply(a, b, c, c_step, add, done) makes the sums, and calls done(rows, columns) for blocks of them.
 template <class S, class Multiply> [[gnu::always_inline]] inline void part_of(const Product& p, const Rectangle& r,
                                                                               Range depth, void* partial,
                                                                               const Multiply& multiply) {
@@ -60,10 +60,14 @@ template <class S, class Multiply> [[gnu::always_inline]] inline void part_of(co
       n <= direct_columns && along && p.a.row_stride * int64_t(sizeof(T)) % page != 0};
   const MatrixOperand<S, false> b = {b_data + depth.begin * p.b.row_stride, p.b.column_stride, p.b.row_stride,
                                      m <= direct_rows || k * n * int64_t(sizeof(T)) <= direct_bytes};
-  multiply(a, b, sums, step, add);
-  if (partial || (in_c && !p.epilogue.bias && p.epilogue.activation == Activation::none)) return;
-  if (p.c_dtype == p.dtype) return finish_sums<S>(p, r, sums, step, p.accumulate && !in_c);
-  if constexpr (std::is_same_v<T, float>) finish_sums<float>(p, r, sums, step, p.accumulate && !in_c);
+  const bool finished = partial || (in_c && !p.epilogue.bias && p.epilogue.activation == Activation::none);
+  multiply(a, b, sums, step, add, [&](Range rows, Range columns) {
+    if (finished) return;
+    T* const some = sums + rows.begin * step + columns.begin;
+    const Rectangle where = {{r.rows.begin + rows.begin, rows.size}, {r.columns.begin + columns.begin, columns.size}};
+    if (p.c_dtype == p.dtype) return finish_sums<S>(p, where, some, step, p.accumulate && !in_c);
+    if constexpr (std::is_same_v<T, float>) finish_sums<float>(p, where, some, step, p.accumulate && !in_c);
+  });
 }
 
 }  // namespace
