@@ -255,7 +255,9 @@ TEST(ConvResult, HasTheSameBitsForEveryNumberOfThreads) {
   const Problem problems[] = {{{1, 32, 20, 20}, {96, 32, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
                               {{1, 65, 14, 14}, {140, 65, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
                               {{5, 12, 31, 29}, {12, 1, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 12},
-                              {{3, 4, 40, 40}, {9, 4, 5, 5}, {1, 1}, {2, 2}, {1, 1}, 1}};
+                              {{3, 4, 40, 40}, {9, 4, 5, 5}, {1, 1}, {2, 2}, {1, 1}, 1},
+                              {{4, 40, 18, 18}, {96, 40, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+                              {{2, 300, 7, 7}, {70, 300, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}};
   for (const Problem& p : problems) {
     const Tensor x = randn(p.x, {.requires_grad = true}), w = randn(p.w, {.requires_grad = true}), g = randn(p.y());
     for (const ConvAlgorithm a : algorithms) {
@@ -354,18 +356,22 @@ TEST(ConvChoice, IsReportedAndCanBeForced) {
 
 TEST(ConvWinograd, ErrorIsAsStatedAtManyChannels) {
   manual_seed(8);
-  const Tensor x = randn({2, 256, 20, 20}), w = randn({64, 256, 3, 3}), g = randn({2, 64, 20, 20});
-  const auto by = [&](ConvAlgorithm a, DType t) {
-    const Tensor source = x.to(t).requires_grad_(), weight = w.to(t).requires_grad_();
-    const Tensor y = conv2d(source, weight, {}, {.padding = 1, .algorithm = a});
-    const std::vector<Tensor> grads = grad(y, {source, weight}, {.grad_outputs = {g.to(t)}});
-    return std::vector{y.to(f64), grads[0].to(f64), grads[1].to(f64)};
-  };
-  const auto exact = by(ConvAlgorithm::direct, f64), got = by(ConvAlgorithm::winograd, f32);
-  for (size_t i = 0; i < exact.size(); ++i) {
-    const double rms = ((got[i] - exact[i]).square().mean() / exact[i].square().mean()).sqrt().item<double>();
-    EXPECT_LT(rms, 5e-6) << "piece " << i;
-    EXPECT_GT(rms, 1e-7) << "piece " << i;  // it is another algorithm
+  const std::pair<Shape, Shape> shapes[] = {{{2, 256, 20, 20}, {64, 256, 3, 3}}, {{2, 300, 7, 6}, {70, 300, 3, 3}}};
+  for (const auto& [x_shape, w_shape] : shapes) {
+    const Tensor x = randn(x_shape), w = randn(w_shape), b = randn({w_shape[0]});
+    const Tensor g = randn({x_shape[0], w_shape[0], x_shape[2], x_shape[3]});
+    const auto by = [&](ConvAlgorithm a, DType t) {
+      const Tensor source = x.to(t).requires_grad_(), weight = w.to(t).requires_grad_();
+      const Tensor y = conv2d(source, weight, b.to(t), {.padding = 1, .algorithm = a});
+      const std::vector<Tensor> grads = grad(y, {source, weight}, {.grad_outputs = {g.to(t)}});
+      return std::vector{y.to(f64), grads[0].to(f64), grads[1].to(f64)};
+    };
+    const auto exact = by(ConvAlgorithm::direct, f64), got = by(ConvAlgorithm::winograd, f32);
+    for (size_t i = 0; i < exact.size(); ++i) {
+      const double rms = ((got[i] - exact[i]).square().mean() / exact[i].square().mean()).sqrt().item<double>();
+      EXPECT_LT(rms, 5e-6) << x_shape << ", piece " << i;
+      EXPECT_GT(rms, 1e-7) << x_shape << ", piece " << i;  // it is another algorithm
+    }
   }
 }
 

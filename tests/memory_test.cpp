@@ -1,6 +1,8 @@
 // The allocator: flat over thousands of steps, catchable when it runs out, reused.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <volta/volta.h>
 
 namespace volta::test {
@@ -12,6 +14,19 @@ template <class Step> void expect_flat(Step step) {
   for (int i = 0; i < 10'000; ++i) step(i);
   EXPECT_EQ(memory::stats().in_use, before);
   EXPECT_LE(memory::stats().cached, cached + 4096);
+}
+
+// Reads and writes of tensors at the same place of a page would hinder each other.
+TEST(MemoryPlaces, LargeTensorsBeginAtVariousOnesOfAPage) {
+  std::vector<Tensor> all;
+  std::set<uintptr_t> places;
+  for (int i = 0; i < 16; ++i) {
+    all.push_back(empty({1 << 18}));
+    const auto at = reinterpret_cast<uintptr_t>(all.back().data<float>());
+    EXPECT_EQ(at % 64, 0u);
+    places.insert(at % 4096);
+  }
+  EXPECT_GE(places.size(), 12u);
 }
 
 TEST(MemoryFlat, Training) {

@@ -131,9 +131,9 @@ template <class T, int rows, int vectors, class Element = T>
       Step<Element>::multiply_add(a, stride, b, sums);
       b += b_depth;
     };
-    if (a_step == 1 && a_depth == rows) {  // packed
-      for (int64_t p = t.k; p > 0; --p, a += rows) {
-        __builtin_prefetch(a + 32 * rows);
+    if (a_step == 1) {  // packed, as a rule
+      for (int64_t p = t.k; p > 0; --p, a += a_depth) {
+        __builtin_prefetch(a + 32 * a_depth);
         step(1);
       }
     } else {
