@@ -69,6 +69,9 @@ template <class T> struct ConvRows {
   int64_t regular;
 };
 
+// Parts have a multiple of so many rows of the left operand, but for the last: fewer would not be worth staging a box again.
+constexpr int64_t least_rows = 32;
+
 // The work on one box. Its patches are the matrix P(p, j) = image[offsets[p] + place of pixel j], p < depth, j < pixels;
 // pixels lie in rows of `row`, `rows` to a plane. When `regular` is not 0, P(p, j) = image[p * regular + j].
 template <class T> struct ConvPart {

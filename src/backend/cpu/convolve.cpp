@@ -15,8 +15,7 @@ namespace {
 constexpr double serial_work = 1 << 17;      // multiply-adds below which a second thread does not pay
 constexpr int64_t partial_bytes = 16 << 20;  // of all partial gradients of a weight
 constexpr int64_t most_segments = 16;
-constexpr int64_t least_rows = 32;  // of the left operand that are worth staging a box again
-constexpr int64_t beyond = 64;      // values an algorithm may read past the end of what was staged
+constexpr int64_t beyond = 64;  // values an algorithm may read past the end of what was staged
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
   if (!serial) return parallel(parts, f);
