@@ -76,33 +76,38 @@ TEST_P(RecurrentKinds, GiveWhatTheirStepsGive) {
   }
 }
 
+// From three times the inputs on, the loop multiplies them as well.
 TEST_P(RecurrentKinds, PassNumericalChecksOfBothOrders) {
   manual_seed(6);
-  const auto layer = GetParam().make(1, 2, {.bidirectional = true});
-  to(*layer, f64);
-  const auto draw = [](const Shape& s) { return randn(s, {.dtype = f64, .requires_grad = true}); };
-  const Tensors in{draw({2, 2, 1}), draw({2, 2, 2}), draw({2, 2, 2})};
-  const std::vector<int64_t> lengths[] = {{}, {2, 1}};
-  for (const auto& ends : lengths) {
-    const auto f = [&](const Tensors& x) {
-      const nn::RecurrentOutput y = (*layer)(x[0], {x[1], lstm() ? x[2] : Tensor(), ends});
-      return lstm() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
-    };
-    const Tensors given = lstm() ? in : Tensors{in[0], in[1]};
-    EXPECT_TRUE(gradcheck_all(f, given));
-    EXPECT_TRUE(gradgradcheck_all(f, given));
+  for (const int64_t size : {2, 3}) {
+    const auto layer = GetParam().make(1, size, {.bidirectional = true});
+    to(*layer, f64);
+    const auto draw = [](const Shape& s) { return randn(s, {.dtype = f64, .requires_grad = true}); };
+    const Tensors in{draw({2, 2, 1}), draw({2, 2, size}), draw({2, 2, size})};
+    const std::vector<int64_t> lengths[] = {{}, {2, 1}};
+    for (const auto& ends : lengths) {
+      const auto f = [&](const Tensors& x) {
+        const nn::RecurrentOutput y = (*layer)(x[0], {x[1], lstm() ? x[2] : Tensor(), ends});
+        return lstm() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
+      };
+      const Tensors given = lstm() ? in : Tensors{in[0], in[1]};
+      EXPECT_TRUE(gradcheck_all(f, given));
+      EXPECT_TRUE(gradgradcheck_all(f, given));
+    }
   }
 }
 
 TEST_P(RecurrentKinds, WeightGradientsAreThoseOfOrdinaryOps) {
   manual_seed(7);
-  const auto layer = GetParam().make(4, 9, {.num_layers = 2, .bidirectional = true});
-  const Tensor x = randn({11, 10, 4});
-  const nn::RecurrentOutput y = (*layer)(x, {.lengths = {11, 3, 7, 0, 1, 11, 5, 6, 2, 9}});
-  const Tensor loss = y.output.square().sum() + y.h_n.sum();
-  const Tensors all = parameters(*layer);
-  const Tensors found = grad(loss, all, {.retain_graph = true}), want = grad(loss, all, {.create_graph = true});
-  for (size_t i = 0; i < all.size(); ++i) EXPECT_LT(distance(found[i], want[i]), 1e-4) << i;
+  for (const int64_t size : {9, 12}) {
+    const auto layer = GetParam().make(4, size, {.num_layers = 2, .bidirectional = true});
+    const Tensor x = randn({11, 10, 4});
+    const nn::RecurrentOutput y = (*layer)(x, {.lengths = {11, 3, 7, 0, 1, 11, 5, 6, 2, 9}});
+    const Tensor loss = y.output.square().sum() + y.h_n.sum();
+    const Tensors all = parameters(*layer);
+    const Tensors found = grad(loss, all, {.retain_graph = true}), want = grad(loss, all, {.create_graph = true});
+    for (size_t i = 0; i < all.size(); ++i) EXPECT_LT(distance(found[i], want[i]), 1e-4) << i;
+  }
 }
 
 TEST_P(RecurrentKinds, GradientsOfManyRowsAreThoseOfOrdinaryOps) {

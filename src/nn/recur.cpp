@@ -42,11 +42,20 @@ RecurStates composed(const RecurLayer& l, const Tensor& x, const Tensor& h0, con
 RecurCall call_of(const RecurLayer& l, const Tensor& w, int64_t time, int64_t batch) {
   RecurCall call{};
   call.reverse = l.reverse, call.cell = l.cell;
-  call.time = time, call.batch = batch, call.size = l.w_hh.size(1);
+  call.time = time, call.batch = batch, call.size = l.w_hh.size(1), call.inputs = w.size(1) - call.size;
   call.weight = arg(w);
   if (l.lengths) call.lengths = l.lengths->data();
   return call;
 }
+
+// Whether the loop is to multiply the inputs as well, which spares a pass over all gates.
+bool takes_inputs(const RecurLayer& l, const Tensor& x) {
+  if (x.size(2) == 0) return false;
+  RecurCall question = call_of(l, l.w_hh, x.size(0), x.size(1));
+  question.inputs = x.size(2);
+  return backend(x.device()).recur(question);
+}
+Tensor both_weights(const RecurLayer& l) { return cat({l.w_hh, l.w_ih}, 1); }
 
 // What a fused call leaves for its gradient.
 struct Trace {
@@ -70,7 +79,9 @@ void fused_gradients(const RecurLayer& l, const Tensor& x, const Trace& saved, s
                      Gradients& d) {
   const int64_t time = x.size(0), batch = x.size(1);
   const bool gru = l.cell == Cell::gru, lstm = l.cell == Cell::lstm;
-  const Tensor w = l.w_hh.contiguous(), gh = last_contiguous(g[0]), gc = lstm ? last_contiguous(g[1]) : Tensor();
+  const bool fused_inputs = d.needs(0) && takes_inputs(l, x);
+  const Tensor w = fused_inputs ? both_weights(l) : l.w_hh.contiguous();
+  const Tensor gh = last_contiguous(g[0]), gc = lstm ? last_contiguous(g[1]) : Tensor();
   const Tensor gates = empty_like(saved.gates), state = gru ? empty_like(saved.gates) : gates;
   const Tensor h0 = empty_like(saved.h0), c0 = lstm ? empty_like(saved.c0) : Tensor();
   RecurCall call = call_of(l, w, time, batch);
@@ -79,11 +90,12 @@ void fused_gradients(const RecurLayer& l, const Tensor& x, const Trace& saved, s
   if (saved.cells.defined()) call.cells = arg(saved.cells);
   if (lstm) call.c0 = arg(saved.c0), call.grad_c0 = arg(c0);
   if (gru) call.grad_state = arg(state);
+  if (fused_inputs) call.grad_x = arg(d[0] = empty_like(x));
   call.grad_gates = arg(gates), call.grad_h0 = arg(h0);
   if (gh.defined()) call.grad_hidden = arg(gh);
   if (gc.defined()) call.grad_cells = arg(gc);
   backend(x.device()).recur(call);
-  if (d.needs(0)) d[0] = matmul(gates, l.w_ih);
+  if (d.needs(0) && !fused_inputs) d[0] = matmul(gates, l.w_ih);
   if (d.needs(1)) d[1] = h0;
   if (d.needs(2)) d[2] = c0;
   if (d.needs(3) || d.needs(4)) {
@@ -108,13 +120,15 @@ RecurStates fused(const RecurLayer& l, const Tensor& given, const Tensor& h0, co
   RecurStates y;
   {
     const NoGrad off;
-    const Tensor w = l.w_hh.contiguous();
-    const bool joint = !gru && l.b_ih.defined();
-    trace.gates = linear(x.detach(), l.w_ih.detach(), joint ? l.b_ih + l.b_hh : l.b_ih).contiguous();
+    const Options like{x.dtype(), x.device()};
+    const bool fused_inputs = takes_inputs(l, x);
+    const Tensor w = fused_inputs ? both_weights(l) : l.w_hh.contiguous();
+    Tensor bias = !gru && l.b_ih.defined() ? l.b_ih + l.b_hh : gru ? l.b_hh : Tensor();
+    if (fused_inputs) trace.gates = empty({time, batch, w.size(0)}, like);
+    else trace.gates = linear(x.detach(), l.w_ih.detach(), gru ? l.b_ih : bias).contiguous();
+    if (gru || fused_inputs) bias = bias.defined() ? bias.contiguous() : zeros({w.size(0)}, like);
     trace.h0 = h0.detach().contiguous();
     if (lstm) trace.c0 = c0.detach().contiguous();
-    const Options like{x.dtype(), x.device()};
-    const Tensor bias = !gru ? Tensor() : l.b_hh.defined() ? l.b_hh.contiguous() : zeros({3 * size}, like);
     y.hidden = empty({time, batch, size}, like);
     trace.hidden = y.hidden.detach();
     if (lstm || gru) trace.cells = empty({time, batch, size}, like);
@@ -123,7 +137,8 @@ RecurStates fused(const RecurLayer& l, const Tensor& given, const Tensor& h0, co
     call.gates = arg(trace.gates), call.hidden = arg(y.hidden), call.h0 = arg(trace.h0);
     if (trace.cells.defined()) call.cells = arg(trace.cells);
     if (lstm) call.c0 = arg(trace.c0);
-    if (gru) call.bias = arg(bias);
+    if (bias.defined()) call.bias = arg(bias);
+    if (fused_inputs) call.x = arg(x);
     backend(x.device()).recur(call);
   }
   const Tensor inputs[] = {x, h0, c0, l.w_ih, l.w_hh, l.b_ih, l.b_hh};

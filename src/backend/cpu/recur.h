@@ -9,8 +9,9 @@ namespace volta::cpu {
 struct RecurRun {
   Cell cell;
   bool reverse;
-  int64_t time, batch, size;
-  void *gates, *hidden, *cells, *grad_gates, *grad_state, *grad_h0, *grad_c0;
+  int64_t time, batch, size, inputs;
+  const void* x;
+  void *grad_x, *gates, *hidden, *cells, *grad_gates, *grad_state, *grad_h0, *grad_c0;
   const void *h0, *c0, *bias, *packed;  // packed: the weight as `pack` left it
   const int64_t* lengths;
   struct Incoming {

@@ -1,5 +1,8 @@
 // Recurrent layers on one thread: per step one product with the packed weight, and one loop over the gates.
 #include "backend/cpu/recur.h"
+
+#include <algorithm>
+
 #include "backend/cpu/isa/exponential.h"
 #include "backend/cpu/isa/tiles.h"
 #include "backend/cpu/scratch.h"
@@ -11,15 +14,17 @@ namespace {
 template <class T> class Way {
  public:
   Way(const RecurRun& run, Range rows)
-      : run_(run), rows_(rows), size_(run.size), gates_(gates_of(run.cell) * run.size) {}
+      : run_(run), rows_(rows), size_(run.size), inputs_(run.inputs), gates_(gates_of(run.cell) * run.size) {}
 
   void forward() {
-    const int64_t step = whole_columns<T>(gates_), whole = whole_rows<T>(rows_.size);
-    Room room(scratch(Scratch::panels, size_t(Room::bytes<T>(whole * size_) + Room::bytes<T>(whole * step))));
-    T *state = room.take<T>(whole * size_), *products = room.take<T>(whole * step);
+    const int64_t step = whole_columns<T>(gates_), whole = whole_rows<T>(rows_.size), depth = size_ + inputs_;
+    Room room(scratch(Scratch::panels, size_t(Room::bytes<T>(whole * depth) + Room::bytes<T>(whole * step))));
+    T *state = room.take<T>(whole * depth), *products = room.take<T>(whole * step);
     for (int64_t i = 0; i < run_.time; ++i) {
       const int64_t t = run_.reverse ? run_.time - 1 - i : i, before = i == 0 ? -1 : run_.reverse ? t + 1 : t - 1;
-      multiply_weight(previous(run_.h0, run_.hidden, before, 0), size_, state, products, step);
+      pack_rows_of(state, depth, 0, previous(run_.h0, run_.hidden, before, 0), size_);
+      if (inputs_ > 0) pack_rows_of(state, depth, size_, at(run_.x, 0, t, inputs_), inputs_);
+      multiply_weight(state, depth, products, step);
       for (int64_t r = 0; r < rows_.size; ++r) {
         if (!active(r, t)) keep(r, t, before);
         else advance(r, t, before, products + r * step);
@@ -28,7 +33,7 @@ template <class T> class Way {
   }
 
   void backward() {
-    const int64_t step = whole_columns<T>(size_), whole = whole_rows<T>(rows_.size);
+    const int64_t step = whole_columns<T>(size_ + inputs_), whole = whole_rows<T>(rows_.size);
     const int64_t rooms[] = {whole * gates_, whole * step, rows_.size * size_, rows_.size * size_, rows_.size * size_};
     int64_t bytes = 0;
     for (const int64_t n : rooms) bytes += Room::bytes<T>(n);
@@ -49,7 +54,10 @@ template <class T> class Way {
         else stay(r, t, h, d);
       }
       const T* grads = static_cast<const T*>(run_.grad_state ? run_.grad_state : run_.grad_gates);
-      multiply_weight(grads + (t * run_.batch + rows_.begin) * gates_, gates_, packed, products, step);
+      pack_rows_of(packed, gates_, 0, grads + (t * run_.batch + rows_.begin) * gates_, gates_);
+      multiply_weight(packed, gates_, products, step);
+      for (int64_t r = 0; r < rows_.size && inputs_ > 0; ++r)
+        std::copy_n(products + r * step + size_, inputs_, at(run_.grad_x, r, t, inputs_));
     }
     for (int64_t r = 0; r < rows_.size; ++r) {
       const int64_t at = (rows_.begin + r) * size_;
@@ -60,11 +68,15 @@ template <class T> class Way {
   }
 
  private:
-  // The weight times rows of k numbers; `room` is for packing them.
-  void multiply_weight(const T* rows, int64_t k, T* room, T* products, int64_t step) const {
-    const T* weight = static_cast<const T*>(run_.packed);
-    const Left<T> left = pack_left<T>(room, {rows, k, 1}, rows_.size, k);
-    multiply(rows_.size, step, k, left, Right<T>{weight, k, 0}, products, step, false);
+  // Rows of n numbers as depths from `first` on of a left operand with `depth`.
+  void pack_rows_of(T* to, int64_t depth, int64_t first, const T* rows, int64_t n) const {
+    for (int64_t i = 0; i < rows_.size; i += strip<T>)
+      pack(PackCall<T>{to + i * depth + first * strip<T>, strip<T>, smaller(strip<T>, rows_.size - i), n, rows + i * n,
+                       n, 1});
+  }
+  void multiply_weight(const T* packed, int64_t depth, T* products, int64_t step) const {
+    const Left<T> left = {packed, strip<T> * depth, 1, strip<T>};
+    multiply(rows_.size, step, depth, left, {static_cast<const T*>(run_.packed), depth, 0}, products, step, false);
   }
   bool active(int64_t r, int64_t t) const { return !run_.lengths || t < run_.lengths[rows_.begin + r]; }
   T* at(const void* x, int64_t r, int64_t t, int64_t width) const {
@@ -95,33 +107,34 @@ template <class T> class Way {
   void advance(int64_t r, int64_t t, int64_t before, const T* p) {
     const int64_t n = size_;
     T *x = at(run_.gates, r, t, gates_), *h = at(run_.hidden, r, t, n);
+    const T* share = inputs_ > 0 ? static_cast<const T*>(run_.bias) : x;  // what is not in the products
     if (run_.cell == Cell::lstm) {
       const T* c = previous(run_.c0, run_.cells, before, r);
       T* next = at(run_.cells, r, t, n);
       each<T>(n, [=](auto read, auto write, int64_t j) {
-        const auto in = gate_sigmoid(read(x + j) + read(p + j)),
-                   forget = gate_sigmoid(read(x + n + j) + read(p + n + j)),
-                   fresh = gate_tanh(read(x + 2 * n + j) + read(p + 2 * n + j)),
-                   out = gate_sigmoid(read(x + 3 * n + j) + read(p + 3 * n + j));
+        const auto in = gate_sigmoid(read(share + j) + read(p + j)),
+                   forget = gate_sigmoid(read(share + n + j) + read(p + n + j)),
+                   fresh = gate_tanh(read(share + 2 * n + j) + read(p + 2 * n + j)),
+                   out = gate_sigmoid(read(share + 3 * n + j) + read(p + 3 * n + j));
         const auto cell = forget * read(c + j) + in * fresh;
         write(x + j, in), write(x + n + j, forget), write(x + 2 * n + j, fresh), write(x + 3 * n + j, out);
         write(next + j, cell), write(h + j, out * gate_tanh(cell));
       });
     } else if (run_.cell == Cell::gru) {
       const T *old = previous(run_.h0, run_.hidden, before, r), *b = static_cast<const T*>(run_.bias);
-      T* share = at(run_.cells, r, t, n);
+      T* of_n = at(run_.cells, r, t, n);
       each<T>(n, [=](auto read, auto write, int64_t j) {
         const auto reset = gate_sigmoid(read(x + j) + (read(p + j) + read(b + j))),
                    update = gate_sigmoid(read(x + n + j) + (read(p + n + j) + read(b + n + j))),
                    state = read(p + 2 * n + j) + read(b + 2 * n + j),
                    fresh = gate_tanh(read(x + 2 * n + j) + reset * state);
-        write(x + j, reset), write(x + n + j, update), write(x + 2 * n + j, fresh), write(share + j, state);
+        write(x + j, reset), write(x + n + j, update), write(x + 2 * n + j, fresh), write(of_n + j, state);
         write(h + j, fresh + update * (read(old + j) - fresh));
       });
     } else if (run_.cell == Cell::tanh) {
-      each<T>(n, [=](auto read, auto write, int64_t j) { write(h + j, gate_tanh(read(x + j) + read(p + j))); });
+      each<T>(n, [=](auto read, auto write, int64_t j) { write(h + j, gate_tanh(read(share + j) + read(p + j))); });
     } else {
-      for (int64_t j = 0; j < n; ++j) h[j] = x[j] + p[j] < 0 ? T(0) : x[j] + p[j];
+      for (int64_t j = 0; j < n; ++j) h[j] = share[j] + p[j] < 0 ? T(0) : share[j] + p[j];
     }
   }
 
@@ -172,7 +185,7 @@ template <class T> class Way {
 
   const RecurRun& run_;
   Range rows_;
-  int64_t size_, gates_;
+  int64_t size_, inputs_, gates_;
 };
 
 template <class T> int64_t packed(int64_t rows, int64_t columns) { return rows * whole_columns<T>(columns); }
