@@ -64,7 +64,8 @@ void correlate(const ConvPart<float>& part) {
   const Tiles tiles(part);
   const int64_t channels = part.depth / taps, u_step = Block::step_of(channels);
   const Values x(tiles, channels);
-  const int64_t m_step = product_step(block_rows * larger(x.each, whole_rows<float>(x.n)));
+  const int64_t m_step =
+      product_step(x.across ? whole_rows<float>(x.n) * block_rows : whole_rows<float>(block_rows) * x.each);
   float* const v = room_for(products * (x.step + m_step + u_step));
   float *const m = v + products * x.step, *const own = m + products * m_step;
   const Kernels weights(part.a, channels);
