@@ -24,7 +24,7 @@ constexpr size_t header = 64;  // a host storage, in front of its data: together
 static_assert(sizeof(Storage) <= header);
 // Large data begins at various places of a page. Were they all the same, a processor would take reads of one tensor for reads
 // of what was just written to another, and wait; and tensors would compete for the same lines of the caches.
-constexpr size_t scattered_bytes = size_t(1) << 17, page = 4096;
+constexpr size_t scattered_bytes = size_t(1) << 20, page = 4096;
 constexpr size_t room_of(size_t bytes) { return bytes + (bytes < scattered_bytes ? header : page); }
 constexpr int64_t no_limit = int64_t(1) << 48;
 
