@@ -70,7 +70,8 @@ template <class T> struct PanelView {
 template <class T> struct PanelOperand {
   const void* self;
   PanelView<T> (*panel)(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k);
-  bool side_by_side = false;  // in memory, one panel after the other
+  // Packs `count` panels that lie side by side in memory; null where they do not.
+  void (*panels)(const void* self, T* to, int64_t count, int64_t i, int64_t tile, int64_t p, int64_t k) = nullptr;
 };
 template <class T> struct PanelProduct {
   int64_t m, n, k;

@@ -141,8 +141,12 @@ PanelView<T> matrix_panel(const void* self, T* buffer, int64_t i, int64_t n, int
   const View<T> v = static_cast<const MatrixOperand<T, any_strides>*>(self)->panel(buffer, i, n, tile, p, k);
   return {v.data, v.step, v.depth_step};
 }
+template <class T, bool any_strides>
+void matrix_panels(const void* self, T* to, int64_t count, int64_t i, int64_t tile, int64_t p, int64_t k) {
+  static_cast<const MatrixOperand<T, any_strides>*>(self)->panels(to, count, i, tile, p, k);
+}
 template <class T, bool any_strides> PanelOperand<T> operand(const MatrixOperand<T, any_strides>& m) {
-  return {&m, matrix_panel<T, any_strides>, m.side_by_side()};
+  return {&m, matrix_panel<T, any_strides>, m.side_by_side() ? matrix_panels<T, any_strides> : nullptr};
 }
 
 constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix

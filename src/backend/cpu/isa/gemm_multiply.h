@@ -67,11 +67,11 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
     const Parts strips(units, quotient(rows.size + highest - 1, highest));
     rows_ = rows, columns_ = columns, tiles_ = tiles, strips_ = strips;
     const bool together_a = side_by_side(a_);
-    if (first && together_b_) pack_together<&Multiplication::pack_b>(b_views_, tiles.count);
-    if (together_a) pack_together<&Multiplication::pack_a>(a_views_, strips.count);
+    if (first && together_b_) pack_together(b_, columns, tiles, lanes<T>, b_buffer_, b_views_);
+    if (together_a) pack_together(a_, rows, strips, unit, a_buffer_, a_views_);
     for (int64_t t = 0, j = columns.begin, width; t < tiles.count; ++t, j += width) {
       const auto kernels = kernel_table<T, Tile>.kernels[tiles.size(t) - 1];
-      const Panel b = first && !together_b_ ? pack_b(t, {0, depth_.size}) : b_views_[t];
+      const Panel b = first && !together_b_ ? pack_b(t) : b_views_[t];
       b_views_[t] = b;
       width = tiles.size(t) * lanes<T>;
       TileCall<T, Element> call = {
@@ -79,7 +79,7 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
           add};
       for (int64_t r = 0; r < strips.count; ++r) {
         const int64_t height = strip(r).size;
-        const Panel a = t == 0 && !together_a ? pack_a(r, {0, depth_.size}) : a_views_[r];
+        const Panel a = t == 0 && !together_a ? pack_a(r) : a_views_[r];
         a_views_[r] = a;
         call.a = a;
         kernels[height - 1](call);
@@ -94,30 +94,40 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
     return {begin, unit == 1 ? whole : smaller(whole, rows_.size - begin)};
   }
 
-  // Panels of the block, some of the depths of it.
-  Panel pack_a(int64_t r, Range depth) const {
+  // Panels of the block.
+  Panel pack_a(int64_t r) const {
     const auto [at, height] = strip(r);
-    Element* room = a_buffer_ + at * depth_.size + depth.begin * height;
-    return a_.panel(room, rows_.begin + at, height, height, depth_.begin + depth.begin, depth.size);
+    return a_.panel(a_buffer_ + at * depth_.size, rows_.begin + at, height, height, depth_.begin, depth_.size);
   }
-  Panel pack_b(int64_t t, Range depth) const {
+  Panel pack_b(int64_t t) const {
     const int64_t at = tiles_.begin(t) * lanes<T>, width = tiles_.size(t) * lanes<T>;
-    Element* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0) + depth.begin * width;
-    return b_.panel(room, columns_.begin + at, smaller(width, columns_.size - at), width, depth_.begin + depth.begin,
-                    depth.size);
+    Element* room = b_buffer_ + (keep_b_ ? at * depth_.size : 0);
+    return b_.panel(room, columns_.begin + at, smaller(width, columns_.size - at), width, depth_.begin, depth_.size);
   }
 
-  // Panels that lie side by side in memory share cache lines, and their rows often compete for the same few: such panels are
-  // packed together, some depths at a time. Others are packed at their first use, which finds them in the first cache.
+  // Panels that lie side by side in memory are packed together. Others are packed at their first use, which finds them in the
+  // first cache.
   template <class Operand> static bool side_by_side(const Operand& x) {
     if constexpr (requires { x.side_by_side(); }) return x.side_by_side();
     else return false;
   }
-  template <auto pack> [[gnu::noinline]] void pack_together(Panel* views, int64_t panels) const {
-    constexpr int64_t depths = 32;
-    for (int64_t i = 0; i < panels; ++i) views[i] = (this->*pack)(i, {0, smaller(depths, depth_.size)});
-    for (int64_t p = depths; p < depth_.size; p += depths) {
-      for (int64_t i = 0; i < panels; ++i) (this->*pack)(i, {p, smaller(depths, depth_.size - p)});
+  // The panels of `all`, which is cut into parts by units of `size`; the last one may reach beyond it.
+  template <class Operand> [[gnu::noinline]] void pack_together(const Operand& x, Range all, const Parts& parts,
+                                                                int64_t size, Element* room, Panel* views) const {
+    if constexpr (requires { x.side_by_side(); }) {
+      const bool ragged = parts.begin(parts.count) * size > all.size;
+      for (int64_t first = 0, last; first < parts.count; first = last) {
+        last = first < parts.higher ? parts.higher : parts.count;
+        const int64_t begin = parts.begin(first) * size, tile = parts.size(first) * size;
+        const int64_t whole = last - first - (ragged && last == parts.count);
+        x.panels(room + begin * depth_.size, whole, all.begin + begin, tile, depth_.begin, depth_.size);
+        for (int64_t i = first; i < last; ++i) views[i] = {room + parts.begin(i) * size * depth_.size, 1, tile};
+      }
+      if (!ragged) return;
+      const int64_t begin = parts.begin(parts.count - 1) * size;
+      const Panel last = views[parts.count - 1];
+      x.panel(room + begin * depth_.size, all.begin + begin, all.size - begin, last.depth_step, depth_.begin,
+              depth_.size);
     }
   }
 
@@ -135,7 +145,10 @@ template <class T, class A, class B, class Tile = PlainTile<T>> class Multiplica
 // An operand that is made elsewhere.
 template <class T> struct ErasedOperand {
   const PanelOperand<T>& operand;
-  bool side_by_side() const { return operand.side_by_side; }
+  bool side_by_side() const { return operand.panels != nullptr; }
+  void panels(T* to, int64_t count, int64_t i, int64_t tile, int64_t p, int64_t k) const {
+    operand.panels(operand.self, to, count, i, tile, p, k);
+  }
   View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
     const PanelView<T> v = operand.panel(operand.self, buffer, i, n, tile, p, k);
     return {v.data, v.step, v.depth_step};

@@ -169,6 +169,51 @@ template <class S> void pack_rows(PackCall<S> c) {
   }
 }
 
+// Panels side by side in memory, each of n values a row and `apart` from the one before where they go. They share cache lines,
+// and their rows often compete for the same few, so each row is read once, as far as all panels reach; a few rows at a time,
+// so that lines are written whole.
+template <int n, class S> void pack_beside(PackCall<S> c, int64_t count, int64_t apart) {
+  using T = Compute<S>;
+  constexpr int width = int(smaller(n, lanes<T>)), depths = n * sizeof(T) % 64 == 0 ? 1 : 4, ahead = 8;
+  const auto rows = [=]<int some>(int64_t p) __attribute__((always_inline)) {
+    const S* from = c.from + p * c.depth_step;
+    T* to = c.to + p * n;
+    for (int64_t i = 0; i < count; ++i, from += n, to += apart) {
+#pragma GCC unroll 4
+      for (int d = 0; d < some; ++d) {
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j += 64 / int(sizeof(S)))
+          __builtin_prefetch(from + (ahead + d) * c.depth_step + j);
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j += width) {
+          const Some<T, width> values = load_some<width>(from + d * c.depth_step + j);
+          __builtin_memcpy(to + d * n + j, &values, sizeof values);
+        }
+      }
+    }
+  };
+  int64_t p = 0;
+  for (; p + depths <= c.k; p += depths) rows.template operator()<depths>(p);
+  for (; p < c.k; ++p) rows.template operator()<1>(p);
+}
+
+template <class S, int vectors = 1> [[gnu::noinline]] void pack_panels(PackCall<S> c, int64_t count, int64_t apart) {
+  using T = Compute<S>;
+  constexpr int half = larger(lanes<T> / 2, quad<T>);
+  if (c.tile == half) return pack_beside<half>(c, count, apart);
+  if constexpr (vectors <= 4) {
+    if (c.tile == vectors * lanes<T>) return pack_beside<vectors * lanes<T>>(c, count, apart);
+    pack_panels<S, vectors + 1>(c, count, apart);
+  } else {
+    constexpr int64_t depths = 32;
+    for (int64_t p = 0; p < c.k; p += depths) {
+      for (int64_t i = 0; i < count; ++i)
+        pack_rows(PackCall<S>{c.to + i * apart + p * c.tile, c.tile, c.tile, smaller(depths, c.k - p),
+                              c.from + i * c.tile + p * c.depth_step, 1, c.depth_step});
+    }
+  }
+}
+
 // Otherwise squares are transposed where k is contiguous, the last overlapping those before, and the rest is gathered one by
 // one.
 template <class S> [[gnu::noinline]] void pack(PackCall<S> c) {
@@ -206,6 +251,10 @@ template <class S, bool any_strides> struct MatrixOperand {
   bool direct;  // may be read in place: too few uses to repay packing
 
   bool side_by_side() const { return step == 1 && !direct; }
+  // Packs `count` panels that lie side by side.
+  void panels(T* to, int64_t count, int64_t i, int64_t tile, int64_t p, int64_t k) const {
+    pack_panels(PackCall<S>{to, tile, tile, k, data + i + p * depth_step, 1, depth_step}, count, tile * k);
+  }
   View<T> panel(T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) const {
     const S* from = data + i * step + p * depth_step;
     const bool in_place = sizeof(S) == sizeof(T) && direct && (any_strides || (step == 1 && n == tile));
