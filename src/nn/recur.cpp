@@ -39,106 +39,90 @@ RecurStates composed(const RecurLayer& l, const Tensor& x, const Tensor& h0, con
   return {stack(hidden), now.cells.defined() ? stack(cells) : Tensor()};
 }
 
-RecurCall call_of(const RecurLayer& l, const Tensor& w, int64_t time, int64_t batch) {
+RecurCall call_of(const RecurLayer& l, const Tensor& x) {
   RecurCall call{};
   call.reverse = l.reverse, call.cell = l.cell;
-  call.time = time, call.batch = batch, call.size = l.w_hh.size(1), call.inputs = w.size(1) - call.size;
-  call.weight = arg(w);
+  call.time = x.size(0), call.batch = x.size(1), call.size = l.w_hh.size(1), call.inputs = x.size(2);
+  call.w_hh = arg(l.w_hh), call.w_ih = arg(l.w_ih);
   if (l.lengths) call.lengths = l.lengths->data();
   return call;
 }
 
-// Whether the loop is to multiply the inputs as well, which spares a pass over all gates.
 bool takes_inputs(const RecurLayer& l, const Tensor& x) {
-  if (x.size(2) == 0) return false;
-  RecurCall question = call_of(l, l.w_hh, x.size(0), x.size(1));
-  question.inputs = x.size(2);
-  return backend(x.device()).recur(question);
+  RecurCall question = call_of(l, x);
+  question.takes_inputs = true;
+  return x.size(2) > 0 && backend(x.device()).recur(question);
 }
-Tensor both_weights(const RecurLayer& l) { return cat({l.w_hh, l.w_ih}, 1); }
 
 // What a fused call leaves for its gradient.
 struct Trace {
   Tensor gates, hidden, cells, h0, c0;
 };
 
-// The inputs of each step side by side with the states before it, which are those after it shifted by one.
-Tensor inputs_of_steps(const RecurLayer& l, const Tensor& x, const Trace& saved) {
-  const int64_t time = x.size(0), others = time - 1, first = step_number(l, 0, time);
-  const Tensor all = empty({time, x.size(1), x.size(2) + saved.h0.size(1)}, {x.dtype(), x.device()});
-  const Tensor states = all.narrow(2, x.size(2), saved.h0.size(1));
-  all.narrow(2, 0, x.size(2)).copy_(x);
-  states.select(0, first).copy_(saved.h0);
-  states.narrow(0, l.reverse ? 0 : 1, others).copy_(saved.hidden.narrow(0, l.reverse ? 1 : 0, others));
-  return rows(all);
-}
+Tensor last_contiguous(const Tensor& x) { return !x.defined() || x.stride(-1) == 1 ? x : x.contiguous(); }
 
-Tensor last_contiguous(const Tensor& g) { return !g.defined() || g.stride(-1) == 1 ? g : g.contiguous(); }
+// [time, batch, width], in memory with either of them first.
+Tensor empty_steps(const Tensor& x, int64_t width, bool batch_first) {
+  const Options like{x.dtype(), x.device()};
+  if (!batch_first) return empty({x.size(0), x.size(1), width}, like);
+  return empty({x.size(1), x.size(0), width}, like).transpose(0, 1);
+}
 
 void fused_gradients(const RecurLayer& l, const Tensor& x, const Trace& saved, std::span<const Tensor> g,
                      Gradients& d) {
-  const int64_t time = x.size(0), batch = x.size(1);
   const bool gru = l.cell == Cell::gru, lstm = l.cell == Cell::lstm;
-  const bool fused_inputs = d.needs(0) && takes_inputs(l, x);
-  const Tensor w = fused_inputs ? both_weights(l) : l.w_hh.contiguous();
   const Tensor gh = last_contiguous(g[0]), gc = lstm ? last_contiguous(g[1]) : Tensor();
   const Tensor gates = empty_like(saved.gates), state = gru ? empty_like(saved.gates) : gates;
-  const Tensor h0 = empty_like(saved.h0), c0 = lstm ? empty_like(saved.c0) : Tensor();
-  RecurCall call = call_of(l, w, time, batch);
-  call.backward = true;
-  call.gates = arg(saved.gates), call.hidden = arg(saved.hidden), call.h0 = arg(saved.h0);
+  RecurCall call = call_of(l, x);
+  call.backward = true, call.takes_inputs = d.needs(0) && takes_inputs(l, x);
+  call.x = arg(x), call.gates = arg(saved.gates), call.hidden = arg(saved.hidden), call.h0 = arg(saved.h0);
   if (saved.cells.defined()) call.cells = arg(saved.cells);
-  if (lstm) call.c0 = arg(saved.c0), call.grad_c0 = arg(c0);
-  if (gru) call.grad_state = arg(state);
-  if (fused_inputs) call.grad_x = arg(d[0] = empty_like(x));
+  if (lstm) call.c0 = arg(saved.c0);
+  const Tensor h0 = empty_like(saved.h0), c0 = lstm ? empty_like(saved.c0) : Tensor();
   call.grad_gates = arg(gates), call.grad_h0 = arg(h0);
+  if (gru) call.grad_state = arg(state);
+  if (lstm) call.grad_c0 = arg(c0);
+  if (call.takes_inputs) call.grad_x = arg(d[0] = empty_steps(x, x.size(2), x.stride(0) < x.stride(1)));
+  if (d.needs(3)) call.grad_w_ih = arg(d[3] = empty(l.w_ih.shape(), {x.dtype(), x.device()}));
+  if (d.needs(4)) call.grad_w_hh = arg(d[4] = empty(l.w_hh.shape(), {x.dtype(), x.device()}));
   if (gh.defined()) call.grad_hidden = arg(gh);
   if (gc.defined()) call.grad_cells = arg(gc);
   backend(x.device()).recur(call);
-  if (d.needs(0) && !fused_inputs) d[0] = matmul(gates, l.w_ih);
+  if (d.needs(0) && !call.takes_inputs) d[0] = matmul(gates, l.w_ih);
   if (d.needs(1)) d[1] = h0;
   if (d.needs(2)) d[2] = c0;
-  if (d.needs(3) || d.needs(4)) {
-    const Tensor in = inputs_of_steps(l, x, saved);
-    const int64_t width = x.size(2), others = in.size(1) - width;
-    // One product where they share the gates' gradients, which take long to pack.
-    const Tensor both = gru ? Tensor() : matmul(rows(gates).mT(), in);
-    if (d.needs(3))
-      d[3] = gru ? matmul(rows(gates).mT(), in.narrow(1, 0, width)) : both.narrow(1, 0, width).contiguous();
-    if (d.needs(4))
-      d[4] = gru ? matmul(rows(state).mT(), in.narrow(1, width, others)) : both.narrow(1, width, others).contiguous();
-  }
   if (d.needs(5)) d[5] = rows(gates).sum(0);
   if (d.needs(6)) d[6] = gru || !d.needs(5) ? rows(state).sum(0) : d[5];
 }
 
-RecurStates fused(const RecurLayer& l, const Tensor& given, const Tensor& h0, const Tensor& c0) {
-  const Tensor x = given.contiguous();  // a copy of the input alone: products over all of time are one matrix
-  const int64_t time = x.size(0), batch = x.size(1), size = l.w_hh.size(1);
-  const bool gru = l.cell == Cell::gru, lstm = l.cell == Cell::lstm;
+RecurStates fused(const RecurLayer& given, const Tensor& input, const Tensor& h0, const Tensor& c0) {
+  const int64_t size = given.w_hh.size(1), gates = gates_of(given.cell) * size;
+  const bool gru = given.cell == Cell::gru, lstm = given.cell == Cell::lstm, takes = takes_inputs(given, input);
+  // If not in the loop, inputs are multiplied as one matrix.
+  const Tensor x = takes ? last_contiguous(input) : input.contiguous();
+  RecurLayer l = given;
+  l.w_ih = given.w_ih.contiguous(), l.w_hh = given.w_hh.contiguous();
   Trace trace;
   RecurStates y;
   {
     const NoGrad off;
     const Options like{x.dtype(), x.device()};
-    const bool fused_inputs = takes_inputs(l, x);
-    const Tensor w = fused_inputs ? both_weights(l) : l.w_hh.contiguous();
     Tensor bias = !gru && l.b_ih.defined() ? l.b_ih + l.b_hh : gru ? l.b_hh : Tensor();
-    if (fused_inputs) trace.gates = empty({time, batch, w.size(0)}, like);
+    if (takes) trace.gates = empty({x.size(0), x.size(1), gates}, like);
     else trace.gates = linear(x.detach(), l.w_ih.detach(), gru ? l.b_ih : bias).contiguous();
-    if (gru || fused_inputs) bias = bias.defined() ? bias.contiguous() : zeros({w.size(0)}, like);
+    if (gru || takes) bias = bias.defined() ? bias.contiguous() : zeros({gates}, like);
     trace.h0 = h0.detach().contiguous();
     if (lstm) trace.c0 = c0.detach().contiguous();
-    y.hidden = empty({time, batch, size}, like);
+    y.hidden = empty_steps(x, size, l.batch_first);
     trace.hidden = y.hidden.detach();
-    if (lstm || gru) trace.cells = empty({time, batch, size}, like);
+    if (lstm || gru) trace.cells = empty_steps(x, size, false);
     if (lstm) y.cells = trace.cells.detach();
-    RecurCall call = call_of(l, w, time, batch);
-    call.gates = arg(trace.gates), call.hidden = arg(y.hidden), call.h0 = arg(trace.h0);
+    RecurCall call = call_of(l, x);
+    call.takes_inputs = takes;
+    call.x = arg(x), call.gates = arg(trace.gates), call.hidden = arg(y.hidden), call.h0 = arg(trace.h0);
     if (trace.cells.defined()) call.cells = arg(trace.cells);
     if (lstm) call.c0 = arg(trace.c0);
     if (bias.defined()) call.bias = arg(bias);
-    if (fused_inputs) call.x = arg(x);
     backend(x.device()).recur(call);
   }
   const Tensor inputs[] = {x, h0, c0, l.w_ih, l.w_hh, l.b_ih, l.b_hh};
@@ -187,7 +171,7 @@ RecurStates recur(const RecurLayer& layer, const Tensor& x, const Tensor& h0, co
     const RecurStates y = recur(l, wide(x), wide(h0), wide(c0));
     return {y.hidden.to(x.dtype()), y.cells.defined() ? y.cells.to(x.dtype()) : y.cells};
   }
-  const RecurCall question = call_of(layer, layer.w_hh, x.size(0), x.size(1));
+  const RecurCall question = call_of(layer, x);
   const bool repays = x.size(0) > 1;  // the fused loop packs the weight first
   if (!repays || layer.w_hr.defined() || !backend(x.device()).recur(question)) return composed(layer, x, h0, c0);
   return fused(layer, x, h0, c0);

@@ -13,6 +13,7 @@ struct RecurLayer {
   bool reverse = false;
   Tensor w_ih, w_hh, b_ih, b_hh, w_hr;  // biases and projection may be undefined
   const std::vector<int64_t>* lengths = nullptr;
+  bool batch_first = false;  // how the states are to lie in memory
 };
 struct RecurStates {
   Tensor hidden, cells;  // [time, batch, size] after each step; past its end a sequence keeps its state

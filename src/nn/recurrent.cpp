@@ -98,8 +98,16 @@ RecurrentOutput Recurrent::run(const Tensor& x, const RecurrentInput& given) con
     std::vector<Tensor> sides;
     for (int64_t s = i; s < i + directions; ++s) {
       const Weights& w = weights[size_t(s)];
-      const RecurLayer layer{Cell(kind_), s > i,     w.ih, w.hh,
-                             w.bias_ih,   w.bias_hh, w.hr, many ? &given.lengths : nullptr};
+      const bool last_layer = i + directions == count;
+      const RecurLayer layer{Cell(kind_),
+                             s > i,
+                             w.ih,
+                             w.hh,
+                             w.bias_ih,
+                             w.bias_hh,
+                             w.hr,
+                             many ? &given.lengths : nullptr,
+                             last_layer && options.batch_first};
       const RecurStates all = recur(layer, y, h0.select(0, s), lstm ? c0.select(0, s) : c0);
       const int64_t last = s > i ? 0 : x.size(0) - 1;
       h_n.push_back(all.hidden.select(0, last));

@@ -9,59 +9,88 @@
 namespace volta::cpu {
 namespace {
 
-RecurRun::Incoming incoming(const Arg& g) {
-  return g.data ? RecurRun::Incoming{g.data, g.layout->strides[0], g.layout->strides[1]} : RecurRun::Incoming{};
-}
-
 // While inputs are few, and both weights stay in the second cache: those of processors with AVX-512 are the larger ones. A gru
 // takes its shares apart.
 bool takes_inputs(const RecurCall& c) {
   const int64_t cache = isa() == Isa::v4 || isa() == Isa::amx ? 3 << 19 : 1 << 20;
   const int64_t weights = gates_of(c.cell) * c.size * (c.size + c.inputs);
-  return c.cell != Cell::gru && 3 * c.inputs <= c.size && weights * size_of(c.weight.dtype) <= cache;
+  return c.cell != Cell::gru && 3 * c.inputs <= c.size && weights * size_of(c.w_hh.dtype) <= cache;
+}
+
+Steps steps(const Arg& x) {
+  if (!x.data) return {};
+  const auto& strides = x.layout->strides;
+  return strides.size() == 3 ? Steps{x.data, strides[0], strides[1]} : Steps{x.data, 0, strides[0]};
+}
+
+RecurRun run_of(const RecurCall& c, void* packed) {
+  return {c.cell,
+          c.reverse,
+          c.takes_inputs,
+          c.time,
+          c.batch,
+          c.size,
+          c.inputs,
+          steps(c.x),
+          steps(c.gates),
+          steps(c.hidden),
+          steps(c.cells),
+          steps(c.h0),
+          steps(c.c0),
+          steps(c.grad_gates),
+          steps(c.grad_state),
+          steps(c.grad_x),
+          steps(c.grad_h0),
+          steps(c.grad_c0),
+          steps(c.grad_hidden),
+          steps(c.grad_cells),
+          c.w_hh.data,
+          c.w_ih.data,
+          c.bias.data,
+          c.grad_w_hh.data,
+          c.grad_w_ih.data,
+          packed,
+          c.lengths};
+}
+
+// Gradients of weights, over all of time: of both at once where they share the gates' gradients, which take long to pack.
+void weigh(const RecurRun& run, const RecurKernel& kernel) {
+  constexpr double work_of_part = 1 << 18;
+  const int64_t begin = run.grad_w_hh ? 0 : run.size, end = run.size + (run.grad_w_ih ? run.inputs : 0);
+  const auto columns = [&](int64_t from, int64_t to) {
+    const Shape3 shape = {gates_of(run.cell) * run.size, to - from, run.time * run.batch};
+    if (to <= from) return;
+    const Grid grid =
+        plan_grid(shape, kernel.tile, std::min<int64_t>(get_num_threads(), int64_t(shape.work() / work_of_part) + 1));
+    parallel(grid.parts(), [&](int64_t i) {
+      Rectangle r = grid.part(shape, kernel.tile, i);
+      r.columns.begin += from;
+      if (!r.empty()) kernel.weigh(run, r);
+    });
+  };
+  if (run.cell != Cell::gru) return columns(begin, end);
+  columns(begin, run.size);
+  columns(run.size, end);
 }
 
 }  // namespace
 
 bool recur(const RecurCall& c) {
-  if (c.weight.dtype != f32 && c.weight.dtype != f64) return false;
-  if (!c.gates.data) return c.inputs == 0 || takes_inputs(c);
-  if (c.time == 0 || c.batch == 0) return true;
-  const RecurKernel kernel = for_isa([]<Isa level>() { return &recur_kernel<level>; })(c.weight.dtype);
-  const int64_t outputs = gates_of(c.cell) * c.size, columns = c.size + c.inputs;
-  const int64_t count = c.backward ? kernel.packed(outputs, columns) : kernel.packed(columns, outputs);
-  const Ptr<Storage> packed = host_storage(count * size_of(c.weight.dtype), "recurrent");
-  kernel.pack(packed->data, c.weight.data, outputs, columns, c.backward);
-  const RecurRun run = {c.cell,
-                        c.reverse,
-                        c.time,
-                        c.batch,
-                        c.size,
-                        c.inputs,
-                        c.x.data,
-                        c.grad_x.data,
-                        c.gates.data,
-                        c.hidden.data,
-                        c.cells.data,
-                        c.grad_gates.data,
-                        c.grad_state.data,
-                        c.grad_h0.data,
-                        c.grad_c0.data,
-                        c.h0.data,
-                        c.c0.data,
-                        c.bias.data,
-                        packed->data,
-                        c.lengths,
-                        incoming(c.grad_hidden),
-                        incoming(c.grad_cells)};
+  if (c.w_hh.dtype != f32 && c.w_hh.dtype != f64) return false;
+  if (!c.gates.data) return !c.takes_inputs || takes_inputs(c);
+  const RecurKernel kernel = for_isa([]<Isa level>() { return &recur_kernel<level>; })(c.w_hh.dtype);
+  RecurRun run = run_of(c, nullptr);
+  const Ptr<Storage> packed = host_storage(kernel.packed(run, c.backward) * size_of(c.w_hh.dtype), "recurrent");
+  run.packed = packed->data;
+  const int64_t threads = get_num_threads();
+  parallel(threads, [&](int64_t i) { kernel.pack(run, c.backward, i, threads); });
   // Rows do not touch each other, and an element's bits do not depend on the rows beside it.
-  const int64_t strips = (c.batch + kernel.strip - 1) / kernel.strip,
-                parts = std::min<int64_t>(strips, get_num_threads());
+  const int64_t strip = kernel.tile.rows, strips = (c.batch + strip - 1) / strip, parts = std::min(strips, threads);
   parallel(parts, [&](int64_t i) {
-    const int64_t begin = strips * i / parts * kernel.strip;
-    const int64_t end = std::min(c.batch, strips * (i + 1) / parts * kernel.strip);
+    const int64_t begin = strips * i / parts * strip, end = std::min(c.batch, strips * (i + 1) / parts * strip);
     (c.backward ? kernel.backward : kernel.forward)(run, {begin, end - begin});
   });
+  if (c.backward) weigh(run, kernel);
   return true;
 }
 

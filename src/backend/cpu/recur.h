@@ -6,26 +6,34 @@
 
 namespace volta::cpu {
 
+// Rows of the batch at each step, contiguous numbers each.
+struct Steps {
+  void* data;
+  int64_t time, batch;  // strides
+};
+
 struct RecurRun {
   Cell cell;
-  bool reverse;
+  bool reverse, takes_inputs;
   int64_t time, batch, size, inputs;
-  const void* x;
-  void *grad_x, *gates, *hidden, *cells, *grad_gates, *grad_state, *grad_h0, *grad_c0;
-  const void *h0, *c0, *bias, *packed;  // packed: the weight as `pack` left it
+  Steps x, gates, hidden, cells, h0, c0, grad_gates, grad_state, grad_x, grad_h0, grad_c0, grad_hidden, grad_cells;
+  const void *w_hh, *w_ih, *bias;
+  void *grad_w_hh, *grad_w_ih, *packed;  // packed: the weights as `pack` leaves them
   const int64_t* lengths;
-  struct Incoming {
-    const void* data;
-    int64_t time, batch;  // strides
-  } grad_hidden, grad_cells;
+
+  // What the step at t follows, or -1; steps come in the order of time or against it.
+  int64_t before(int64_t t) const { return reverse ? (t + 1 < time ? t + 1 : -1) : t - 1; }
+  int64_t columns() const { return size + (takes_inputs ? inputs : 0); }
 };
 
 struct RecurKernel {
-  int64_t strip;                                     // rows of a tile
-  int64_t (*packed)(int64_t rows, int64_t columns);  // numbers that pack writes
-  void (*pack)(void* to, const void* weight, int64_t outputs, int64_t inputs, bool backward);
+  GemmTile tile;
+  int64_t (*packed)(const RecurRun& run, bool backward);  // numbers that pack writes
+  void (*pack)(const RecurRun& run, bool backward, int64_t part, int64_t parts);
   void (*forward)(const RecurRun& run, Range rows);  // rows of the batch, through all of time
   void (*backward)(const RecurRun& run, Range rows);
+  // A rectangle of the gradients of both weights side by side, of the state's and then the input's columns.
+  void (*weigh)(const RecurRun& run, const Rectangle& r);
 };
 template <Isa> RecurKernel recur_kernel(DType dtype);
 

@@ -1,14 +1,9 @@
 // Convolution as a matrix product whose right operand, the patches, is packed panel by panel from the image and never
 // exists as a whole.
 #include "backend/cpu/conv_plan.h"
-#include "backend/cpu/gemm_plan.h"
-#include "backend/cpu/isa/gemm_pack.h"
+#include "backend/cpu/isa/panels.h"
 
 namespace volta::cpu::VOLTA_ISA {
-
-void multiply_panels(const PanelProduct<float>& p);
-void multiply_panels(const PanelProduct<double>& p);
-
 namespace {
 
 // Pixels that lie next to each other in the image: so many, and where the first is.
@@ -134,19 +129,6 @@ PanelView<T> listed(const void* self, T* buffer, int64_t i, int64_t n, int64_t t
   if (n >= square<T>) pack_listed<square<T>>(buffer, a, n, tile, k);
   else pack_listed<quad<T>>(buffer, a, n, tile, k);
   return {buffer, 1, tile};
-}
-
-template <class T, bool any_strides>
-PanelView<T> matrix_panel(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) {
-  const View<T> v = static_cast<const MatrixOperand<T, any_strides>*>(self)->panel(buffer, i, n, tile, p, k);
-  return {v.data, v.step, v.depth_step};
-}
-template <class T, bool any_strides>
-void matrix_panels(const void* self, T* to, int64_t count, int64_t i, int64_t tile, int64_t p, int64_t k) {
-  static_cast<const MatrixOperand<T, any_strides>*>(self)->panels(to, count, i, tile, p, k);
-}
-template <class T, bool any_strides> PanelOperand<T> operand(const MatrixOperand<T, any_strides>& m) {
-  return {&m, matrix_panel<T, any_strides>, m.side_by_side() ? matrix_panels<T, any_strides> : nullptr};
 }
 
 constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix

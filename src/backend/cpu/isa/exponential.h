@@ -59,17 +59,29 @@ inline float exp_down(float x) { return exp_down(Vector<float>{} + x)[0]; }
   return x;
 }
 
-// The squashing functions of gates, to a few ulp.
-template <class V> [[gnu::always_inline]] inline V magnitude(V x) { return choose(x < V{}, -x, x); }
+// a / b for b from 1 to 2, to an ulp. Wide vectors divide no faster than narrow ones; a first guess and one correction do.
+[[gnu::always_inline]] inline Vector<float> divided(Vector<float> a, Vector<float> b) {
+#if defined(__AVX512F__)
+  const Vector<float> inverse = _mm512_maskz_rcp14_ps(__mmask16(0xffff), b), guess = a * inverse;
+  return guess + (a - b * guess) * inverse;
+#else
+  return a / b;
+#endif
+}
+
+// The squashing functions of gates, to a few ulp. By the bits of signs, which takes fewer instructions than comparing.
+using Bits = Vector<int32_t>;
+constexpr int32_t sign = std::numeric_limits<int32_t>::min();
+[[gnu::always_inline]] inline Vector<float> minus_magnitude(Vector<float> x) { return Vector<float>(Bits(x) | sign); }
 
 [[gnu::always_inline]] inline Vector<float> gate_sigmoid(Vector<float> x) {
-  const Vector<float> e = exp_down(-magnitude(x));
-  return choose(x < Vector<float>{}, e, Vector<float>{} + 1) / (1 + e);
+  const Vector<float> e = exp_down(minus_magnitude(x));
+  return divided(choose(Bits(x) >> 31, e, Vector<float>{} + 1), 1 + e);
 }
 [[gnu::always_inline]] inline Vector<float> gate_tanh(Vector<float> x) {
-  const auto [power, less_one] = exp_parts(-2 * magnitude(x));
-  const Vector<float> minus = (1 - power) - power * less_one, y = minus / (2 - minus);  // 1 - exp(-2|x|)
-  return choose(x < Vector<float>{}, -y, y);
+  const auto [power, less_one] = exp_parts(2 * minus_magnitude(x));
+  const Vector<float> minus = (1 - power) - power * less_one;  // 1 - exp(-2|x|)
+  return Vector<float>(Bits(divided(minus, 2 - minus)) | (Bits(x) & sign));
 }
 inline float gate_sigmoid(float x) { return gate_sigmoid(Vector<float>{} + x)[0]; }
 inline float gate_tanh(float x) { return gate_tanh(Vector<float>{} + x)[0]; }

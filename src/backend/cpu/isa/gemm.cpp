@@ -1,5 +1,6 @@
 // The GEMM of one instruction set: what runs on one thread, as a table of functions.
 #include "backend/cpu/isa/gemm_part.h"
+#include "backend/cpu/isa/panels.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {

@@ -182,8 +182,7 @@ template <int n, class S> void pack_beside(PackCall<S> c, int64_t count, int64_t
 #pragma GCC unroll 4
       for (int d = 0; d < some; ++d) {
 #pragma GCC unroll 4
-        for (int j = 0; j < n; j += 64 / int(sizeof(S)))
-          __builtin_prefetch(from + (ahead + d) * c.depth_step + j);
+        for (int j = 0; j < n; j += 64 / int(sizeof(S))) __builtin_prefetch(from + (ahead + d) * c.depth_step + j);
 #pragma GCC unroll 4
         for (int j = 0; j < n; j += width) {
           const Some<T, width> values = load_some<width>(from + d * c.depth_step + j);
