@@ -225,6 +225,16 @@ TEST(GemmTest, LongAndWideProducts) {
   check_floating<float, float>(t, 1);
 }
 
+// Gradients of weights: panels of both operands lie side by side.
+TEST(GemmTest, SumsOverRows) {
+  for (const auto& [m, n, k] : {Shape3{131, 110, 1100}, {96, 144, 1027}, {70, 67, 515}, {264, 33, 1040}}) {
+    Case t = {m, n, k, Order::columns};
+    check_all_floating(t);
+    t.accumulate = true;
+    check_floating<float, float>(t, 2);
+  }
+}
+
 TEST(GemmTest, SeveralBlocksAndRounds) {
   Case t = {2100, 2090, 12};
   check_floating<float, float>(t, 1);

@@ -122,6 +122,38 @@ TEST_P(RecurrentKinds, GradientsOfManyRowsAreThoseOfOrdinaryOps) {
     EXPECT_LT(distance(found[i], want[i]), 1e-5 * max(abs(want[i].detach())).item<double>()) << i;
 }
 
+// The loop reads and writes either order: same bits, and no copy of the output.
+TEST_P(RecurrentKinds, BatchFirstIsAnOrderInMemory) {
+  for (const int64_t inputs : {5, 20}) {
+    manual_seed(12);
+    const auto first = GetParam().make(inputs, 33, {.num_layers = 2, .batch_first = true});
+    manual_seed(12);
+    const auto second = GetParam().make(inputs, 33, {.num_layers = 2});
+    const Tensor x = randn({19, 7, inputs}, {.requires_grad = true});
+    const Tensor y = (*first)(x).output, z = (*second)(x.transpose(0, 1)).output;
+    EXPECT_TRUE(y.is_contiguous());
+    EXPECT_TRUE(equal(y.detach(), z.transpose(0, 1).detach()));
+    Tensors of_first = parameters(*first), of_second = parameters(*second);
+    of_first.push_back(x), of_second.push_back(x);
+    const Tensors a = grad(y.square().sum(), of_first), b = grad(z.square().sum(), of_second);
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_LT(distance(a[i], b[i]), 1e-4) << i;
+  }
+}
+
+TEST_P(RecurrentKinds, FrozenWeightsTakeNothingFromTheOthers) {
+  manual_seed(13);
+  const auto layer = GetParam().make(6, 21, {});
+  const Tensor x = randn({5, 9, 6}), y = (*layer)(x).output.square().sum();
+  nn::Recurrent::Weights& w = layer->weights[0];
+  const Tensors want = grad(y, {w.ih, w.hh});
+  for (const bool first : {false, true}) {
+    w.ih.requires_grad_(first), w.hh.requires_grad_(!first);
+    const Tensor again = (*layer)(x).output.square().sum();
+    const Tensor found = grad(again, first ? w.ih : w.hh);
+    EXPECT_TRUE(equal(found, want[first ? 0 : 1])) << distance(found, want[first ? 0 : 1]);
+  }
+}
+
 TEST_P(RecurrentKinds, PaddingDoesNotCount) {
   manual_seed(8);
   const auto layer = GetParam().make(4, 6, {.num_layers = 2, .batch_first = true, .bidirectional = true});

@@ -172,7 +172,7 @@ RecurStates recur(const RecurLayer& layer, const Tensor& x, const Tensor& h0, co
     return {y.hidden.to(x.dtype()), y.cells.defined() ? y.cells.to(x.dtype()) : y.cells};
   }
   const RecurCall question = call_of(layer, x);
-  const bool repays = x.size(0) > 1;  // the fused loop packs the weight first
+  const bool repays = x.size(0) > 1 && x.size(1) > 0;  // the fused loop packs the weight first
   if (!repays || layer.w_hr.defined() || !backend(x.device()).recur(question)) return composed(layer, x, h0, c0);
   return fused(layer, x, h0, c0);
 }

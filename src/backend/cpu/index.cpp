@@ -110,7 +110,7 @@ void run_lanes(const Plan& p, const int64_t* offset, int64_t begin, int64_t n, R
 }
 
 // Lanes are independent. Where there are few, parts share the indices of gather, or each part of scatter reads the whole
-// index and serves its own places: values that meet at one place then arrive in the order of the index.
+// index and serves pieces of all rows, or its own places: values that meet at one place then arrive in the order of the index.
 template <bool Gather, class Op, class T> void run(const Plan& p) {
   const int64_t rows = p.walk.rows(), inner = p.walk.size[0], lanes = rows * inner, work = lanes * p.count;
   const bool many = p.whole_rows ? rows >= 16 : Gather ? lanes >= 16 : rows >= 16 || lanes >= 256;
@@ -126,6 +126,13 @@ template <bool Gather, class Op, class T> void run(const Plan& p) {
   };
   if (Gather) return parallel_ranges(p.count, std::max<int64_t>(1, part_size(work, grain) / lanes), serve);
   const int64_t threads = work > grain ? get_num_threads() : 1;
+  constexpr int64_t piece = 128 / int64_t(sizeof(T));  // of a row: two cache lines
+  if (threads > 1 && p.whole_rows && inner >= threads * piece)
+    return parallel_ranges(inner, (inner / threads + piece - 1) / piece * piece, [&](int64_t begin, int64_t end) {
+      p.walk.for_rows(0, rows, [&](const int64_t* offset) {
+        run_lanes<Gather, Op, T>(p, offset, begin, end - begin, {0, p.places});
+      });
+    });
   const int64_t parts = std::min(p.places, threads > 1 && p.whole_rows ? 4 * threads : threads);
   parallel(parts, [&](int64_t part) { serve(p.places * part / parts, p.places * (part + 1) / parts); });
 }

@@ -9,6 +9,8 @@
 namespace volta::cpu {
 namespace {
 
+constexpr int64_t few = 1 << 15;  // numbers that one thread packs sooner than two
+
 // While inputs are few, and both weights stay in the second cache: those of processors with AVX-512 are the larger ones. A gru
 // takes its shares apart.
 bool takes_inputs(const RecurCall& c) {
@@ -23,34 +25,34 @@ Steps steps(const Arg& x) {
   return strides.size() == 3 ? Steps{x.data, strides[0], strides[1]} : Steps{x.data, 0, strides[0]};
 }
 
-RecurRun run_of(const RecurCall& c, void* packed) {
-  return {c.cell,
-          c.reverse,
-          c.takes_inputs,
-          c.time,
-          c.batch,
-          c.size,
-          c.inputs,
-          steps(c.x),
-          steps(c.gates),
-          steps(c.hidden),
-          steps(c.cells),
-          steps(c.h0),
-          steps(c.c0),
-          steps(c.grad_gates),
-          steps(c.grad_state),
-          steps(c.grad_x),
-          steps(c.grad_h0),
-          steps(c.grad_c0),
-          steps(c.grad_hidden),
-          steps(c.grad_cells),
-          c.w_hh.data,
-          c.w_ih.data,
-          c.bias.data,
-          c.grad_w_hh.data,
-          c.grad_w_ih.data,
-          packed,
-          c.lengths};
+RecurRun run_of(const RecurCall& c) {
+  return {.cell = c.cell,
+          .reverse = c.reverse,
+          .takes_inputs = c.takes_inputs,
+          .time = c.time,
+          .batch = c.batch,
+          .size = c.size,
+          .inputs = c.inputs,
+          .x = steps(c.x),
+          .gates = steps(c.gates),
+          .hidden = steps(c.hidden),
+          .cells = steps(c.cells),
+          .h0 = steps(c.h0),
+          .c0 = steps(c.c0),
+          .grad_gates = steps(c.grad_gates),
+          .grad_state = steps(c.grad_state),
+          .grad_x = steps(c.grad_x),
+          .grad_h0 = steps(c.grad_h0),
+          .grad_c0 = steps(c.grad_c0),
+          .grad_hidden = steps(c.grad_hidden),
+          .grad_cells = steps(c.grad_cells),
+          .w_hh = c.w_hh.data,
+          .w_ih = c.w_ih.data,
+          .bias = c.bias.data,
+          .grad_w_hh = c.grad_w_hh.data,
+          .grad_w_ih = c.grad_w_ih.data,
+          .packed = nullptr,
+          .lengths = c.lengths};
 }
 
 // Gradients of weights, over all of time: of both at once where they share the gates' gradients, which take long to pack.
@@ -79,11 +81,12 @@ bool recur(const RecurCall& c) {
   if (c.w_hh.dtype != f32 && c.w_hh.dtype != f64) return false;
   if (!c.gates.data) return !c.takes_inputs || takes_inputs(c);
   const RecurKernel kernel = for_isa([]<Isa level>() { return &recur_kernel<level>; })(c.w_hh.dtype);
-  RecurRun run = run_of(c, nullptr);
-  const Ptr<Storage> packed = host_storage(kernel.packed(run, c.backward) * size_of(c.w_hh.dtype), "recurrent");
+  RecurRun run = run_of(c);
+  const int64_t threads = get_num_threads(), count = kernel.packed(run, c.backward),
+                packers = count < few ? 1 : threads;
+  const Ptr<Storage> packed = host_storage(count * size_of(c.w_hh.dtype), "recurrent");
   run.packed = packed->data;
-  const int64_t threads = get_num_threads();
-  parallel(threads, [&](int64_t i) { kernel.pack(run, c.backward, i, threads); });
+  parallel(packers, [&](int64_t i) { kernel.pack(run, c.backward, i, packers); });
   // Rows do not touch each other, and an element's bits do not depend on the rows beside it.
   const int64_t strip = kernel.tile.rows, strips = (c.batch + strip - 1) / strip, parts = std::min(strips, threads);
   parallel(parts, [&](int64_t i) {

@@ -107,12 +107,7 @@ template <class T> void multiply_erased(const PanelProduct<T>& p) {
 }
 
 template <class S> constexpr GemmKernels kernels() {
-  using T = Compute<S>;
-  constexpr TileSizes s = sizes<T>;
-  return {{s.rows(s.vectors), s.vectors * lanes<T>, lanes<T>, by_lane ? 6 : 16, by_lane ? 4 : 10},
-          sizeof(T),
-          part<S>,
-          finish<S>};
+  return {gemm_tile<Compute<S>>, sizeof(Compute<S>), part<S>, finish<S>};
 }
 
 }  // namespace

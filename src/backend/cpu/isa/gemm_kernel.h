@@ -105,8 +105,8 @@ template <class T> struct Step {
 };
 
 // C[rows x n] (+)= sum over p of a(:, p) b(p, :). Every element is one chain of multiply-adds along k, so its bits do
-// not depend on the tile it falls into.
-template <class T, int rows, int vectors, class Element = T>
+// not depend on the tile it falls into. Few strips of rows use a panel of B that is `far`, in the second cache.
+template <class T, int rows, int vectors, class Element = T, bool far = false>
 [[gnu::noinline]] void tile_kernel(const TileCall<T, Element>& t) {
   constexpr int width = lanes<T>, line = 64 / int(sizeof(Element)), c_line = 64 / int(sizeof(T)),
                 together = Step<Element>::rows_together;
@@ -135,10 +135,14 @@ template <class T, int rows, int vectors, class Element = T>
       b += b_depth;
     };
     if (a_step == 1 && a_depth == rows && b_depth == vectors * width) {
-      // Both packed: they come in order from the second cache, early enough without being asked for. Fewer instructions help
-      // where a core runs two threads.
+      // Both packed: they come in order, and if not from far, early enough without being asked for. Fewer instructions help where
+      // a core runs two threads.
 #pragma GCC unroll 2
-      for (int64_t p = t.k; p > 0; --p, a += rows, b += vectors * width) Step<Element>::multiply_add(a, 1, b, sums);
+      for (int64_t p = t.k; p > 0; --p, a += rows, b += vectors * width) {
+#pragma GCC unroll 32
+        for (int j = 0; j < vectors * width && far; j += line) __builtin_prefetch(b + 16 * vectors * width + j);
+        Step<Element>::multiply_add(a, 1, b, sums);
+      }
     } else if (a_step == 1) {
       for (int64_t p = t.k; p > 0; --p, a += a_depth) {
         __builtin_prefetch(a + 32 * a_depth);

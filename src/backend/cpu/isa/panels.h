@@ -10,6 +10,9 @@ void multiply_panels(const PanelProduct<double>& p);
 
 namespace {
 
+template <class T> constexpr GemmTile gemm_tile = {sizes<T>.rows(sizes<T>.vectors), sizes<T>.vectors* lanes<T>,
+                                                   lanes<T>, by_lane ? 6 : 16, by_lane ? 4 : 10};
+
 template <class T, bool any_strides>
 PanelView<T> matrix_panel(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) {
   const View<T> v = static_cast<const MatrixOperand<T, any_strides>*>(self)->panel(buffer, i, n, tile, p, k);

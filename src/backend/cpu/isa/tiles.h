@@ -61,24 +61,19 @@ template <class S, class T = Compute<S>> Right<T> right_of(T* room, const Stride
 
 template <class T, int vectors = 1> [[gnu::always_inline]] inline void run_tile(int64_t width, const TileCall<T>& t) {
   if constexpr (vectors <= sizes<T>.vectors) {
-    if (width == vectors * lanes<T>) return tile_kernel<T, int(strip<T>), vectors>(t);
+    if (width == vectors * lanes<T>) return tile_kernel<T, int(strip<T>), vectors, T, true>(t);
     run_tile<T, vectors + 1>(width, t);
   }
 }
 
-// C[m x n] (+)= A B in whole tiles, at most so many depths at a time.
-template <class T> void multiply(int64_t m, int64_t n, int64_t k, const Left<T>& a, const Right<T>& b, T* c,
-                                 int64_t c_step, bool add, int64_t at_once = std::numeric_limits<int64_t>::max()) {
-  const int64_t pieces = k <= at_once ? 1 : ceil_div(k, at_once);
+// C[m x n] (+)= A B in whole tiles.
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, const Left<T>& a, const Right<T>& b, T* c, int64_t c_step, bool add) {
   each_tile<T>(n, [&](int64_t at, int64_t width) {
-    const int64_t b_depth = b.depth_step ? b.depth_step : width;
-    for (int64_t piece = 0; piece < pieces; ++piece) {
-      const int64_t p = piece * k / pieces, depth = (piece + 1) * k / pieces - p;
-      const View<T> panel = {b.data + at * b.next + p * b_depth, 1, b_depth};
-      for (int64_t i = 0; i < m; i += strip<T>) {
-        const View<T> rows = {a.data + i / strip<T> * a.next + p * a.depth_step, a.step, a.depth_step};
-        run_tile<T>(width, {depth, rows, panel, c + i * c_step + at, c_step, width, add || p > 0});
-      }
+    const View<T> panel = {b.data + at * b.next, 1, b.depth_step ? b.depth_step : width};
+    for (int64_t i = 0; i < m; i += strip<T>) {
+      const View<T> rows = {a.data + i / strip<T> * a.next, a.step, a.depth_step};
+      run_tile<T>(width, {k, rows, panel, c + i * c_step + at, c_step, width, add});
     }
   });
 }
