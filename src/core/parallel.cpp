@@ -40,6 +40,9 @@ thread_local bool in_region = false;  // this thread is running a part, or is a 
 // are left, and reads the region's fields only after it has joined; the owner changes them only when no parts are left and
 // no worker is at work. So no worker ever sees a region other than the current one, and one that comes too late does not
 // join and holds nobody up. The owner opens a region by plain stores and begins with the first part at once.
+//
+// The owner takes parts from the front, workers from behind: with two threads each finds in its cache what it has written in the
+// regions before, and still nobody waits while parts are left.
 class Pool {
  public:
   static constexpr int64_t most_parts = 1 << 18;
@@ -52,12 +55,16 @@ class Pool {
     end_ = end;
     function_ = function;
     context_ = context;
+    taken_behind_.store(0, memory_order_relaxed);
+    alone_ = workers_.size() == 1;
     const int64_t others = end - begin - 1;
     word_.store(uint32_t(others) * one_part, memory_order_release);
     // A worker that falls asleep just now may miss this region, which then goes without it.
     wake(others - (int64_t(workers_.size()) - asleep_.load(memory_order_relaxed)));
     in_region = true;
-    for (int64_t part = begin; part >= 0; part = take()) perform(part);
+    int64_t part = begin;
+    do perform(part++);
+    while (take());
     in_region = false;
     await_workers();
     if (!error_) return nullptr;
@@ -117,16 +124,17 @@ class Pool {
   bool join(uint32_t word) {
     if (!word_.compare_exchange_weak(word, word - one_part + 1, memory_order_acquire, memory_order_relaxed))
       return false;
-    for (int64_t part = end_ - parts_left(word); part >= 0; part = take()) perform(part);
+    int64_t mine = 0;
+    do perform(end_ - 1 - (alone_ ? mine++ : taken_behind_.fetch_add(1, memory_order_relaxed)));
+    while (take());
     if ((word_.fetch_sub(1) & at_work) == 1 && owner_asleep_.exchange(false)) owner_asleep_.notify_one();
     return true;
   }
 
-  // Another part for one who is at work, or -1.
-  int64_t take() {
-    if (parts_left(word_.load(memory_order_relaxed)) <= 0) return -1;  // a look costs less than asking
-    const int64_t left = parts_left(word_.fetch_sub(one_part, memory_order_relaxed));
-    return left > 0 ? end_ - left : -1;
+  // Whether there is another part for one who is at work.
+  bool take() {
+    if (parts_left(word_.load(memory_order_relaxed)) <= 0) return false;  // a look costs less than asking
+    return parts_left(word_.fetch_sub(one_part, memory_order_relaxed)) > 0;
   }
 
   void await_workers() {
@@ -152,6 +160,8 @@ class Pool {
 
   // What a worker needs to begin comes with one cache line. What it only reads now and then is apart from what others write.
   alignas(64) std::atomic<uint32_t> word_{0};
+  std::atomic<uint32_t> taken_behind_{0};  // of several workers
+  bool alone_ = false;                     // there is one worker
   int64_t end_ = 0;
   detail::PartFunction function_ = nullptr;
   void* context_ = nullptr;
