@@ -59,21 +59,22 @@ template <class S, class T = Compute<S>> Right<T> right_of(T* room, const Stride
   return pack_right(room, x, k, columns);
 }
 
-template <class T, int vectors = 1> [[gnu::always_inline]] inline void run_tile(int64_t width, const TileCall<T>& t) {
+template <bool far, class T, int vectors = 1>
+[[gnu::always_inline]] inline void run_tile(int64_t width, const TileCall<T>& t) {
   if constexpr (vectors <= sizes<T>.vectors) {
-    if (width == vectors * lanes<T>) return tile_kernel<T, int(strip<T>), vectors, T, true>(t);
-    run_tile<T, vectors + 1>(width, t);
+    if (width == vectors * lanes<T>) return tile_kernel<T, int(strip<T>), vectors, T, far>(t);
+    run_tile<far, T, vectors + 1>(width, t);
   }
 }
 
-// C[m x n] (+)= A B in whole tiles.
-template <class T>
+// C[m x n] (+)= A B in whole tiles. B is `far` if the first cache does not hold a panel of it.
+template <class T, bool far = false>
 void multiply(int64_t m, int64_t n, int64_t k, const Left<T>& a, const Right<T>& b, T* c, int64_t c_step, bool add) {
   each_tile<T>(n, [&](int64_t at, int64_t width) {
     const View<T> panel = {b.data + at * b.next, 1, b.depth_step ? b.depth_step : width};
     for (int64_t i = 0; i < m; i += strip<T>) {
       const View<T> rows = {a.data + i / strip<T> * a.next, a.step, a.depth_step};
-      run_tile<T>(width, {k, rows, panel, c + i * c_step + at, c_step, width, add});
+      run_tile<far, T>(width, {k, rows, panel, c + i * c_step + at, c_step, width, add});
     }
   });
 }
