@@ -12,7 +12,7 @@ constexpr int64_t chunk_bytes = 1 << 19;
 
 // Calls f(columns, their step, first pixel, pixels) with the patches of some pixels as a matrix [depth, pixels].
 template <class T, class F> void each_chunk(const ConvPart<T>& part, F f) {
-  if (part.regular) return f(part.image, part.regular, 0, part.pixels);
+  if (part.regular) return f(part.image, *part.regular, 0, part.pixels);
   const int64_t wanted =
       part.chunk > 0 ? part.chunk : std::max<int64_t>(16, chunk_bytes / (part.depth * int64_t(sizeof(T))));
   const int64_t chunk = std::min(part.pixels, wanted);

@@ -1,6 +1,7 @@
 // How the CPU convolves: passes of stride-1 correlation over an image staged with its zeros, cut into boxes of outputs; and
 // the interface of the algorithms that compute one box.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "backend/convolve.h"
@@ -61,23 +62,25 @@ struct Staged {
 // Outputs along the last two axes come in whole tiles.
 Staged staged_of(const Pass& pass, const Box& box, int64_t tile);
 
-// The left operand: A(i, p) = data[i * step + places[p]]. When `regular` is not 0, A(i, p) = data[i * step + p * regular].
+// The left operand: A(i, p) = data[i * step + places[p]]. Where `regular` has a value, A(i, p) = data[i * step + p * *regular].
 template <class T> struct ConvRows {
   const T* data;
   int64_t step;
   const int64_t* places;
-  int64_t regular;
+  std::optional<int64_t> regular;
 };
 
 // Parts have a multiple of so many rows of the left operand, but for the last: fewer would not be worth staging a box again.
 constexpr int64_t least_rows = 32;
 
 // The work on one box. Its patches are the matrix P(p, j) = image[offsets[p] + place of pixel j], p < depth, j < pixels;
-// pixels lie in rows of `row`, `rows` to a plane. When `regular` is not 0, P(p, j) = image[p * regular + j].
+// pixels lie in rows of `row`, `rows` to a plane. Where `regular` has a value, it may be 0, P(p, j) = image[p *
+// *regular + j].
 template <class T> struct ConvPart {
   const T* image;
   const int64_t* offsets;
-  int64_t depth, pixels, row, rows, row_step, plane_step, regular;
+  int64_t depth, pixels, row, rows, row_step, plane_step;
+  std::optional<int64_t> regular;
   int64_t m;
   ConvRows<T> a;                // m rows of weights along the depth, or of gradients along the pixels
   int64_t all_rows, first_row;  // of the group, of which this part has m from first_row on

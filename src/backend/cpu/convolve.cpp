@@ -172,11 +172,11 @@ std::vector<int64_t> offsets_of(const Pass& pass, const Staged& staged, int64_t 
   return along_depth(pass, channels, pass.phases() * staged.plane(), place);
 }
 
-// The step of places that are its multiples in order, or 0.
-int64_t regular_step(const std::vector<int64_t>& places) {
+// The step of places that are its multiples in order, if they are.
+std::optional<int64_t> regular_step(const std::vector<int64_t>& places) {
   const int64_t step = places.size() > 1 ? places[1] : 1;
   for (size_t i = 0; i < places.size(); ++i)
-    if (places[i] != int64_t(i) * step) return 0;
+    if (places[i] != int64_t(i) * step) return {};
   return step;
 }
 
@@ -250,7 +250,7 @@ template <class T> struct Convolver {
     part.rows = box.count[1];
     part.row_step = staged.extent[2];
     part.plane_step = staged.extent[1] * staged.extent[2];
-    part.regular = 0;
+    part.regular.reset();
     part.chunk = call.chunk;
   }
   // The image of a box, staged unless it can be read where it is.
@@ -304,7 +304,8 @@ template <class T> struct Convolver {
                  int64_t channels, int64_t rows) const {
     const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
     const std::vector<int64_t> places = places_of(pass, channels);
-    const int64_t row = forward() ? in * g.taps() : g.taps(), regular = regular_step(places);
+    const int64_t row = forward() ? in * g.taps() : g.taps();
+    const std::optional<int64_t> regular = regular_step(places);
     // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
     const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
     const bool by_rows = rows * kernels.tile * kernels.tile >= pass.outputs();

@@ -140,21 +140,21 @@ template <class T> void correlate(const ConvPart<T>& part) {
   }
   const ConvRows<T> rows = contiguous_rows(part);
   const bool in_place = part.pixels <= few_pixels && rows.regular == 1;
-  const MatrixOperand<T, !by_lane> weights = {rows.data, rows.step, rows.regular, in_place};
+  const MatrixOperand<T, !by_lane> weights = {rows.data, rows.step, rows.regular.value_or(0), in_place};
   const PanelOperand<T> a = rows.regular ? operand(weights) : PanelOperand<T>{&rows, listed<T>};
-  const MatrixOperand<T, false> pixels = {part.image, 1, part.regular, part.m <= few_rows};
+  const MatrixOperand<T, false> pixels = {part.image, 1, part.regular.value_or(0), part.m <= few_rows};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
   multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr});
 }
 
 // Weights of a single tap, exchanged: where many parts pack them, a copy in order is cheaper.
 template <class T> int64_t prepared(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts) {
-  return weights.regular > 1 && parts >= 16 ? m * depth : 0;
+  return weights.regular.value_or(1) > 1 && parts >= 16 ? m * depth : 0;
 }
 
 template <class T> void weigh(const ConvPart<T>& part) {
   const MatrixOperand<T, !by_lane> gradients = {part.a.data, part.a.step, 1, false};
-  const MatrixOperand<T, false> pixels = {part.image, part.regular, 1, false};
+  const MatrixOperand<T, false> pixels = {part.image, part.regular.value_or(0), 1, false};
   const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
   multiply_panels(
       PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add});

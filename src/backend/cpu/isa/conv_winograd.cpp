@@ -81,11 +81,11 @@ void correlate(const ConvPart<float>& part) {
         const float* const values = v + f * x.step + some.begin * x.each;
         const bool add = some.begin > 0;
         if (x.across)
-          multiply<float>(x.n, rows.size, some.size, left_in_place(values, x.each), {u, 1, block_rows}, m + f * m_step,
-                          block_rows, add);
+          multiply<float>(x.n, rows.size, some.size, left_in_place(values, x.each), right_in_place(u, block_rows),
+                          m + f * m_step, block_rows, add);
         else
-          multiply<float>(rows.size, x.n, some.size, left_in_place(u, block_rows), {values, 1, x.each}, m + f * m_step,
-                          x.each, add);
+          multiply<float>(rows.size, x.n, some.size, left_in_place(u, block_rows), right_in_place(values, x.each),
+                          m + f * m_step, x.each, add);
       }
     });
     if (x.across) {
@@ -163,8 +163,8 @@ void weigh(const ConvPart<float>& part) {
       pack_right(right + f * right_step, Strided<float>{y + f * y_step, 1, x.each}, x.n, rows.size);
     each_block(channels, block_channels, [&](Range some) {
       for (int64_t f = 0; f < products; ++f)
-        multiply<float>(some.size, rows.size, x.n, inputs.from(f, some.begin), {right + f * right_step, x.n, 0},
-                        u + f * u_step, block_rows, false);
+        multiply<float>(some.size, rows.size, x.n, inputs.from(f, some.begin),
+                        right_packed(right + f * right_step, x.n), u + f * u_step, block_rows, false);
       for (int64_t c = 0; c < some.size; ++c) {
         float* const to = part.c + rows.begin * part.c_step + (some.begin + c) * taps;
         for (int64_t i = 0; i < rows.size; i += lanes<float>)

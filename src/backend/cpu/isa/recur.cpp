@@ -21,8 +21,8 @@ template <class T> class Way {
       const int64_t t = run_.reverse ? run_.time - 1 - i : i;
       pack_rows_of(state, depth, 0, i == 0 ? run_.h0 : run_.hidden, larger(0, run_.before(t)), size_);
       if (run_.takes_inputs) pack_rows_of(state, depth, size_, run_.x, t, run_.inputs);
-      multiply<T, true>(rows_.size, step, depth, left_packed(state, depth), {weights(), depth, 0}, products, step,
-                        false);
+      multiply<T, true>(rows_.size, step, depth, left_packed(state, depth), right_packed(weights(), depth), products,
+                        step, false);
       for (int64_t r = 0; r < rows_.size; ++r) {
         look_ahead(r, t, run_.reverse ? t - 1 : t + 1);
         if (!active(r, t)) keep(r, t);
@@ -54,8 +54,8 @@ template <class T> class Way {
         else stay(r, t, h, d);
       }
       pack_rows_of(packed, gates_, 0, run_.grad_state.data ? run_.grad_state : run_.grad_gates, t, gates_);
-      multiply<T, true>(rows_.size, step, gates_, left_packed(packed, gates_), {weights(), gates_, 0}, products, step,
-                        false);
+      multiply<T, true>(rows_.size, step, gates_, left_packed(packed, gates_), right_packed(weights(), gates_),
+                        products, step, false);
       for (int64_t r = 0; r < rows_.size && run_.takes_inputs; ++r)
         std::copy_n(products + r * step + size_, run_.inputs, here(run_.grad_x, r, t));
     }

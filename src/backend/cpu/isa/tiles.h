@@ -23,9 +23,14 @@ template <class T> struct Left {
 // B, by tiles of columns: packed one after the other, or in place.
 template <class T> struct Right {
   const T* data;
-  int64_t next;        // of a column: k where packed, 1 in place
-  int64_t depth_step;  // 0 where packed: the width of the tile
+  bool packed;
+  int64_t next;  // from a column to the next: k where packed, 1 in place
+  int64_t step;  // in place, from a depth to the next; of any value, 0 where all depths are one row
+
+  View<T> panel(int64_t at, int64_t width) const { return {data + at * next, 1, packed ? width : step}; }
 };
+template <class T> Right<T> right_packed(const T* data, int64_t k) { return {data, true, k, 0}; }
+template <class T> Right<T> right_in_place(const T* data, int64_t step) { return {data, false, 1, step}; }
 
 // Tiles of nearly equal width: calls f(first column, width).
 template <class T, class F> [[gnu::always_inline]] inline void each_tile(int64_t n, F f) {
@@ -50,12 +55,12 @@ template <class S, class T = Compute<S>> Right<T> pack_right(T* to, const Stride
   each_tile<T>(columns, [&](int64_t at, int64_t width) {
     pack(PackCall<S>{to + at * k, width, smaller(width, columns - at), k, x.data + at * x.column, x.column, x.row});
   });
-  return {to, k, 0};
+  return right_packed(to, k);
 }
 // The same, in place if it can be read so.
 template <class S, class T = Compute<S>> Right<T> right_of(T* room, const Strided<S>& x, int64_t k, int64_t columns) {
   if constexpr (std::is_same_v<S, T>)
-    if (x.column == 1 && columns % lanes<T> == 0) return {x.data, 1, x.row};
+    if (x.column == 1 && columns % lanes<T> == 0) return right_in_place(x.data, x.row);
   return pack_right(room, x, k, columns);
 }
 
@@ -71,7 +76,7 @@ template <bool far, class T, int vectors = 1>
 template <class T, bool far = false>
 void multiply(int64_t m, int64_t n, int64_t k, const Left<T>& a, const Right<T>& b, T* c, int64_t c_step, bool add) {
   each_tile<T>(n, [&](int64_t at, int64_t width) {
-    const View<T> panel = {b.data + at * b.next, 1, b.depth_step ? b.depth_step : width};
+    const View<T> panel = b.panel(at, width);
     for (int64_t i = 0; i < m; i += strip<T>) {
       const View<T> rows = {a.data + i / strip<T> * a.next, a.step, a.depth_step};
       run_tile<far, T>(width, {k, rows, panel, c + i * c_step + at, c_step, width, add});
