@@ -11,6 +11,12 @@ Tensor AnyModule::operator()(const Tensor& x) const {
     return held_->run(in);
   });
 }
+AnyModule& AnyModule::operator=(AnyModule other) {
+  if (!held_ || !other.held_ || held_->type() != other.held_->type() || !held_->assign(*other.held_))
+    held_ = std::move(other.held_);
+  Layer::operator=(std::move(other));
+  return *this;
+}
 void AnyModule::fields(Fields& f) {
   if (held_) held_->fields(f);
 }
@@ -35,6 +41,13 @@ AnyModule& Sequential::operator[](int64_t index) {
     throw Error(Error::Kind::index, "Sequential",
                 "index " + std::to_string(index) + " of " + std::to_string(n) + " layers");
   return modules_.item(size_t(i));
+}
+Sequential& Sequential::operator=(Sequential other) {
+  if (names() == other.names())
+    for (size_t i = 0; i < modules_.size(); ++i) modules_.item(i) = std::move(other.modules_.item(i));
+  else modules_ = std::move(other.modules_);
+  Layer::operator=(std::move(other));
+  return *this;
 }
 Tensor Sequential::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {

@@ -31,16 +31,109 @@ Tensor Owned::copy() const {
   return twin.requires_grad_(requires_grad());
 }
 
+// What parameters that are one share. Copying a struct copies its members one after another, each by the same distance:
+// that is how the copies of tied members find each other, and others do not.
+struct Owned::Tie {
+  std::mutex mutex;
+  int64_t members = 1, left = 0;  // left: those whose copies may still join
+  std::ptrdiff_t distance = 0;
+  const Owned* first = nullptr;  // the member copied first
+  Tensor made;                   // its copy
+  std::shared_ptr<Tie> made_tie;
+};
+
+namespace {
+thread_local constinit uint64_t copies_made = 0;
+thread_local constinit bool copies_share = false;
+}  // namespace
+
+uint64_t Owned::copies() noexcept { return copies_made; }
+SharedCopies::SharedCopies() noexcept : before_(std::exchange(copies_share, true)) {}
+SharedCopies::~SharedCopies() { copies_share = before_; }
+
+Owned::Owned(const Owned& other) : Tensor() {
+  ++copies_made;
+  Tensor& self = *this;
+  if (copies_share) {
+    self = other;
+    tie_ = other.tie_;
+    return;
+  }
+  if (!other.tie_) {
+    self = other.copy();
+    return;
+  }
+  Tie& tie = *other.tie_;
+  const std::lock_guard lock(tie.mutex);
+  const std::ptrdiff_t distance = reinterpret_cast<const char*>(this) - reinterpret_cast<const char*>(&other);
+  if (tie.left > 0 && tie.first != &other && tie.distance == distance) {
+    self = tie.made;
+    tie_ = tie.made_tie;
+    ++tie_->members;
+    if (--tie.left == 0) tie.made = Tensor(), tie.made_tie = nullptr;
+    return;
+  }
+  self = other.copy();
+  tie_ = std::make_shared<Tie>();
+  tie.first = &other, tie.distance = distance, tie.left = tie.members - 1;
+  tie.made = tie.left > 0 ? self : Tensor();
+  tie.made_tie = tie.left > 0 ? tie_ : nullptr;
+}
+
+void Parameter::tie_to(Parameter& source) {
+  checked("tie"), source.checked("tie");
+  if (impl_pointer() == source.impl_pointer()) return;
+  if (shape() != source.shape())
+    throw Error(Error::Kind::shape, "tie",
+                "a weight of shape " + shape().str() + " cannot be one of shape " + source.shape().str());
+  if (!source.tie_) source.tie_ = std::make_shared<Tie>();
+  tie_ = source.tie_;
+  ++tie_->members;
+  Tensor& self = *this;
+  self = source;
+}
+
 Owned& Owned::operator=(const Owned& other) {
   if (this == &other) return *this;
+  Tensor& self = *this;
   if (!defined() || !other.defined()) {
-    Tensor::operator=(other.copy());
+    self = other.copy();
     return *this;
   }
+  if (impl_pointer() == other.impl_pointer()) return *this;
   const bool wants = other.requires_grad();
   set_data(other.copy());
   requires_grad_(wants);
   return *this;
+}
+Owned& Owned::operator=(Owned&& other) {
+  if (this == &other) return *this;
+  Tensor& self = *this;
+  if (!defined() || !other.defined()) {
+    self = std::move(other);
+    tie_ = std::move(other.tie_);
+    return *this;
+  }
+  Tensor value = std::move(other);
+  if (impl_pointer() == value.impl_pointer()) return *this;
+  const bool wants = value.requires_grad();
+  assign(std::move(value));
+  requires_grad_(wants);
+  return *this;
+}
+
+// Values that nobody else holds are taken over, others copied.
+void Owned::assign(Tensor value) {
+  if (!value.defined()) {
+    Tensor& self = *this;
+    self = Tensor();
+    return;
+  }
+  if (value.impl_pointer() == impl_pointer()) return;
+  const NoGrad off;
+  const bool alone = value.impl().refs.load(std::memory_order_acquire) == 1;
+  value = value.detach();
+  set_data(alone && value.impl().storage->unique() && value.is_contiguous() ? value : value.clone());
 }
 
 void Owned::set_data(const Tensor& value) {
@@ -159,6 +252,13 @@ Tensor Layer::after(const Tensor& x, Tensor y) const {
       if (auto changed = hook(*this, x, y)) y = *changed;
   for (Watch* w = watcher; w; w = w->before_) w->see_(*this, x, y);
   return y;
+}
+
+void refuse_captures(const char* who) {
+  throw Error(
+      Error::Kind::argument, who,
+      "the function captures a layer or Parameter by value, where nobody can see it: write a struct with a call "
+      "operator, or capture by reference what another part of the model holds");
 }
 
 void Layer::fail(const Error& e) const {

@@ -1,7 +1,10 @@
 // The functions over any model: each is a visitor of its members.
 #include <volta/nn/model.h>
 
+#include <limits>
+#include <map>
 #include <set>
+#include <typeindex>
 
 #include <volta/autograd.h>
 #include <volta/ops.h>
@@ -102,7 +105,8 @@ std::string listed(const char* title, const std::vector<std::string>& names) {
 
 [[noreturn]] void refuse(const LoadResult& r) {
   std::vector<std::string> shapes;
-  for (const auto& m : r.mismatched) shapes.push_back(m.name + " " + m.model.str() + ", not " + m.state.str());
+  for (const auto& m : r.mismatched)
+    shapes.push_back(m.name + " (the model's " + m.model.str() + ", the state's " + m.state.str() + ")");
   throw Error(r.missing.empty() && r.unexpected.empty() ? Error::Kind::shape : Error::Kind::argument, "load_state_dict",
               "the state does not fit the model" + listed("missing", r.missing) + listed("unexpected", r.unexpected) +
                   listed("wrong shape", shapes));
@@ -161,6 +165,95 @@ void to(const ModelRef& model, DType dtype) {
 void to(const ModelRef& model, const Device& device) {
   convert(model, [&](const Tensor& x) { return x.to(device); });
 }
+
+namespace {
+// The parts of a model down to some depth, the model itself at 0.
+std::vector<std::pair<std::string, Part>> parts(const ModelRef& model, int least, int most) {
+  struct Collect final : nn::Visitor {
+    void enter(const nn::Module& m) override {
+      const bool wanted = depth >= least && depth <= most;
+      ++depth;
+      if (wanted && seen.emplace(m.object, std::type_index(m.type)).second)
+        list.emplace_back(m.path.str(), Part{m.object, &m.type, std::string(m.type_name), m.layer});
+    }
+    void leave(const nn::Module&) override { --depth; }
+    int depth = 0, least = 0, most = 0;
+    std::set<std::pair<const void*, std::type_index>> seen;
+    std::vector<std::pair<std::string, Part>> list;
+  } visitor;
+  visitor.least = least, visitor.most = most;
+  model.walk(visitor);
+  return std::move(visitor.list);
+}
+std::vector<Part> without_names(const std::vector<std::pair<std::string, Part>>& named) {
+  std::vector<Part> list;
+  for (const auto& [name, part] : named) list.push_back(part);
+  return list;
+}
+}  // namespace
+
+std::vector<std::pair<std::string, Part>> named_modules(const ModelRef& model) {
+  return parts(model, 0, std::numeric_limits<int>::max());
+}
+std::vector<std::pair<std::string, Part>> named_children(const ModelRef& model) { return parts(model, 1, 1); }
+std::vector<Part> modules(const ModelRef& model) { return without_names(named_modules(model)); }
+std::vector<Part> children(const ModelRef& model) { return without_names(named_children(model)); }
+
+namespace nn {
+
+Tensor parameters_to_vector(const std::vector<Tensor>& list) {
+  if (list.empty()) throw Error(Error::Kind::argument, "parameters_to_vector", "there are no parameters");
+  std::vector<Tensor> flat;
+  for (const Tensor& p : list) flat.push_back(p.checked("parameters_to_vector").flatten());
+  return cat(flat, 0);
+}
+void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& list) {
+  vector.checked("vector_to_parameters");
+  int64_t wanted = 0, at = 0;
+  for (const Tensor& p : list) wanted += p.checked("vector_to_parameters").numel();
+  if (vector.dim() != 1 || vector.numel() != wanted)
+    throw Error(Error::Kind::shape, "vector_to_parameters",
+                "parameters of " + std::to_string(wanted) + " elements from a tensor of shape " + vector.shape().str());
+  const NoGrad off;
+  for (const Tensor& p : list) {
+    p.detach().copy_(vector.detach().slice(0, at, at + p.numel()).view(p.shape()));
+    at += p.numel();
+  }
+}
+
+Substitute::Substitute(const ModelRef& model, const StateDict& values) {
+  std::map<const TensorImpl*, Tensor> by_own;
+  std::set<std::string> known;
+  std::vector<Owned*> places;
+  const auto look = [&](const Path& path, Owned& x) {
+    const std::string name = path.str();
+    known.insert(name);
+    if (values.contains(name)) by_own.emplace(x.impl_pointer(), values.at(name).checked("functional_call"));
+    places.push_back(&x);
+  };
+  each_member(model, look, look);
+  std::string unknown;
+  for (const auto& [name, x] : values)
+    if (!known.contains(name)) unknown += (unknown.empty() ? "" : ", ") + name;
+  if (!unknown.empty())
+    throw Error(Error::Kind::argument, "functional_call", "the model has no parameter or buffer " + unknown);
+  std::set<Owned*> done;
+  own_.reserve(places.size());
+  for (Owned* x : places) {
+    const auto found = by_own.find(x->impl_pointer());
+    if (found == by_own.end() || !done.insert(x).second) continue;
+    Tensor& place = *x;
+    own_.emplace_back(x, std::exchange(place, found->second));
+  }
+}
+Substitute::~Substitute() {
+  for (auto& [x, own] : own_) {
+    Tensor& place = *x;
+    place = std::move(own);
+  }
+}
+
+}  // namespace nn
 
 void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f) { each_module(model, f); }
 

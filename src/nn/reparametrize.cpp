@@ -3,6 +3,7 @@
 
 #include <volta/autograd.h>
 #include <volta/create.h>
+#include <volta/nn/model.h>
 #include <volta/nn/norm.h>
 #include <volta/ops.h>
 
@@ -14,6 +15,22 @@ Tensor weight_norm_of(const Tensor& v, int64_t dim) {
   for (int64_t axis = 0; axis < v.dim(); ++axis)
     if (axis != kept) axes.push_back(axis);
   return sqrt(v.square().sum(axes, true));
+}
+
+Parameter& parameter_named(const ModelView& model, const std::string& name, const char* who) {
+  struct Find final : Visitor {
+    explicit Find(const std::string& n) : wanted(n) { shows_undefined = true; }
+    void parameter(const Path& path, Parameter& x) override {
+      if (!found && path.str() == wanted) found = &x;
+    }
+    const std::string& wanted;
+    Parameter* found = nullptr;
+  } visitor(name);
+  model.walk(visitor);
+  if (visitor.found) return *visitor.found;
+  std::string names;
+  for (const auto& [known, x] : named_parameters(model)) names += (names.empty() ? "" : ", ") + known;
+  throw Error(Error::Kind::argument, who, "the layer has no parameter '" + name + "'; it has " + names);
 }
 
 namespace {

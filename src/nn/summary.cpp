@@ -11,7 +11,7 @@
 namespace volta {
 namespace {
 
-struct Part {
+struct Entry {
   std::string path, type;
   int64_t parameters = 0, trainable = 0, bytes = 0;  // its own, not those of parts inside it
   bool is_layer = false, has_inner = false, seen = false;
@@ -34,12 +34,12 @@ struct Parts final : nn::Visitor {
       open.push_back(list.size());
       list.push_back({.path = path.str(), .type = "Parameter"});
     }
-    Part& p = list[open.back()];
+    Entry& p = list[open.back()];
     p.parameters += x.numel();
     p.trainable += x.requires_grad() ? x.numel() : 0;
     p.bytes += x.nbytes();
   }
-  std::vector<Part> list;
+  std::vector<Entry> list;
   std::vector<size_t> open;
   std::map<const nn::Layer*, size_t> of_layer;
   std::set<const TensorImpl*> counted;
@@ -94,7 +94,7 @@ std::string describe(const ModelRef& model, const std::function<void()>& forward
     const nn::Watch watch([&](const nn::Layer& layer, const Tensor& x, const Tensor& y) {
       const auto found = parts.of_layer.find(&layer);
       if (found == parts.of_layer.end()) return;
-      Part& p = parts.list[found->second];
+      Entry& p = parts.list[found->second];
       if (p.has_inner && p.parameters == 0) return;
       const double work = layer.flops(x, y);
       rows.push_back({p.path, p.type, y.shape().str(), p.seen ? "(again)" : std::to_string(p.parameters), amount(work),
@@ -106,8 +106,8 @@ std::string describe(const ModelRef& model, const std::function<void()>& forward
     const NoGrad off;
     forward();
   }
-  Part all;
-  for (const Part& p : parts.list) {
+  Entry all;
+  for (const Entry& p : parts.list) {
     all.parameters += p.parameters, all.trainable += p.trainable, all.bytes += p.bytes;
     if (!p.seen && p.parameters) rows.push_back({p.path, p.type, "-", std::to_string(p.parameters), "-", "-"});
   }

@@ -25,7 +25,8 @@ void changed(const Tensor& x) { bump_version(x); }
 
 Tensor& State::at(size_t slot, const Tensor& param, double value) {
   if (slots.size() <= slot) slots.resize(slot + 1);
-  if (!slots[slot].defined())
+  // A parameter that was assigned another shape starts anew.
+  if (!slots[slot].defined() || slots[slot].shape() != param.shape())
     slots[slot] = full(param.shape(), value, {.dtype = traits(param.dtype()).compute, .device = param.device()});
   return slots[slot];
 }
@@ -85,6 +86,13 @@ void Optimizer::add_param_group(Group group) {
   groups_.push_back(std::move(g));
 }
 
+// A parameter that only the optimizer knows will never have a gradient: its model is gone, or was assigned another.
+void Optimizer::check_used(const Tensor& p, size_t group, size_t number) const {
+  if (p.requires_grad() && p.impl().refs.load(std::memory_order_acquire) == 1)
+    refuse("parameter " + std::to_string(number) + " of group " + std::to_string(group) +
+           " belongs to no model any more: it was destroyed or replaced; make the optimizer anew");
+}
+
 void Optimizer::step() {
   const NoGrad off;
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -92,7 +100,10 @@ void Optimizer::step() {
     if (group.params.size() != states_[i].size()) refuse("use add_param_group to add parameters");
     for (size_t j = 0; j < group.params.size(); ++j) {
       const std::optional<Tensor> g = group.params[j].grad();
-      if (!g) continue;
+      if (!g) {
+        check_used(group.params[j], i, j);
+        continue;
+      }
       ++states_[i][j].step;
       update(group.params[j], maximize_ ? -*g : *g, states_[i][j], group);
     }

@@ -13,24 +13,24 @@ namespace volta::nn {
 
 class AnyModule;
 
-// What maps a tensor to a tensor and can be looked into: a model, a function, or a lambda that captures nothing.
+// What maps a tensor to a tensor, by a const call operator or `forward`: a model, a function or a lambda. What a lambda
+// captures is no part of the model; capturing a layer by value is an Error.
 template <class T>
-concept Callable = !std::is_same_v<T, AnyModule> && std::is_invocable_r_v<Tensor, const T&, const Tensor&> &&
-                   (Model<T> || std::is_empty_v<T> || std::is_pointer_v<T>);
+concept Callable = !std::is_same_v<T, AnyModule> &&
+                   (reflect::Runs<T> || reflect::RunsForward<T>)&&(
+                       Model<T> || std::is_pointer_v<T> || (reflect::Closure<T> && std::is_copy_constructible_v<T>));
 
 // Any model from tensor to tensor, chosen at run time and copied with its weights: nn::AnyModule m = nn::Linear(4, 2).
 class AnyModule : public Layer {
  public:
   AnyModule() : Layer("AnyModule") {}  // holds nothing; calling it is an Error
   template <Callable M> AnyModule(M module)
-      : Layer("AnyModule"), held_(std::make_unique<HeldModel<M>>(std::move(module))) {}
+      : Layer("AnyModule"), held_(std::make_unique<HeldModel<M>>(std::move(module))) {
+    if constexpr (reflect::Closure<M>) check_captures(static_cast<HeldModel<M>&>(*held_).module, "AnyModule");
+  }
   AnyModule(const AnyModule& other) : Layer(other), held_(other.held_ ? other.held_->copy() : nullptr) {}
   AnyModule(AnyModule&&) noexcept = default;
-  AnyModule& operator=(AnyModule other) noexcept {
-    held_ = std::move(other.held_);
-    Layer::operator=(std::move(other));
-    return *this;
-  }
+  AnyModule& operator=(AnyModule other);  // into a model of the same type if it holds one: handles stay valid
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;
   double flops(const Tensor&, const Tensor&) const override { return 0; }
@@ -51,6 +51,7 @@ class AnyModule : public Layer {
   struct Held {
     virtual ~Held() = default;
     virtual std::unique_ptr<Held> copy() const = 0;
+    virtual bool assign(Held& other) = 0;  // from one of the same type
     virtual Tensor run(const Tensor& x) const = 0;
     virtual void fields(Fields& f) = 0;
     virtual const std::type_info& type() const = 0;
@@ -63,8 +64,14 @@ class AnyModule : public Layer {
       if constexpr (std::is_copy_constructible_v<M>) return std::make_unique<HeldModel>(module);
       else cannot_copy(reflect::type_name<M>());
     }
-    Tensor run(const Tensor& x) const override { return module(x); }
-    void fields(Fields& f) override { f("", module); }
+    bool assign(Held& other) override {
+      if constexpr (std::is_move_assignable_v<M>) module = std::move(static_cast<HeldModel&>(other).module);
+      return std::is_move_assignable_v<M>;
+    }
+    Tensor run(const Tensor& x) const override { return reflect::run(module, x); }
+    void fields(Fields& f) override {
+      if constexpr (!reflect::Closure<M>) f("", module);
+    }
     const std::type_info& type() const override { return typeid(M); }
     std::string_view type_name() const override { return reflect::type_name<M>(); }
     void* object() override { return &module; }
@@ -91,6 +98,9 @@ class Sequential : public Layer {
   explicit Sequential(std::vector<AnyModule> modules) : Layer("Sequential") {
     for (AnyModule& m : modules) add(std::move(m));
   }
+  Sequential(const Sequential&) = default;
+  Sequential(Sequential&&) noexcept = default;
+  Sequential& operator=(Sequential other);  // one by one if the names are the same: handles stay valid
 
   void add(AnyModule module);                           // seq.add(nn::ReLU())
   void add(const std::string& name, AnyModule module);  // seq.add("fc3", nn::Linear(2, 2)); a name taken is an Error

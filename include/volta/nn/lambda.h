@@ -17,12 +17,16 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);  // the way b
 
 namespace nn {
 
-// A function as a layer: nn::Lambda("Double", [](const Tensor& x) { return x * 2; }).
+// A function as a layer: nn::Lambda("Double", [](const Tensor& x) { return x * 2; }). What it captures is no part of the
+// model: capturing a layer by value is an Error.
 class Lambda : public Layer {
  public:
   using Function = std::function<Tensor(const Tensor&)>;
   Lambda(const char* type, Function function, double flops_per_output = 1)
-      : Layer(type), function_(std::move(function)), flops_(flops_per_output) {}
+      : Layer(type), function_(std::move(function)), flops_(flops_per_output) {
+    if (!function_) throw Error(Error::Kind::argument, type, "the function is empty");
+    check_captures(function_, type);
+  }
   Tensor operator()(const Tensor& x) const { return call(x, function_); }
   void fields(Fields&) override {}
   double flops(const Tensor&, const Tensor& y) const override { return flops_ * double(y.numel()); }

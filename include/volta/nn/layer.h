@@ -9,10 +9,31 @@
 
 #include <volta/nn/parameter.h>
 
+namespace volta {
+class PerAxis;
+class ConvPadding;
+}  // namespace volta
+
 namespace volta::nn {
 
 class Fields;
+class KeyValueCache;
 class Layer;
+struct Sides;
+
+// Declares that a class holds no parameters, so that it may stand in a model though its members cannot be seen:
+// template <> inline constexpr bool volta::nn::stateless<Tokenizer> = true;
+template <class T> inline constexpr bool stateless = false;
+template <> inline constexpr bool stateless<Shape> = true;
+template <> inline constexpr bool stateless<Axes> = true;
+template <> inline constexpr bool stateless<Device> = true;
+template <> inline constexpr bool stateless<Scalar> = true;
+template <> inline constexpr bool stateless<Operand> = true;
+template <> inline constexpr bool stateless<Generator> = true;
+template <> inline constexpr bool stateless<PerAxis> = true;
+template <> inline constexpr bool stateless<ConvPadding> = true;
+template <> inline constexpr bool stateless<Sides> = true;
+template <> inline constexpr bool stateless<KeyValueCache> = true;
 
 // Where a member lies in a model: its name and the path of what holds it.
 struct Path {
@@ -21,6 +42,15 @@ struct Path {
   std::string str() const;     // "blocks.0.conv"
   int depth() const;
 };
+
+[[noreturn]] void refuse_captures(const char* who);
+// Throws if f, whose captures nobody can see, captures a layer or Parameter by value: then copying it copies parameters.
+template <class F> void check_captures(const F& f, const char* who) {
+  const uint64_t before = Owned::copies();
+  const F twin(f);
+  static_cast<void>(twin);
+  if (Owned::copies() != before) refuse_captures(who);
+}
 
 // Hooks see the layer, its input and its output; one that returns a tensor replaces the output (the input, before).
 using ForwardHook = std::function<std::optional<Tensor>(const Layer&, const Tensor& input, const Tensor& output)>;

@@ -52,6 +52,55 @@ void to(const ModelRef& model, DType dtype);           // floating parameters an
 void to(const ModelRef& model, const Device& device);  // all of them; handles stay valid: to(net, Device("cuda"))
 inline void to(const ModelRef& model, const char* device) { to(model, Device(device)); }  // to(net, "cuda")
 
+// A part of a model: a struct or layer inside it, by its address.
+struct Part {
+  void* object;
+  const std::type_info* type;
+  std::string type_name;
+  nn::Layer* layer;  // null for a plain struct
+  // part.as<nn::Linear>(): null if it is of another type
+  template <class T> T* as() const {
+    if constexpr (std::is_base_of_v<nn::Layer, T>) return dynamic_cast<T*>(layer);
+    else return *type == typeid(T) ? static_cast<T*>(object) : nullptr;
+  }
+};
+// The model itself, called "", and every struct and layer inside, outer ones first, each once:
+// for (auto& [name, part] : named_modules(net)) …
+std::vector<std::pair<std::string, Part>> named_modules(const ModelRef& model);
+std::vector<Part> modules(const ModelRef& model);                                 // without names: modules(net)
+std::vector<std::pair<std::string, Part>> named_children(const ModelRef& model);  // directly inside: "stem", "blocks.0"
+std::vector<Part> children(const ModelRef& model);                                // without names: children(net)
+
+namespace nn {
+
+// All of them in a row, differentiably, and back: nn::vector_to_parameters(v, parameters(net)) copies values.
+Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
+void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters);
+
+// While it lives, the tensors named stand in the model for its own.
+class Substitute {
+ public:
+  Substitute(const ModelRef& model, const StateDict& values);
+  ~Substitute();
+  Substitute(const Substitute&) = delete;
+  Substitute& operator=(const Substitute&) = delete;
+
+ private:
+  std::vector<std::pair<Owned*, Tensor>> own_;
+};
+
+}  // namespace nn
+
+// The model's result with other tensors in place of some of its own, by which it can be differentiated:
+// Tensor y = functional_call(net, {{"fc.weight", w}}, x); grad(y.sum(), w). Tied weights go together. Other threads do
+// not use the model meanwhile.
+template <class M, class... A>
+requires(!std::is_const_v<M>) auto functional_call(M& model, const StateDict& values, const A&... arguments) {
+  const nn::Substitute on(model, values);
+  if constexpr (std::is_invocable_v<M&, const A&...>) return model(arguments...);
+  else return model.forward(arguments...);
+}
+
 // Calls f with every struct and layer, inner ones first: apply(net, [](const nn::Module& m) { … }).
 void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f);
 // Those of one type: apply<nn::Linear>(net, [](nn::Linear& l) { nn::init::zeros_(l.bias); }).

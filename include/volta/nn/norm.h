@@ -62,6 +62,7 @@ template <int Axes> class BatchNorm : public ChannelNorm {
  public:
   explicit BatchNorm(int64_t num_features, const BatchNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
+  void fields(Fields& f) override { ChannelNorm::fields(f); }
   std::optional<double> momentum;
 };
 using BatchNorm1d = BatchNorm<1>;
@@ -73,6 +74,7 @@ template <int Axes> class InstanceNorm : public ChannelNorm {
  public:
   explicit InstanceNorm(int64_t num_features, const InstanceNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
+  void fields(Fields& f) override { ChannelNorm::fields(f); }
   double momentum;
 
  private:

@@ -91,6 +91,7 @@ template <int Axes> class MaxPool : public AnyPool<Axes> {
   ValuesIndices with_indices(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, true); });
   }
+  void fields(Fields&) override {}
   PerAxis kernel_size;
   MaxPoolOptions options;
 };
@@ -103,6 +104,7 @@ template <int Axes> class AvgPool : public AnyPool<Axes> {
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::average(Axes, in, kernel_size, options); });
   }
+  void fields(Fields&) override {}
   PerAxis kernel_size;
   AvgPoolOptions options;
 };
@@ -115,6 +117,7 @@ template <int Axes> class LPPool : public AnyPool<Axes> {
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::lp(Axes, in, norm_type, kernel_size, options); });
   }
+  void fields(Fields&) override {}
   double norm_type;
   PerAxis kernel_size;
   LPPoolOptions options;
@@ -128,6 +131,7 @@ template <int Axes> class AdaptiveAvgPool : public AnyPool<Axes> {
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::adaptive_average(Axes, in, output_size); });
   }
+  void fields(Fields&) override {}
   PerAxis output_size;
 };
 
@@ -142,6 +146,7 @@ template <int Axes> class AdaptiveMaxPool : public AnyPool<Axes> {
   ValuesIndices with_indices(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::adaptive_max(Axes, in, output_size, true); });
   }
+  void fields(Fields&) override {}
   PerAxis output_size;
 };
 
@@ -153,6 +158,7 @@ template <int Axes> class MaxUnpool : public AnyPool<Axes> {
   Tensor operator()(const Tensor& x, const Tensor& indices) const {
     return this->call(x, [&](const Tensor& in) { return pooling::unpool(Axes, in, indices, kernel_size, options); });
   }
+  void fields(Fields&) override {}
   PerAxis kernel_size;
   MaxUnpoolOptions options;
 };

@@ -1,8 +1,9 @@
-// Weights computed from other parameters before each call: weight_norm and spectral_norm around any layer that has
-// with_weight(x, w).
+// Weights computed from other parameters before each call: weight_norm and spectral_norm around any layer.
 #pragma once
+#include <string>
 #include <utility>
 
+#include <volta/nn/conv.h>
 #include <volta/nn/layer.h>
 #include <volta/nn/reflect.h>
 
@@ -15,61 +16,118 @@ struct SpectralVectors {
 SpectralVectors spectral_start(const Tensor& weight, int64_t dim);
 Tensor spectral_weight(const Tensor& weight, const SpectralVectors& vectors, int64_t dim, int64_t iterations,
                        double eps);
+// The parameter of that name, which may hold nothing, or an Error that lists those there are.
+Parameter& parameter_named(const ModelView& model, const std::string& name, const char* who);
+
+// A layer one of whose parameters, taken out of it, is computed anew for each call.
+template <class L> class Reparametrized : public Layer {
+ public:
+  L layer;
+  std::string name;  // of the parameter in the layer
+
+ protected:
+  Reparametrized(const char* type, L l, std::string parameter)
+      : Layer(type), layer(std::move(l)), name(std::move(parameter)) {}
+  Parameter& place() { return place_in(layer); }
+
+  // The call runs on a copy of the layer that shares everything but this weight: other threads may run it as well.
+  template <class... A> auto with(const Tensor& weight, const Tensor& x, const A&... more) const {
+    L twin = [&] {
+      const SharedCopies on;
+      return layer;
+    }();
+    static_cast<Tensor&>(place_in(twin)) = weight;
+    return twin(x, more...);
+  }
+
+ private:
+  Parameter& place_in(L& l) const { return parameter_named(l, name, this->type()); }
+};
 
 // w = g v / |v|, with g per index of one axis. State keys weight_g, weight_v and the layer's others.
-template <class L> class WeightNorm : public Layer {
+template <class L> class WeightNorm : public Reparametrized<L> {
  public:
-  explicit WeightNorm(L l, int64_t axis = 0)
-      : Layer("WeightNorm"),
-        weight_g(weight_norm_of(l.weight, axis).detach()),
-        weight_v(std::move(l.weight)),
-        layer(std::move(l)),
-        dim(axis) {}
+  explicit WeightNorm(L l, const std::string& parameter = "weight", int64_t axis = 0)
+      : Reparametrized<L>("WeightNorm", std::move(l), parameter), dim(axis) {
+    Parameter& w = this->place();
+    weight_g = weight_norm_of(w.checked("weight_norm"), axis).detach();
+    weight_v = std::move(w);
+  }
   Tensor weight() const { return weight_v * (weight_g / weight_norm_of(weight_v, dim)); }
-  Tensor operator()(const Tensor& x) const {
-    return call(x, [&](const Tensor& in) { return layer.with_weight(in, weight()); });
-  }
-  void fields(Fields& f) override { f("weight_g", weight_g), f("weight_v", weight_v), f("", layer); }
-  Parameter weight_g, weight_v;
-  L layer;
-  int64_t dim;
-};
-// auto fc = nn::weight_norm(nn::Linear(4, 8)); fc(x)
-template <class L> WeightNorm<L> weight_norm(L layer, int64_t dim = 0) { return WeightNorm<L>(std::move(layer), dim); }
-
-struct SpectralNormOptions {
-  int64_t n_power_iterations = 1;
-  double eps = 1e-12;
-  int64_t dim = 0;
-};
-// w = v / (largest singular value), followed by power iteration in training mode. State keys weight_orig, weight_u,
-// weight_v and the layer's others.
-template <class L> class SpectralNorm : public Layer {
- public:
-  explicit SpectralNorm(L l, const SpectralNormOptions& o = {})
-      : Layer("SpectralNorm"), weight_orig(std::move(l.weight)), layer(std::move(l)), options(o) {
-    SpectralVectors start = spectral_start(weight_orig, o.dim);
-    weight_u = start.u, weight_v = start.v;
-    spectral_weight(weight_orig, {weight_u, weight_v}, o.dim, 15, o.eps);
-  }
-  Tensor weight() const {
-    return spectral_weight(weight_orig, {weight_u, weight_v}, options.dim, training ? options.n_power_iterations : 0,
-                           options.eps);
-  }
-  Tensor operator()(const Tensor& x) const {
-    return call(x, [&](const Tensor& in) { return layer.with_weight(in, weight()); });
+  template <class... A> auto operator()(const Tensor& x, const A&... more) const {
+    return this->call(x, [&](const Tensor& in) { return this->with(weight(), in, more...); });
   }
   void fields(Fields& f) override {
-    f("weight_orig", weight_orig), f("weight_u", weight_u), f("weight_v", weight_v), f("", layer);
+    f(this->name + "_g", weight_g), f(this->name + "_v", weight_v), f("", this->layer);
+  }
+  L removed() && {
+    Parameter& place = this->place();
+    place = Parameter(weight().detach(), weight_v.requires_grad());
+    return std::move(this->layer);
+  }
+  Parameter weight_g, weight_v;
+  int64_t dim;
+};
+// auto fc = nn::weight_norm(nn::Linear(4, 8)); fc(x). Of another parameter: nn::weight_norm(lstm, "weight_hh_l0").
+template <class L> WeightNorm<L> weight_norm(L layer, const std::string& name, int64_t dim = 0) {
+  return WeightNorm<L>(std::move(layer), name, dim);
+}
+template <class L> WeightNorm<L> weight_norm(L layer, int64_t dim = 0) {
+  return WeightNorm<L>(std::move(layer), "weight", dim);
+}
+// The layer with the weight as it is now: nn::Linear fc = nn::remove_weight_norm(std::move(normed)).
+template <class L> L remove_weight_norm(WeightNorm<L> layer) { return std::move(layer).removed(); }
+
+struct SpectralNormOptions {
+  std::string name = "weight";
+  int64_t n_power_iterations = 1;
+  double eps = 1e-12;
+  std::optional<int64_t> dim = {};  // of the outputs: 0, of transposed convolutions 1
+};
+template <class L> inline constexpr int64_t output_axis = 0;
+template <int Axes> inline constexpr int64_t output_axis<ConvTranspose<Axes>> = 1;
+
+// w = v / (largest singular value), followed by power iteration in training mode. State keys weight_orig, weight_u,
+// weight_v and the layer's others.
+template <class L> class SpectralNorm : public Reparametrized<L> {
+ public:
+  explicit SpectralNorm(L l, const SpectralNormOptions& o = {})
+      : Reparametrized<L>("SpectralNorm", std::move(l), o.name), options(o) {
+    Parameter& w = this->place();
+    const SpectralVectors start = spectral_start(w.checked("spectral_norm"), axis());
+    weight_u = start.u, weight_v = start.v;
+    weight_orig = std::move(w);
+    spectral_weight(weight_orig, {weight_u, weight_v}, axis(), 15, o.eps);
+  }
+  Tensor weight() const {
+    return spectral_weight(weight_orig, {weight_u, weight_v}, axis(), this->training ? options.n_power_iterations : 0,
+                           options.eps);
+  }
+  template <class... A> auto operator()(const Tensor& x, const A&... more) const {
+    return this->call(x, [&](const Tensor& in) { return this->with(weight(), in, more...); });
+  }
+  void fields(Fields& f) override {
+    const std::string& n = this->name;
+    f(n + "_orig", weight_orig), f(n + "_u", weight_u), f(n + "_v", weight_v), f("", this->layer);
+  }
+  L removed() && {
+    Parameter& place = this->place();
+    place = Parameter(spectral_weight(weight_orig, {weight_u, weight_v}, axis(), 0, options.eps).detach(),
+                      weight_orig.requires_grad());
+    return std::move(this->layer);
   }
   Parameter weight_orig;
   Buffer weight_u, weight_v;
-  L layer;
   SpectralNormOptions options;
+
+ private:
+  int64_t axis() const { return options.dim.value_or(output_axis<L>); }
 };
 // auto fc = nn::spectral_norm(nn::Linear(4, 8)); fc(x)
 template <class L> SpectralNorm<L> spectral_norm(L layer, const SpectralNormOptions& options = {}) {
   return SpectralNorm<L>(std::move(layer), options);
 }
+// The layer with the weight as it is now: nn::Linear fc = nn::remove_spectral_norm(std::move(normed)).
+template <class L> L remove_spectral_norm(SpectralNorm<L> layer) { return std::move(layer).removed(); }
 
 }  // namespace volta::nn

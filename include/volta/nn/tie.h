@@ -17,24 +17,77 @@ template <class T> struct AnyBase {
   requires(!std::is_same_v<U, T> && std::is_base_of_v<U, T>) operator U() const { throw 0; }
 };
 
+template <class T, size_t> using AnythingAt = Anything<T>;
+
+inline constexpr size_t most_fields = 32, most_initialisers = 64;
+inline constexpr size_t uncounted = size_t(-1), has_base = size_t(-2), too_many = size_t(-3);
+
+// T{any, any, …}: elements of an array member count one by one, since its braces may be left out.
 template <class T, size_t... I> constexpr bool takes(std::index_sequence<I...>) {
-  return requires { T{(void(I), Anything<T>{})...}; };
+  return requires { T{AnythingAt<T, I>{}...}; };
 }
-inline constexpr size_t most_fields = 32;
-
-// The largest number of initialisers T takes. Fewer may be too few, when a later field has no default.
-template <class T, size_t N = 0> constexpr size_t count_fields() {
-  if constexpr (N > most_fields) return N;
-  else if constexpr (takes<T>(std::make_index_sequence<N>()) && !takes<T>(std::make_index_sequence<N + 1>())) return N;
-  else return count_fields<T, N + 1>();
+template <class T, size_t... I> constexpr bool takes_base(std::index_sequence<I...>) {
+  return requires { T{AnyBase<T>{}, AnythingAt<T, I>{}...}; };
+}
+// T{any, …, {any, any, …}, any, …}
+template <class T, size_t... A, size_t... B, size_t... C>
+constexpr bool takes_nested(std::index_sequence<A...>, std::index_sequence<B...>, std::index_sequence<C...>) {
+  return requires { T{AnythingAt<T, A>{}..., {AnythingAt<T, B>{}...}, AnythingAt<T, C>{}...}; };
 }
 
-template <class T> constexpr auto tie_fields(T& x) {
-  using Plain = std::remove_const_t<T>;
-  constexpr size_t n = count_fields<Plain>();
-  static_assert(
-      !requires { Plain{AnyBase<Plain>{}}; }, "a struct with a base class names its members in fields()");
-  static_assert(n <= most_fields, "a struct with more than 32 members names them in fields()");
+// The largest number of initialisers T takes. Fewer may be too few: a later member, or the rest of an array, has no
+// default.
+template <class T, size_t N> constexpr size_t count_initialisers() {
+  if constexpr (takes<T>(std::make_index_sequence<N>())) return N;
+  else if constexpr (N == 0) return uncounted;
+  else return count_initialisers<T, N - 1>();
+}
+
+// The number of elements of the member at flat position At, if it is an array: in braces of its own it takes the place
+// of that many. What only has a constructor of so many arguments takes the place of one.
+template <class T, size_t All, size_t At, size_t Size = All - At> constexpr size_t array_size() {
+  if constexpr (Size < 2) {
+    return 1;
+  } else {
+    using Before = std::make_index_sequence<At>;
+    using Inside = std::make_index_sequence<Size>;
+    if constexpr (takes_nested<T>(Before(), Inside(), std::make_index_sequence<All - At - Size>())) {
+      if constexpr (!takes_nested<T>(Before(), Inside(), std::make_index_sequence<All - At - 1>())) return Size;
+      else return array_size<T, All, At, Size - 1>();
+    } else {
+      return array_size<T, All, At, Size - 1>();
+    }
+  }
+}
+template <class T, size_t All, size_t At = 0> constexpr size_t count_members() {
+  if constexpr (At == All) return 0;
+  else return 1 + count_members<T, All, At + array_size<T, All, At>()>();
+}
+
+template <class T, size_t N = 0> constexpr bool derived() {
+  if constexpr (takes_base<T>(std::make_index_sequence<N>())) return true;
+  else if constexpr (N < most_fields && N < sizeof(T)) return derived<T, N + 1>();
+  else return false;
+}
+
+// The number of members of T, or why it cannot be told.
+template <class T> constexpr size_t count_fields() {
+  if constexpr (std::is_empty_v<T>) {
+    return 0;
+  } else {
+    constexpr size_t limit = 8 * sizeof(T) < most_initialisers ? 8 * sizeof(T) : most_initialisers;
+    constexpr size_t all = count_initialisers<T, limit>();
+    if constexpr (derived<T>()) return has_base;
+    else if constexpr (all == uncounted || all == 0) return uncounted;
+    else if constexpr (all == most_initialisers) return too_many;
+    else if constexpr (count_members<T, all>() > most_fields) return too_many;
+    else return count_members<T, all>();
+  }
+}
+
+// References to the members of x, which has N of them.
+template <size_t N, class T> constexpr auto tie_fields(T& x) {
+  constexpr size_t n = N;
   // clang-format off
   if constexpr (n == 0) return std::tie();
   else if constexpr (n == 1) { auto& [a] = x; return std::tie(a); }
@@ -68,8 +121,7 @@ template <class T> constexpr auto tie_fields(T& x) {
   else if constexpr (n == 29) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E); }
   else if constexpr (n == 30) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F); }
   else if constexpr (n == 31) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G); }
-  else if constexpr (n == 32) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H); }
-  // clang-format on
+  else if constexpr (n == 32) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H); }  // clang-format on
 }
 
 }  // namespace volta::nn::reflect

@@ -107,6 +107,7 @@ class Optimizer {
  private:
   void check(const ParamGroup& group) const;
   void check(const StateDict& saved) const;
+  void check_used(const Tensor& p, size_t group, size_t number) const;
   ParamGroup resolve(Group group) const;
   std::map<std::string, Tensor> save(const State& state) const;
   void restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const;

@@ -1,0 +1,17 @@
+# Compiles one program that must not compile, and looks for the message its first line expects: // expect: text
+file(STRINGS ${source} lines REGEX "^// expect: " LIMIT_COUNT 4)
+execute_process(COMMAND ${compiler} -std=c++20 -fsyntax-only ${flags} ${source} RESULT_VARIABLE status OUTPUT_VARIABLE text
+                ERROR_VARIABLE text)
+if(status EQUAL 0)
+  message(FATAL_ERROR "${source} compiles")
+endif()
+if(NOT lines)
+  message(FATAL_ERROR "${source} does not say what it expects")
+endif()
+foreach(line IN LISTS lines)
+  string(REPLACE "// expect: " "" expected "${line}")
+  string(FIND "${text}" "${expected}" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "${source}: not in the compiler's output: ${expected}\n${text}")
+  endif()
+endforeach()

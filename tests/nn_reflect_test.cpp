@@ -1,0 +1,354 @@
+// Every way of writing a model: no parameter is left out.
+#include <gtest/gtest.h>
+#include <volta/volta.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <complex>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <unordered_map>
+
+#include "core/impl.h"
+
+namespace volta {
+namespace {
+
+using Names = std::vector<std::string>;
+template <class M> Names names_of(const M& model) {
+  Names names;
+  for (const auto& [name, x] : named_parameters(model)) names.push_back(name);
+  return names;
+}
+nn::Linear dot(int64_t n = 1) { return {n, 1, {.bias = false}}; }
+
+TEST(NnFields, ArraysOfLayers) {
+  struct Net {
+    int before = 1;
+    nn::Linear first[2]{dot(), dot()};
+    double numbers[3]{};
+    nn::Linear grid[2][2]{{dot(), dot()}, {dot(), dot()}};
+    nn::Linear one[1]{dot()};
+    nn::Linear* pointers[2]{};
+    nn::Linear last = dot();
+  };
+  EXPECT_EQ(names_of(Net()), (Names{"first.0.weight", "first.1.weight", "grid.0.0.weight", "grid.0.1.weight",
+                                    "grid.1.0.weight", "grid.1.1.weight", "one.0.weight", "last.weight"}));
+  struct NoDefaults {
+    nn::Linear a;
+    nn::Linear list[2];
+    nn::Linear b;
+  };
+  EXPECT_EQ(names_of(NoDefaults{dot(), {dot(), dot()}, dot()}),
+            (Names{"a.weight", "list.0.weight", "list.1.weight", "b.weight"}));
+  struct OnlyArray {
+    nn::Parameter list[3]{ones({1}), ones({1}), ones({1})};
+  };
+  EXPECT_EQ(names_of(OnlyArray()), (Names{"list.0", "list.1", "list.2"}));
+}
+
+// A constructor, private members, `forward` that is not const: one line names what there is.
+class Hidden {
+ public:
+  explicit Hidden(int64_t n) : inner_(n, n), list_{dot(n), dot(n)} {}
+  Tensor forward(const Tensor& x) { return inner_(x); }
+  void fields(nn::Fields& f) { f("inner", inner_), f("list", list_); }
+
+ private:
+  nn::Linear inner_;
+  nn::Linear list_[2];
+};
+
+TEST(NnFields, PrivateMembersAndConstructors) {
+  struct Net {
+    Hidden hidden{2};
+    std::vector<Hidden> more{Hidden(1)};
+  };
+  EXPECT_EQ(names_of(Net()),
+            (Names{"hidden.inner.weight", "hidden.inner.bias", "hidden.list.0.weight", "hidden.list.1.weight",
+                   "more.0.inner.weight", "more.0.inner.bias", "more.0.list.0.weight", "more.0.list.1.weight"}));
+}
+
+struct LoRA : nn::Linear {
+  LoRA() : nn::Linear(4, 3) {}
+  nn::Parameter a = zeros({2, 4}), b = zeros({3, 2});
+  void fields(nn::Fields& f) override { nn::Linear::fields(f), f("a", a), f("b", b); }
+};
+struct Renamed : nn::Linear {
+  using nn::Linear::Linear;
+};
+
+TEST(NnFields, DerivedLayers) {
+  struct Net {
+    LoRA fc;
+    Renamed plain{1, 1};
+    nn::LSTM lstm{1, 1};
+    nn::BatchNorm2d norm{2};
+    std::unique_ptr<nn::Layer> held = std::make_unique<LoRA>();
+  };
+  const Names names = names_of(Net());
+  EXPECT_EQ(Names(names.begin(), names.begin() + 6),
+            (Names{"fc.weight", "fc.bias", "fc.a", "fc.b", "plain.weight", "plain.bias"}));
+  EXPECT_EQ(names.size(), 4u + 2 + 4 + 2 + 4);
+  struct Base {
+    nn::Linear a = dot();
+  };
+  struct Derived : Base {
+    nn::Linear b = dot();
+    void fields(nn::Fields& f) { f("a", a), f("b", b); }
+  };
+  EXPECT_EQ(names_of(Derived()), (Names{"a.weight", "b.weight"}));
+}
+
+struct Tree {
+  nn::Linear value = dot();
+  Tree* parent = nullptr;
+  std::vector<std::shared_ptr<Tree>> children;
+  std::weak_ptr<Tree> neighbour;
+};
+
+TEST(NnFields, PointersAreFollowedAndMayBeNull) {
+  nn::Linear outside = dot();
+  struct Net {
+    nn::Linear* raw = nullptr;
+    const nn::Linear* null = nullptr;
+    std::shared_ptr<nn::Linear> shared, none;
+    std::reference_wrapper<nn::Linear> reference;
+    Tensor (*function)(const Tensor&) = relu;
+    const char* text = "text";
+    nn::Parameter* parameter = nullptr;
+  };
+  nn::Parameter p = ones({1});
+  const Net net{.raw = &outside,
+                .null = nullptr,
+                .shared = std::make_shared<nn::Linear>(dot()),
+                .none = nullptr,
+                .reference = outside,
+                .parameter = &p};
+  EXPECT_EQ(names_of(net), (Names{"raw.weight", "shared.weight", "parameter"}));
+  EXPECT_TRUE(state_dict(net).contains("reference.weight"));
+}
+
+TEST(NnFields, PointersBackDoNotLoop) {
+  Tree root;
+  root.children = {std::make_shared<Tree>(), std::make_shared<Tree>()};
+  for (const auto& child : root.children) child->parent = &root;
+  root.children[0]->neighbour = root.children[1], root.children[1]->neighbour = root.children[0];
+  EXPECT_EQ(parameters(root).size(), 3u);
+  root.children[1]->children = {root.children[0]};  // twice in the tree
+  EXPECT_EQ(parameters(root).size(), 3u);
+}
+
+enum class Head { left, right };
+
+TEST(NnFields, NestedContainers) {
+  struct Net {
+    std::vector<std::vector<nn::Linear>> nested{{dot(), dot()}, {}, {dot()}};
+    std::map<std::string, std::vector<nn::Linear>> map{{"k", {dot()}}};
+    std::unordered_map<int, nn::Linear> numbers{{3, dot()}};
+    std::map<Head, nn::Linear> heads{{Head::right, dot()}};
+    std::optional<std::pair<int, nn::Linear>> pair{std::pair(1, dot())};
+    std::variant<std::monostate, std::array<nn::Linear, 1>> choice{std::array{dot()}};
+    std::tuple<std::unique_ptr<nn::Linear>, std::string> tuple{std::make_unique<nn::Linear>(dot()), ""};
+    std::vector<nn::Linear*> pointers;
+    std::vector<std::unique_ptr<nn::Layer>> layers;
+  };
+  Net net;
+  net.pointers = {&net.nested[0][0], nullptr};
+  net.layers.push_back(std::make_unique<nn::Linear>(dot()));
+  EXPECT_EQ(names_of(net),
+            (Names{"nested.0.0.weight", "nested.0.1.weight", "nested.2.0.weight", "map.k.0.weight", "numbers.3.weight",
+                   "heads.1.weight", "pair.1.weight", "choice.0.weight", "tuple.0.weight", "layers.0.weight"}));
+}
+
+class Tokenizer {
+ public:
+  explicit Tokenizer(int n) : n_(n) {}
+  int size() const { return n_; }
+
+ private:
+  int n_;
+};
+
+}  // namespace
+template <> inline constexpr bool nn::stateless<Tokenizer> = true;
+namespace {
+
+// What has no parameters does not stand in the way.
+TEST(NnFields, PlainMembers) {
+  struct Numbers {
+    std::string text = "text";
+    std::complex<float> c;
+    std::chrono::milliseconds time{};
+    std::filesystem::path path;
+    std::mt19937 engine;
+    std::vector<bool> bits;
+    std::vector<std::string> words;
+    std::map<std::string, int> counts;
+    Shape shape;
+    DType dtype = f32;
+    Device device = "cpu";
+    Tensor plain = ones({2});
+    std::vector<Tensor> tensors;
+    std::optional<Tensor> maybe;
+    Generator* generator = nullptr;
+    nn::ConvLayerOptions conv;
+    nn::TransformerOptions transformer;
+    MaxPoolOptions pool;
+    nn::CrossEntropyLoss loss;
+    nn::KeyValueCache cache;
+    Tokenizer tokenizer{3};
+    nn::ReLU act;
+    nn::Linear fc = dot();
+  };
+  EXPECT_EQ(names_of(Numbers()), (Names{"fc.weight"}));
+  struct Locked {
+    std::mutex mutex;
+    std::atomic<int> calls{0};
+    nn::Linear fc = dot();
+    void fields(nn::Fields& f) { f("mutex", mutex), f("calls", calls), f("fc", fc); }
+  };
+  Locked locked;
+  EXPECT_EQ(names_of(locked), (Names{"fc.weight"}));
+}
+
+struct ByForward {
+  nn::Linear fc{4, 2};
+  Tensor forward(const Tensor& x) const { return fc(x); }
+};
+
+TEST(NnFields, ForwardIsACallToo) {
+  nn::Sequential net(nn::Linear(3, 4), ByForward());
+  EXPECT_EQ(net(ones({1, 3})).shape(), (Shape{1, 2}));
+  EXPECT_EQ(parameters(net).size(), 4u);
+  ByForward one;
+  EXPECT_NE(summary(one, {1, 4}).find("fc"), std::string::npos);
+}
+
+TEST(NnFields, SequentialTakesCapturingLambdas) {
+  const double factor = 3;
+  const Tensor shift = ones({2});
+  nn::Sequential net(nn::Linear(4, 2), [factor, shift](const Tensor& x) { return x * factor + shift; });
+  EXPECT_EQ(parameters(net).size(), 2u);
+  const Tensor x = randn({1, 4});
+  EXPECT_TRUE(allclose(net(x), net.get<nn::Linear>(0)(x) * 3 + 1));
+  const nn::Sequential copy = net;
+  EXPECT_TRUE(equal(copy(x), net(x)));
+  nn::Linear held(4, 4);
+  net.add([&held](const Tensor& y) { return y + held.bias.sum() * 0; });
+  const std::function<Tensor(const Tensor&)> function = relu;
+  net.add(function);
+  EXPECT_EQ(net.size(), 4u);
+}
+
+TEST(NnFields, ALambdaThatOwnsALayerIsRefused) {
+  const auto owner = [fc = nn::Linear(2, 2)](const Tensor& x) { return fc(x); };
+  for (const auto& r : {attempt([&] { static_cast<void>(nn::Sequential(nn::ReLU(), owner)); }),
+                        attempt([&] { static_cast<void>(nn::Lambda("Mine", owner)); })}) {
+    ASSERT_FALSE(r);
+    EXPECT_NE(std::string(r.error().what()).find("captures a layer"), std::string::npos);
+  }
+  EXPECT_FALSE(attempt([] { static_cast<void>(nn::Lambda("Empty", nn::Lambda::Function())); }));
+}
+
+struct Small {
+  nn::Linear stem{3, 4};
+  std::vector<ByForward> blocks{2};
+  Tensor operator()(const Tensor& x) const { return blocks[0].forward(stem(x)); }
+};
+
+TEST(NnModel, ModulesAndChildren) {
+  Small net;
+  Names names, types, inner;
+  for (const auto& [name, part] : named_modules(net)) names.push_back(name), types.push_back(part.type_name);
+  EXPECT_EQ(names, (Names{"", "stem", "blocks.0", "blocks.0.fc", "blocks.1", "blocks.1.fc"}));
+  EXPECT_EQ(types, (Names{"Small", "Linear", "ByForward", "Linear", "ByForward", "Linear"}));
+  for (const auto& [name, part] : named_children(net)) inner.push_back(name);
+  EXPECT_EQ(inner, (Names{"stem", "blocks.0", "blocks.1"}));
+  EXPECT_EQ(modules(net).size(), 6u);
+  ASSERT_EQ(children(net).size(), 3u);
+  EXPECT_EQ(children(net)[0].as<nn::Linear>(), &net.stem);
+  EXPECT_EQ(children(net)[1].as<nn::Linear>(), nullptr);
+  EXPECT_EQ(children(net)[1].as<ByForward>(), &net.blocks[0]);
+}
+
+TEST(NnModel, ParametersToVectorAndBack) {
+  Small net, other;
+  const Tensor v = nn::parameters_to_vector(parameters(net));
+  EXPECT_EQ(v.shape(), (Shape{num_parameters(net)}));
+  const std::vector<Tensor> handles = parameters(other);
+  nn::vector_to_parameters(v, handles);
+  for (size_t i = 0; i < handles.size(); ++i) EXPECT_TRUE(equal(handles[i], parameters(net)[i]));
+  EXPECT_TRUE(handles[0].requires_grad() && handles[0].is_leaf());
+  EXPECT_TRUE(equal(grad(v.square().sum(), net.stem.bias), 2 * net.stem.bias));
+  EXPECT_FALSE(attempt([&] { nn::vector_to_parameters(v[{slice(1)}], handles); }));
+  EXPECT_FALSE(attempt([] { return nn::parameters_to_vector({}); }));
+}
+
+TEST(NnModel, FunctionalCall) {
+  Small net;
+  const Tensor x = randn({5, 3}), before = net(x);
+  const Tensor w = randn({4, 3}, {.requires_grad = true});
+  const Tensor y = functional_call(net, {{"stem.weight", w * 2}}, x);
+  EXPECT_TRUE(equal(net(x), before));
+  EXPECT_TRUE(allclose(y, net.blocks[0].fc(linear(x, w * 2, net.stem.bias))));
+  EXPECT_TRUE(gradcheck(
+      [&](const Tensor& v) {
+        Small wide = net;
+        to(wide, f64);
+        return functional_call(wide, {{"stem.weight", v}}, x.to(f64));
+      },
+      w.detach().to(f64).requires_grad_()));
+  const Tensor g = grad(y.sum(), w, {.retain_graph = true});
+  EXPECT_GT(g.abs().sum().item<float>(), 0);
+  y.sum().backward();
+  EXPECT_FALSE(net.stem.weight.grad());
+  EXPECT_TRUE(net.stem.bias.grad());
+  const auto wrong = attempt([&] { return functional_call(net, {{"stem.wait", w}, {"stem.weight", w}}, x); });
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(std::string(wrong.error().what()).find("stem.wait"), std::string::npos);
+  EXPECT_FALSE(attempt([&] { return functional_call(net, {{"stem.weight", ones({9, 9})}}, x); }));
+  EXPECT_TRUE(equal(net(x), before));  // also after an error
+}
+
+TEST(NnModel, LoadSaysWhoseShapeIsWhose) {
+  nn::Linear fc(3, 2);
+  const auto r = attempt([&] { load_state_dict(fc, {{"weight", ones({4, 3})}, {"bias", ones({2})}}); });
+  ASSERT_FALSE(r);
+  EXPECT_NE(std::string(r.error().what()).find("weight (the model's [2, 3], the state's [4, 3])"), std::string::npos);
+}
+
+TEST(NnReparametrize, AnyLayerAndParameter) {
+  manual_seed(4);
+  const Tensor x = randn({6, 2, 3});
+  const nn::LSTM plain(3, 4);
+  auto normed = nn::weight_norm(plain, "weight_hh_l0");
+  EXPECT_EQ(names_of(normed)[0], "weight_hh_l0_g");
+  EXPECT_EQ(parameters(normed).size(), 5u);
+  EXPECT_TRUE(allclose(normed(x).output, plain(x).output, {.atol = 1e-6}));
+  normed(x).output.sum().backward();
+  for (const Tensor& p : parameters(normed)) EXPECT_TRUE(p.grad());
+  const nn::LSTM back = nn::remove_weight_norm(normed);
+  EXPECT_EQ(names_of(back), names_of(plain));
+  EXPECT_TRUE(allclose(back(x).output, plain(x).output, {.atol = 1e-6}));
+
+  const nn::Embedding table(5, 3);
+  const Tensor ids = tensor({1, 4, 1});
+  EXPECT_TRUE(allclose(nn::weight_norm(table)(ids), table(ids), {.atol = 1e-6}));
+  nn::ConvTranspose2d up(2, 3, 2);
+  auto spectral = nn::spectral_norm(up);
+  EXPECT_EQ(spectral.weight_u.shape(), (Shape{3}));  // the outputs are axis 1 there
+  eval(spectral);
+  const Tensor image = randn({1, 2, 4, 4}), y = spectral(image);
+  EXPECT_TRUE(allclose(nn::remove_spectral_norm(spectral)(image), y, {.atol = 1e-6}));
+  const auto wrong = attempt([&] { return nn::weight_norm(nn::Linear(2, 2), "wait"); });
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(std::string(wrong.error().what()).find("weight, bias"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace volta
