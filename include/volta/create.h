@@ -75,7 +75,9 @@ Tensor logspace(double start, double end, int64_t steps, double base = 10, const
 Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {});
 Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0,
            const Options& options = {});  // ones below the diagonal
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing = "ij");
+enum class MeshIndexing { ij, xy };
+constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"ij", "xy"}; }
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const Choice<MeshIndexing>& indexing = MeshIndexing::ij);
 
 Tensor rand(const Shape& shape, const Options& options = {});                                // uniform on [0, 1)
 Tensor randn(const Shape& shape, const Options& options = {});                               // standard normal

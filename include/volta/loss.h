@@ -1,20 +1,22 @@
 // Losses, with PyTorch's names, options and defaults; as functions, and as layers that hold their options.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include <volta/tensor.h>
 
 namespace volta {
 
-// What becomes of the losses of the elements: kept, averaged, or added up.
-enum class Reduce { none, mean, sum };
+// What becomes of the losses of the elements: kept, averaged, added up, or added up and divided by the batch (kl_div).
+enum class Reduce { none, mean, sum, batchmean };
+constexpr std::array<std::string_view, 4> choice_names(Reduce) { return {"none", "mean", "sum", "batchmean"}; }
 
 struct LossOptions {
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 struct WeightedLossOptions {
   Tensor weight = {};  // factors, broadcast against the losses
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 
 // Of real numbers. Input and target have one shape.
@@ -22,14 +24,14 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, const LossOptions& = 
 Tensor l1_loss(const Tensor& input, const Tensor& target, const LossOptions& = {});   // l1_loss(model(x), y)
 
 struct SmoothL1LossOptions {
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
   double beta = 1;  // where squares become lines
 };
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
                       const SmoothL1LossOptions& = {});  // smooth_l1_loss(x, y, {.beta = 0.5})
 
 struct HuberLossOptions {
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
   double delta = 1;
 };
 Tensor huber_loss(const Tensor& input, const Tensor& target,
@@ -38,7 +40,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target,
 // Of classes. The scores have the shape [N, C, …] or [C], the labels [N, …] or []; of any integer dtype.
 struct CrossEntropyOptions {
   Tensor weight = {};  // one factor for each class
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
   int64_t ignore_index = -100;
   double label_smoothing = 0;
 };
@@ -47,7 +49,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
 
 struct NLLLossOptions {
   Tensor weight = {};
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
   int64_t ignore_index = -100;
 };
 Tensor nll_loss(const Tensor& input, const Tensor& target,
@@ -57,17 +59,24 @@ struct MultiMarginLossOptions {
   int p = 1;  // or 2
   double margin = 1;
   Tensor weight = {};
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
                          const MultiMarginLossOptions& = {});  // multi_margin_loss(scores, labels)
+
+// Several labels at once: the target has the input's shape [N, C] or [C], and lists classes (i64) until the first -1; or
+// says 1 or 0 of every class.
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target,
+                              const LossOptions& = {});  // multilabel_margin_loss(x, tensor({3, 0, -1, 1}))
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
+                                   const WeightedLossOptions& = {});  // multilabel_soft_margin_loss(x, y)
 
 // Of probabilities.
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                             const WeightedLossOptions& = {});  // binary_cross_entropy(sigmoid(x), y)
 struct BCEWithLogitsOptions {
   Tensor weight = {};
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
   Tensor pos_weight = {};  // factors of the positive answers, broadcast
 };
 Tensor binary_cross_entropy_with_logits(
@@ -75,13 +84,13 @@ Tensor binary_cross_entropy_with_logits(
     const BCEWithLogitsOptions& = {});  // binary_cross_entropy_with_logits(x, y, {.pos_weight = w})
 struct FocalLossOptions {
   double alpha = 0.25, gamma = 2;  // alpha below 0: positive and negative weigh the same
-  Reduce reduction = Reduce::none;
+  Choice<Reduce> reduction = Reduce::none;
 };
 Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target,
                           const FocalLossOptions& = {});  // sigmoid_focal_loss(x, y, {.reduction = Reduce::mean})
 
 struct KLDivOptions {
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
   bool batchmean = false;  // the sum divided by the batch size, the divergence as mathematics has it
   bool log_target = false;
 };
@@ -93,14 +102,14 @@ Tensor gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOpt
 struct GaussianNLLOptions {
   bool full = false;  // with the constant log(2 pi) / 2
   double eps = 1e-6;  // the least variance
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                          const GaussianNLLOptions& = {});  // gaussian_nll_loss(mean, y, variance)
 struct PoissonNLLOptions {
   bool log_input = true, full = false;
   double eps = 1e-8;
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                         const PoissonNLLOptions& = {});  // poisson_nll_loss(log_rate, counts)
@@ -108,11 +117,11 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
 // Of margins and distances. Targets are 1 and -1.
 struct MarginOptions {
   double margin = 0;
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 struct HingeEmbeddingOptions {
   double margin = 1;
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
                             const HingeEmbeddingOptions& = {});  // hinge_embedding_loss(distance, y)
@@ -124,14 +133,24 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 struct TripletMarginOptions {
   double margin = 1, p = 2, eps = 1e-6;
   bool swap = false;  // the negative's distance to the positive counts if it is smaller
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
 };
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginOptions& = {});  // triplet_margin_loss(a, p, n)
 
+struct TripletDistanceOptions {
+  std::function<Tensor(const Tensor&, const Tensor&)> distance_function = {};  // pairwise_distance
+  double margin = 1;
+  bool swap = false;
+  Choice<Reduce> reduction = Reduce::mean;
+};
+Tensor triplet_margin_with_distance_loss(
+    const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+    const TripletDistanceOptions& = {});  // triplet_margin_with_distance_loss(a, p, n, {.distance_function = f})
+
 struct CTCLossOptions {
   int64_t blank = 0;
-  Reduce reduction = Reduce::mean;
+  Choice<Reduce> reduction = Reduce::mean;
   bool zero_infinity = false;  // targets that cannot fit their input cost 0 instead of infinity
 };
 // Unaligned sequences: ctc_loss(log_softmax(x, 2), targets, input_lengths, target_lengths). The log probabilities have
@@ -169,6 +188,9 @@ using GaussianKLLoss = Loss<gaussian_kl, LossOptions>;
 using PoissonNLLLoss = Loss<poisson_nll_loss, PoissonNLLOptions>;
 using HingeEmbeddingLoss = Loss<hinge_embedding_loss, HingeEmbeddingOptions>;
 using SoftMarginLoss = Loss<soft_margin_loss, LossOptions>;
+using MultiLabelMarginLoss = Loss<multilabel_margin_loss, LossOptions>;
+using MultiLabelSoftMarginLoss = Loss<multilabel_soft_margin_loss, WeightedLossOptions>;
+using TripletMarginWithDistanceLoss = Loss3<triplet_margin_with_distance_loss, TripletDistanceOptions>;
 using GaussianNLLLoss = Loss3<gaussian_nll_loss, GaussianNLLOptions>;
 using MarginRankingLoss = Loss3<margin_ranking_loss, MarginOptions>;
 using CosineEmbeddingLoss = Loss3<cosine_embedding_loss, MarginOptions>;

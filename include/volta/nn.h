@@ -5,6 +5,7 @@
 #include <volta/nn/conv.h>
 #include <volta/nn/dropout.h>
 #include <volta/nn/embedding.h>
+#include <volta/nn/fractional_pool.h>
 #include <volta/nn/init.h>
 #include <volta/nn/lambda.h>
 #include <volta/nn/linear.h>

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <volta/choice.h>
 #include <volta/counted.h>
 #include <volta/device.h>
 #include <volta/error.h>
@@ -63,13 +64,31 @@ struct CloseOptions {
   double rtol = 1e-5, atol = 1e-8;
   bool equal_nan = false;
 };
+enum class PadMode { constant, reflect, replicate, circular };
+constexpr std::array<std::string_view, 4> choice_names(PadMode) {
+  return {"constant", "reflect", "replicate", "circular"};
+}
 struct PadOptions {
-  std::string mode = "constant";
+  Choice<PadMode> mode = PadMode::constant;
   double value = 0;
 };
+// Fused into the product.
+enum class LinearActivation { none, relu, gelu, gelu_tanh, silu, tanh, sigmoid };
+constexpr std::array<std::string_view, 7> choice_names(LinearActivation) {
+  return {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
+}
 struct LinearOptions {
-  std::string activation = "none";  // none, relu, gelu, gelu_tanh, silu, tanh, sigmoid: fused into the product
+  Choice<LinearActivation> activation = LinearActivation::none;
 };
+enum class GeluApproximation { none, tanh };
+constexpr std::array<std::string_view, 2> choice_names(GeluApproximation) { return {"none", "tanh"}; }
+struct GELUOptions {
+  Choice<GeluApproximation> approximate = GeluApproximation::none;
+};
+enum class ScatterReduce { sum, prod, mean, amax, amin };
+constexpr std::array<std::string_view, 5> choice_names(ScatterReduce) {
+  return {"sum", "prod", "mean", "amax", "amin"};
+}
 struct UniqueResult;
 struct UniqueOptions {
   bool return_inverse = false, return_counts = false;

@@ -42,7 +42,8 @@ void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Att
   fits(k.size(-2) == v.size(-2), k.size(-2), " keys and ", v.size(-2), " values");
   require(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), Wrong::dtype, op,
           "q, k and v need one floating dtype, got ", q.dtype(), ", ", k.dtype(), ", ", v.dtype());
-  nn::probability(o.dropout_p, op);
+  nn::probability(o.dropout_p, op, "dropout_p");
+  if (o.scale) nn::finite(*o.scale, op, "scale");
   if (!o.enable_gqa) return;
   fits(q.dim() >= 3 && q.dim() == k.dim() && q.dim() == v.dim(), "enable_gqa needs [..., heads, time, width]");
   fits(k.size(-3) == v.size(-3) && k.size(-3) > 0 && q.size(-3) % k.size(-3) == 0, q.size(-3),

@@ -5,6 +5,7 @@
 #include "autograd/record.h"
 #include "backend/cpu/likelihood.h"
 #include "core/parallel.h"
+#include "nn/check.h"
 #include "nn/loss.h"
 #include "volta/create.h"
 
@@ -200,6 +201,7 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
 
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o) {
   const char* op = "cross_entropy";
+  loss::reduction(o.reduction, op);
   require_floats(input, op);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     throw Error(Error::Kind::argument, op,
@@ -212,12 +214,15 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions& o) {
+  loss::reduction(o.reduction, "nll_loss");
   const Labels labels = prepare(input, target, o.weight, o.ignore_index, "nll_loss");
   return finish(-pick_label(input, labels), labels, o.reduction);
 }
 
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossOptions& o) {
   const char* op = "multi_margin_loss";
+  loss::reduction(o.reduction, op);
+  nn::finite(o.margin, op, "margin");
   if (o.p != 1 && o.p != 2) throw Error(Error::Kind::argument, op, "p must be 1 or 2, not " + std::to_string(o.p));
   if (input.checked(op).dim() > 2)
     throw Error(Error::Kind::shape, op, "scores must be [N, C] or [C], not " + input.shape().str());

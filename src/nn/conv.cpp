@@ -60,10 +60,8 @@ std::vector<int64_t> sides(const ConvLayerOptions& o, const Tensor& weight, int 
 template <int Axes> Conv<Axes>::Conv(int64_t in, int64_t out, const PerAxis& kernel, const ConvLayerOptions& o)
     : Layer(conv_names[Axes - 1]), options(o) {
   check_groups(in, out, o.groups, type());
-  const std::string &mode = o.padding_mode, &padding = o.padding.name();
-  if (mode != "zeros" && mode != "reflect" && mode != "replicate" && mode != "circular")
-    throw Error(Error::Kind::argument, type(),
-                "padding_mode '" + mode + "' is not one of zeros, reflect, replicate, circular");
+  o.padding_mode.of(type(), "padding_mode"), o.algorithm.of(type(), "algorithm");
+  const std::string& padding = o.padding.name();
   if (!padding.empty() && padding != "same" && padding != "valid")
     throw Error(Error::Kind::argument, type(), "padding '" + padding + "' is neither \"same\" nor \"valid\"");
   for (const int64_t s : o.stride.of(Axes, type(), "stride")) {
@@ -80,9 +78,10 @@ template <int Axes> Tensor Conv<Axes>::operator()(const Tensor& x) const {
     constexpr auto conv = Axes == 1 ? conv1d : Axes == 2 ? conv2d : conv3d;
     constexpr const char* op = Axes == 1 ? "conv1d" : Axes == 2 ? "conv2d" : "conv3d";
     ConvOptions o{options.stride, options.padding, options.dilation, options.groups, options.algorithm};
-    if (options.padding_mode == "zeros" || options.padding.name() == "valid") return conv(in, weight, bias, o);
+    if (options.padding_mode == PaddingMode::zeros || options.padding.name() == "valid")
+      return conv(in, weight, bias, o);
     o.padding = 0;
-    const Tensor padded = pad(in.checked(op), sides(options, weight, Axes, op), {.mode = options.padding_mode});
+    const Tensor padded = pad(in.checked(op), sides(options, weight, Axes, op), {.mode = options.padding_mode.name()});
     return conv(padded, weight, bias, o);
   });
 }

@@ -79,6 +79,7 @@ Tensor shifted(const Tensor& x, int64_t by) {
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                 const std::vector<int64_t>& target_lengths, const CTCLossOptions& o) {
+  loss::reduction(o.reduction, "ctc_loss");
   const Problem p = prepare(log_probs, targets, input_lengths, target_lengths, o.blank);
   const Device device = log_probs.device();
   const int64_t width = 2 * p.longest + 1;

@@ -20,6 +20,14 @@ int64_t checked_padding(const Tensor& weight, int64_t row, const char* op) {
   return row < 0 ? row + n : row;
 }
 
+void check_norm(const std::optional<double>& max_norm, double norm_type, const char* op) {
+  if (!max_norm) return;
+  if (!(*max_norm >= 0))
+    throw Error(Error::Kind::argument, op, "max_norm must be at least 0, not " + std::to_string(*max_norm));
+  if (!(norm_type > 0))
+    throw Error(Error::Kind::argument, op, "norm_type must be above 0, not " + std::to_string(norm_type));
+}
+
 // Shortens the rows that are looked up, in place: row *= max_norm / |row| where |row| is above max_norm.
 void shorten(Tensor weight, const Tensor& indices, double max_norm, double norm_type) {
   const NoGrad off;
@@ -36,6 +44,7 @@ Tensor scale_gradient(const Tensor& y, const Tensor& s) { return y.detach() + (y
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOptions& o) {
   weight.checked("embedding"), indices.checked("embedding");
+  check_norm(o.max_norm, o.norm_type, "embedding");
   const int64_t padding = o.padding_idx ? checked_padding(weight, *o.padding_idx, "embedding") : -1;
   if (o.max_norm) {
     const Tensor valid = embedding(weight.detach(), indices);  // throws before anything is changed
@@ -82,9 +91,9 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
 Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const EmbeddingBagOptions& o,
                      const Tensor& sample_weights) {
   const char* op = "embedding_bag";
-  if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
-    throw Error(Error::Kind::argument, op, "mode '" + o.mode + "' is none of sum, mean, max");
-  if (sample_weights.defined() && (o.mode != "sum" || sample_weights.shape() != indices.shape()))
+  const BagMode mode = o.mode.of(op, "mode");
+  check_norm(o.max_norm, o.norm_type, op);
+  if (sample_weights.defined() && (mode != BagMode::sum || sample_weights.shape() != indices.shape()))
     throw Error(Error::Kind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
   Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();
@@ -97,13 +106,13 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& 
   look.max_norm = o.max_norm, look.norm_type = o.norm_type;
   Tensor rows = embedding(weight, bags.indices, look);
   const Tensor none = zeros({bags.count, weight.size(1)}, {.dtype = weight.dtype(), .device = weight.device()});
-  if (o.mode == "max") {
+  if (mode == BagMode::max) {
     const Tensor owner = bags.owner.unsqueeze(1).expand(rows.shape());
-    return scatter_reduce(none, 0, owner, rows, "amax", false);
+    return scatter_reduce(none, 0, owner, rows, ScatterReduce::amax, false);
   }
   if (factors.defined()) rows = rows * factors.unsqueeze(1);
   const Tensor sums = index_add(none, 0, bags.owner, rows);
-  if (o.mode == "sum") return sums;
+  if (mode == BagMode::sum) return sums;
   return sums / clamp_min(bincount(bags.owner, {}, bags.count), 1).to(weight.dtype()).unsqueeze(1);
 }
 
@@ -118,7 +127,9 @@ Parameter table(int64_t rows, int64_t dim, const std::optional<int64_t>& padding
 }  // namespace
 
 Embedding::Embedding(int64_t rows, int64_t dim, const EmbeddingOptions& o)
-    : Layer("Embedding"), weight(table(rows, dim, o.padding_idx, "Embedding")), options(o) {}
+    : Layer("Embedding"), weight(table(rows, dim, o.padding_idx, "Embedding")), options(o) {
+  check_norm(o.max_norm, o.norm_type, type());
+}
 Embedding Embedding::from_pretrained(const Tensor& values, bool freeze, const EmbeddingOptions& o) {
   if (values.checked("Embedding").dim() != 2)
     throw Error(Error::Kind::shape, "Embedding", "a table is [rows, dim], not " + values.shape().str());
@@ -135,7 +146,10 @@ Tensor Embedding::operator()(const Tensor& indices) const {
 void Embedding::fields(Fields& f) { f("weight", weight); }
 
 EmbeddingBag::EmbeddingBag(int64_t rows, int64_t dim, const EmbeddingBagOptions& o)
-    : Layer("EmbeddingBag"), weight(table(rows, dim, o.padding_idx, "EmbeddingBag")), options(o) {}
+    : Layer("EmbeddingBag"), weight(table(rows, dim, o.padding_idx, "EmbeddingBag")), options(o) {
+  o.mode.of(type(), "mode");
+  check_norm(o.max_norm, o.norm_type, type());
+}
 Tensor EmbeddingBag::operator()(const Tensor& indices, const Tensor& offsets, const Tensor& sample_weights) const {
   return call(indices, [&](const Tensor& in) { return embedding_bag(weight, in, offsets, options, sample_weights); });
 }

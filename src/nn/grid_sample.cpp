@@ -13,8 +13,8 @@
 namespace volta {
 namespace {
 
-enum class Padding { zeros, border, reflection };
-constexpr const char *op = "grid_sample", *paddings[] = {"zeros", "border", "reflection"};
+using Padding = GridPadding;
+constexpr const char* op = "grid_sample";
 
 struct Tap {
   Tensor index;  // i64, within the axis
@@ -43,11 +43,11 @@ Tap tap_at(const Tensor& whole, const Tensor& weight, int64_t n) {
 }
 
 // The taps of one axis of n elements around places in [-1, 1].
-std::vector<Tap> taps_around(const Tensor& coordinate, int64_t n, const std::string& mode, Padding padding,
+std::vector<Tap> taps_around(const Tensor& coordinate, int64_t n, GridSampleMode mode, Padding padding,
                              bool align_corners) {
   const Tensor place =
       align_corners ? (coordinate + 1) * (double(n - 1) / 2) : ((coordinate + 1) * double(n) - 1) * 0.5;
-  if (mode == "bicubic") {  // each tap by itself is brought inside
+  if (mode == GridSampleMode::bicubic) {  // each tap by itself is brought inside
     const Tensor left = floor(place).detach();
     const std::array<Tensor, 4> weights = cubic_weights(place - left);
     std::vector<Tap> taps;
@@ -56,19 +56,12 @@ std::vector<Tap> taps_around(const Tensor& coordinate, int64_t n, const std::str
     return taps;
   }
   const Tensor within = inside(place, n, padding, align_corners);
-  if (mode == "nearest") {  // a step: its derivative by the place is zero, not absent
+  if (mode == GridSampleMode::nearest) {  // a step: its derivative by the place is zero, not absent
     const Tensor never = full({}, false, {boolean, within.device()});
     return {tap_at(round(within), where(never, within, 1), n)};
   }
   const Tensor left = floor(within).detach(), share = within - left;
   return {tap_at(left, 1 - share, n), tap_at(left + 1, share, n)};
-}
-
-Padding find_padding(const std::string& name) {
-  const auto* found = std::find(std::begin(paddings), std::end(paddings), name);
-  require(found != std::end(paddings), Wrong::argument, op, "padding_mode '", name,
-          "' is none of zeros, border, reflection");
-  return Padding(found - paddings);
 }
 
 void check(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
@@ -80,16 +73,15 @@ void check(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
   require((axes == 2 || axes == 3) && grid.dim() == x.dim() && grid.size(-1) == axes && grid.size(0) == x.size(0),
           Wrong::shape, op, "needs [n, c, h, w] and [n, y, x, 2], or one axis more, got ", x, " and ", grid);
   for (int i = 2; i < int(x.dim()); ++i) require(x.shape()[i] > 0, Wrong::shape, op, "an axis is empty in shape ", x);
-  require(o.mode == "bilinear" || o.mode == "nearest" || o.mode == "bicubic", Wrong::argument, op, "mode '", o.mode,
-          "' is none of bilinear, nearest, bicubic");
-  require(o.mode != "bicubic" || axes == 2, Wrong::shape, op, "mode bicubic needs [n, c, h, w], got shape ", x);
+  require(o.mode.of(op, "mode") != GridSampleMode::bicubic || axes == 2, Wrong::shape, op,
+          "mode bicubic needs [n, c, h, w], got shape ", x);
 }
 
 }  // namespace
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
   check(x, grid, o);
-  const Padding padding = find_padding(o.padding_mode);
+  const Padding padding = o.padding_mode.of(op, "padding_mode");
   if (is_half(x.dtype())) return grid_sample(x.to(f32), grid.to(f32), o).to(x.dtype());
   const int axes = int(x.dim()) - 2;
   // Taps of the product of the axes so far, from the outermost on; indices are into the flattened axes.

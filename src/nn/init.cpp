@@ -7,6 +7,8 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "nn/check.h"
+
 namespace volta::nn::init {
 namespace {
 
@@ -63,6 +65,7 @@ Tensor dirac_(const Tensor& x, int64_t groups) {
 // Gram-Schmidt on the rows, each made orthogonal to the former ones twice (once loses digits).
 Tensor orthogonal_(const Tensor& x, double gain, Generator* generator) {
   require(like(x, "orthogonal_").dtype.has_value() && x.dim() >= 2, "orthogonal_", x, "needs at least two axes");
+  finite(gain, "orthogonal_", "gain");
   if (x.numel() == 0) return x;
   const NoGrad off;
   const int64_t rows = x.size(0), columns = x.numel() / rows;
@@ -95,27 +98,34 @@ Fan calculate_fan(const Tensor& weight) {
   return {weight.size(1) * field, weight.size(0) * field};
 }
 
-double calculate_gain(const std::string& nonlinearity, double parameter) {
-  if (nonlinearity == "tanh") return 5.0 / 3;
-  if (nonlinearity == "relu") return std::sqrt(2.0);
-  if (nonlinearity == "leaky_relu") return std::sqrt(2 / (1 + parameter * parameter));
-  if (nonlinearity == "selu") return 0.75;
-  if (nonlinearity == "linear" || nonlinearity == "sigmoid" || nonlinearity.starts_with("conv")) return 1;
-  throw Error(Error::Kind::argument, "calculate_gain",
-              "'" + nonlinearity + "' is none of linear, conv1d, …, sigmoid, tanh, relu, leaky_relu, selu");
+namespace {
+double gain_of(const Choice<Gain>& nonlinearity, double parameter, const char* op) {
+  switch (nonlinearity.of(op, "nonlinearity")) {
+    case Gain::tanh: return 5.0 / 3;
+    case Gain::relu: return std::sqrt(2.0);
+    case Gain::leaky_relu: return std::sqrt(2 / (1 + parameter * parameter));
+    case Gain::selu: return 0.75;
+    default: return 1;
+  }
+}
+}  // namespace
+
+double calculate_gain(const Choice<Gain>& nonlinearity, double parameter) {
+  finite(parameter, "calculate_gain", "parameter");
+  return gain_of(nonlinearity, parameter, "calculate_gain");
 }
 
 namespace {
-double xavier_std(const Tensor& x, double gain) {
+double xavier_std(const Tensor& x, double gain, const char* op) {
+  not_negative(gain, op, "gain");
   const Fan fan = calculate_fan(x);
   return gain * std::sqrt(2.0 / double(fan.in + fan.out));
 }
-double kaiming_std(const Tensor& x, const KaimingOptions& options) {
+double kaiming_std(const Tensor& x, const KaimingOptions& options, const char* op) {
+  finite(options.a, op, "a");
   const Fan fan = calculate_fan(x);
-  if (options.mode != "fan_in" && options.mode != "fan_out")
-    throw Error(Error::Kind::argument, "kaiming", "mode '" + options.mode + "' is neither fan_in nor fan_out");
-  const int64_t n = options.mode == "fan_in" ? fan.in : fan.out;
-  return calculate_gain(options.nonlinearity, options.a) / std::sqrt(double(n));
+  const int64_t n = options.mode.of(op, "mode") == FanMode::fan_in ? fan.in : fan.out;
+  return gain_of(options.nonlinearity, options.a, op) / std::sqrt(double(n));
 }
 // A uniform variable within +-sqrt(3) s has deviation s.
 Tensor uniform_with(const Tensor& x, double std, Generator* generator) {
@@ -127,13 +137,17 @@ Tensor normal_with(const Tensor& x, double std, Generator* generator) {
 }
 }  // namespace
 
-Tensor xavier_uniform_(const Tensor& x, double gain, Generator* g) { return uniform_with(x, xavier_std(x, gain), g); }
-Tensor xavier_normal_(const Tensor& x, double gain, Generator* g) { return normal_with(x, xavier_std(x, gain), g); }
+Tensor xavier_uniform_(const Tensor& x, double gain, Generator* g) {
+  return uniform_with(x, xavier_std(x, gain, "xavier_uniform_"), g);
+}
+Tensor xavier_normal_(const Tensor& x, double gain, Generator* g) {
+  return normal_with(x, xavier_std(x, gain, "xavier_normal_"), g);
+}
 Tensor kaiming_uniform_(const Tensor& x, const KaimingOptions& o) {
-  return uniform_with(x, kaiming_std(x, o), o.generator);
+  return uniform_with(x, kaiming_std(x, o, "kaiming_uniform_"), o.generator);
 }
 Tensor kaiming_normal_(const Tensor& x, const KaimingOptions& o) {
-  return normal_with(x, kaiming_std(x, o), o.generator);
+  return normal_with(x, kaiming_std(x, o, "kaiming_normal_"), o.generator);
 }
 
 }  // namespace volta::nn::init

@@ -61,6 +61,38 @@ Taps cubic_taps(const Scaling& s) {
   return t;
 }
 
+// The filter is widened by the scale where the axis shrinks, so that every input counts; its taps are then normalised.
+Taps antialias_taps(const Scaling& s, double reach, double (*filter)(double)) {
+  const double scale = std::max(1.0, s.step), support = reach * scale;
+  const auto first = [&](int64_t j) {
+    return std::max<int64_t>(0, int64_t(s.step * (double(j) + 0.5) - support + 0.5));
+  };
+  const auto last = [&](int64_t j) { return std::min(s.in, int64_t(s.step * (double(j) + 0.5) + support + 0.5)); };
+  int64_t most = 1;
+  for (int64_t j = 0; j < s.out; ++j) most = std::max(most, last(j) - first(j));
+  Taps t(s.in, s.out, most);
+  t.weight.resize(t.index.size());
+  for (int64_t j = 0; j < s.out; ++j) {
+    const int64_t from = std::min(first(j), s.in - 1), count = std::max<int64_t>(1, last(j) - from);
+    const double center = s.step * (double(j) + 0.5);
+    double total = 0;
+    for (int64_t k = 0; k < count; ++k) total += filter((double(from + k) - center + 0.5) / scale);
+    for (int64_t k = 0; k < most; ++k) {
+      t.at(k, j) = from + std::min(k, count - 1);
+      const double weight = k < count ? filter((double(from + k) - center + 0.5) / scale) : 0;
+      t.weight[size_t(k * s.out + j)] = total == 0 ? double(k == 0) : weight / total;
+    }
+  }
+  return t;
+}
+double triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
+double cubic(double x) {
+  constexpr double a = -0.5;  // PIL's, not the -0.75 of plain bicubic
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+}
+
 // The sizes of the result, and the scales that were given (0: none).
 std::vector<Scaling> scalings(const Tensor& x, const InterpolateOptions& o) {
   const int axes = int(x.dim()) - 2;
@@ -72,13 +104,13 @@ std::vector<Scaling> scalings(const Tensor& x, const InterpolateOptions& o) {
   for (int i = 0; i < axes; ++i) {
     const int64_t in = x.shape()[2 + i];
     double factor = 0;
-    if (!o.scale_factor.empty()) factor = o.scale_factor[o.scale_factor.size() == 1 ? 0 : size_t(i)];
+    if (!o.scale_factor.empty()) factor = o.scale_factor[size_t(i)];
     require(!sizes.empty() || (factor > 0 && factor * double(in) < 0x1p53), Wrong::argument, op, "a scale factor of ",
             factor);
     const int64_t out = !sizes.empty() ? sizes[i] : int64_t(std::floor(double(in) * factor));
     require(in > 0 && out > 0, Wrong::shape, op, "an axis of ", in, " cannot become one of ", out, " in shape ", x);
     // Linear modes leave an axis alone that keeps its size, whatever the factor was.
-    const bool kept = in == out && o.mode.ends_with("linear");
+    const bool kept = in == out && o.mode.name().ends_with("linear");
     const bool use_factor = factor > 0 && !o.recompute_scale_factor && !kept;
     const double corner = out > 1 ? double(in - 1) / double(out - 1) : 0;
     const double edge = use_factor ? 1 / factor : double(in) / double(out);
@@ -89,24 +121,27 @@ std::vector<Scaling> scalings(const Tensor& x, const InterpolateOptions& o) {
 
 Taps (*find_mode(const InterpolateOptions& o, const Tensor& x))(const Scaling&) {
   struct Mode {
-    const char* name;
     int axes;  // 0: any
     Taps (*taps)(const Scaling&);
   };
-  static constexpr Mode modes[] = {{"nearest", 0, [](const Scaling& s) { return nearest_taps(s, 0); }},
-                                   {"nearest-exact", 0, [](const Scaling& s) { return nearest_taps(s, 0.5); }},
-                                   {"area", 0, [](const Scaling& s) { return adaptive_taps(s.in, s.out); }},
-                                   {"linear", 1, linear_taps},
-                                   {"bilinear", 2, linear_taps},
-                                   {"trilinear", 3, linear_taps},
-                                   {"bicubic", 2, cubic_taps}};
-  const auto* mode = std::find_if(std::begin(modes), std::end(modes), [&](const Mode& m) { return o.mode == m.name; });
-  require(mode != std::end(modes), Wrong::argument, op, "mode '", o.mode,
-          "' is none of nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area");
-  require(mode->axes == 0 || x.dim() == mode->axes + 2, Wrong::shape, op, "mode ", o.mode, " needs ", mode->axes + 2,
-          " axes, got shape ", x);
-  require(mode->axes > 0 || !o.align_corners, Wrong::argument, op, "align_corners has no meaning in mode ", o.mode);
-  return mode->taps;
+  // In the order of InterpolateMode.
+  static constexpr Mode modes[] = {{0, [](const Scaling& s) { return nearest_taps(s, 0); }},
+                                   {0, [](const Scaling& s) { return nearest_taps(s, 0.5); }},
+                                   {1, linear_taps},
+                                   {2, linear_taps},
+                                   {3, linear_taps},
+                                   {2, cubic_taps},
+                                   {0, [](const Scaling& s) { return adaptive_taps(s.in, s.out); }}};
+  const Mode* mode = &modes[size_t(o.mode.of(op, "mode"))];
+  require(mode->axes == 0 || x.dim() == mode->axes + 2, Wrong::shape, op, "mode ", o.mode.name(), " needs ",
+          mode->axes + 2, " axes, got shape ", x);
+  require(mode->axes > 0 || !o.align_corners, Wrong::argument, op, "align_corners has no meaning in mode ",
+          o.mode.name());
+  if (!o.antialias) return mode->taps;
+  const bool smooth = o.mode == InterpolateMode::bilinear || o.mode == InterpolateMode::bicubic;
+  require(smooth, Wrong::argument, op, "antialias is for the modes bilinear and bicubic, not ", o.mode.name());
+  if (o.mode == InterpolateMode::bilinear) return [](const Scaling& s) { return antialias_taps(s, 1, triangle); };
+  return [](const Scaling& s) { return antialias_taps(s, 2, cubic); };
 }
 
 }  // namespace

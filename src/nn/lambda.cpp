@@ -57,6 +57,9 @@ Tensor rearranged(const Tensor& x, Shape sizes, const Shape& order, std::initial
 
 }  // namespace
 
+Tensor gelu(const Tensor& x, const GELUOptions& options) {
+  return options.approximate.of("gelu", "approximate") == GeluApproximation::tanh ? gelu_tanh(x) : gelu(x);
+}
 Tensor pixel_shuffle(const Tensor& x, int64_t r) {
   if (x.dim() < 3 || r < 1 || x.size(-3) % (r * r)) refuse_factor("pixel_shuffle", x, r);
   const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
@@ -71,15 +74,17 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
 namespace nn {
 namespace {
 
+void require(bool holds, const char* layer, const char* rule) {
+  if (!holds) throw Error(Error::Kind::argument, layer, rule);
+}
 Tensor softmax_of_channels(const Tensor& x) {
   if (x.dim() != 3 && x.dim() != 4)
     throw Error(Error::Kind::shape, "softmax", "needs [n, c, h, w] or [c, h, w], got " + x.shape().str());
   return softmax(x, -3);
 }
-Lambda::Function gelu_named(const std::string& approximate) {
-  if (approximate == "none") return gelu;
-  if (approximate == "tanh") return gelu_tanh;
-  throw Error(Error::Kind::argument, "GELU", "approximate is '" + approximate + "', neither none nor tanh");
+Lambda::Function gelu_named(const Choice<GeluApproximation>& approximate) {
+  Tensor (*const exact)(const Tensor&) = gelu;
+  return approximate.of("GELU", "approximate") == GeluApproximation::tanh ? gelu_tanh : exact;
 }
 Lambda::Function padded(const char* layer, int axes, const char* mode, const Sides& sides, double value = 0) {
   const size_t needed = 2 * size_t(axes);
@@ -97,25 +102,25 @@ Lambda::Function padded(const char* layer, int axes, const char* mode, const Sid
 // clang-format off
 ReLU::ReLU() : Lambda("ReLU", relu) {}
 ReLU6::ReLU6() : Lambda("ReLU6", relu6) {}
-LeakyReLU::LeakyReLU(double slope) : Lambda("LeakyReLU", [=](const Tensor& x) { return leaky_relu(x, slope); }) {}
-ELU::ELU(double alpha) : Lambda("ELU", [=](const Tensor& x) { return elu(x, alpha); }) {}
+LeakyReLU::LeakyReLU(double slope) : Lambda("LeakyReLU", [slope = finite(slope, "LeakyReLU", "negative_slope")](const Tensor& x) { return leaky_relu(x, slope); }) {}
+ELU::ELU(double alpha) : Lambda("ELU", [alpha = finite(alpha, "ELU", "alpha")](const Tensor& x) { return elu(x, alpha); }) {}
 SELU::SELU() : Lambda("SELU", selu) {}
-CELU::CELU(double alpha) : Lambda("CELU", [=](const Tensor& x) { return celu(x, alpha); }) {}
-GELU::GELU(const std::string& approximate) : Lambda("GELU", gelu_named(approximate)) {}
+CELU::CELU(double alpha) : Lambda("CELU", [alpha = finite(alpha, "CELU", "alpha")](const Tensor& x) { return celu(x, alpha); }) { require(alpha != 0, "CELU", "alpha must not be 0"); }
+GELU::GELU(const Choice<GeluApproximation>& approximate) : Lambda("GELU", gelu_named(approximate)) {}
 Sigmoid::Sigmoid() : Lambda("Sigmoid", sigmoid) {}
 SiLU::SiLU() : Lambda("SiLU", silu) {}
 Mish::Mish() : Lambda("Mish", mish) {}
 Tanh::Tanh() : Lambda("Tanh", static_cast<Tensor (*)(const Tensor&)>(tanh)) {}
-Softplus::Softplus(double beta, double top) : Lambda("Softplus", [=](const Tensor& x) { return softplus(x, beta, top); }) {}
+Softplus::Softplus(double beta, double top) : Lambda("Softplus", [=](const Tensor& x) { return softplus(x, beta, top); }) { require(std::isfinite(beta) && beta != 0, "Softplus", "beta must be finite and not 0"), require(top == top, "Softplus", "threshold is not a number"); }
 Softsign::Softsign() : Lambda("Softsign", softsign) {}
-Hardtanh::Hardtanh(double low, double high) : Lambda("Hardtanh", [=](const Tensor& x) { return hardtanh(x, low, high); }) {}
+Hardtanh::Hardtanh(double low, double high) : Lambda("Hardtanh", [=](const Tensor& x) { return hardtanh(x, low, high); }) { require(low < high, "Hardtanh", "min_val must be below max_val"); }
 Hardsigmoid::Hardsigmoid() : Lambda("Hardsigmoid", hardsigmoid) {}
 Hardswish::Hardswish() : Lambda("Hardswish", hardswish) {}
 LogSigmoid::LogSigmoid() : Lambda("LogSigmoid", logsigmoid) {}
-Threshold::Threshold(double limit, double value) : Lambda("Threshold", [=](const Tensor& x) { return threshold(x, limit, value); }) {}
+Threshold::Threshold(double limit, double value) : Lambda("Threshold", [=](const Tensor& x) { return threshold(x, limit, value); }) { require(limit == limit, "Threshold", "threshold is not a number"); }
 Tanhshrink::Tanhshrink() : Lambda("Tanhshrink", tanhshrink) {}
-Softshrink::Softshrink(double lambda) : Lambda("Softshrink", [=](const Tensor& x) { return softshrink(x, lambda); }) {}
-Hardshrink::Hardshrink(double lambda) : Lambda("Hardshrink", [=](const Tensor& x) { return hardshrink(x, lambda); }) {}
+Softshrink::Softshrink(double lambda) : Lambda("Softshrink", [lambda = not_negative(lambda, "Softshrink", "lambda")](const Tensor& x) { return softshrink(x, lambda); }) {}
+Hardshrink::Hardshrink(double lambda) : Lambda("Hardshrink", [lambda = not_negative(lambda, "Hardshrink", "lambda")](const Tensor& x) { return hardshrink(x, lambda); }) {}
 Softmax::Softmax(int64_t dim) : Lambda("Softmax", [=](const Tensor& x) { return softmax(x, dim); }) {}
 LogSoftmax::LogSoftmax(int64_t dim) : Lambda("LogSoftmax", [=](const Tensor& x) { return log_softmax(x, dim); }) {}
 Softmin::Softmin(int64_t dim) : Lambda("Softmin", [=](const Tensor& x) { return softmin(x, dim); }) {}
@@ -125,9 +130,9 @@ GLU::GLU(int64_t dim) : Lambda("GLU", [=](const Tensor& x) { return glu(x, dim);
 Identity::Identity() : Lambda("Identity", [](const Tensor& x) { return x; }, 0) {}
 Flatten::Flatten(int64_t start, int64_t end) : Lambda("Flatten", [=](const Tensor& x) { return x.flatten(start, end); }, 0) {}
 Unflatten::Unflatten(int64_t dim, const Shape& sizes) : Lambda("Unflatten", [=](const Tensor& x) { return x.unflatten(dim, sizes); }, 0) {}
-PixelShuffle::PixelShuffle(int64_t factor) : Lambda("PixelShuffle", [=](const Tensor& x) { return pixel_shuffle(x, factor); }, 0) {}
-PixelUnshuffle::PixelUnshuffle(int64_t factor) : Lambda("PixelUnshuffle", [=](const Tensor& x) { return pixel_unshuffle(x, factor); }, 0) {}
-LocalResponseNorm::LocalResponseNorm(int64_t size, double alpha, double beta, double k) : Lambda("LocalResponseNorm", [=](const Tensor& x) { return local_response_norm(x, size, alpha, beta, k); }) {}
+PixelShuffle::PixelShuffle(int64_t factor) : Lambda("PixelShuffle", [factor = positive(factor, "PixelShuffle", "upscale_factor")](const Tensor& x) { return pixel_shuffle(x, factor); }, 0) {}
+PixelUnshuffle::PixelUnshuffle(int64_t factor) : Lambda("PixelUnshuffle", [factor = positive(factor, "PixelUnshuffle", "downscale_factor")](const Tensor& x) { return pixel_unshuffle(x, factor); }, 0) {}
+LocalResponseNorm::LocalResponseNorm(int64_t size, double alpha, double beta, double k) : Lambda("LocalResponseNorm", [=](const Tensor& x) { return local_response_norm(x, size, alpha, beta, k); }) { positive(size, "LocalResponseNorm", "size"), finite(alpha, "LocalResponseNorm", "alpha"), finite(beta, "LocalResponseNorm", "beta"), finite(k, "LocalResponseNorm", "k"); }
 
 ConstantPad1d::ConstantPad1d(const Sides& sides, double value) : Lambda("ConstantPad1d", padded("ConstantPad1d", 1, "constant", sides, value), 0) {}
 ConstantPad2d::ConstantPad2d(const Sides& sides, double value) : Lambda("ConstantPad2d", padded("ConstantPad2d", 2, "constant", sides, value), 0) {}
@@ -148,13 +153,15 @@ CircularPad3d::CircularPad3d(const Sides& sides) : Lambda("CircularPad3d", padde
 
 PReLU::PReLU(int64_t num_parameters, double init)
     : Layer("PReLU"),
-      weight(full({positive(num_parameters, "PReLU", "num_parameters")}, init, {.dtype = default_dtype()})) {}
+      weight(full({positive(num_parameters, "PReLU", "num_parameters")}, finite(init, "PReLU", "init"),
+                  {.dtype = default_dtype()})) {}
 Tensor PReLU::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) { return prelu(in, weight); });
 }
 void PReLU::fields(Fields& f) { f("weight", weight); }
 
 RReLU::RReLU(double low, double high) : Layer("RReLU"), lower(low), upper(high) {
+  finite(low, "RReLU", "lower"), finite(high, "RReLU", "upper");
   if (!(low <= high)) throw Error(Error::Kind::argument, "RReLU", "lower is above upper");
 }
 Tensor RReLU::operator()(const Tensor& x) const {

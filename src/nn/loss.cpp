@@ -5,11 +5,13 @@
 #include <numbers>
 
 #include "autograd/record.h"
+#include "nn/check.h"
 
 namespace volta {
 namespace {
 
 using loss::reduced;
+using loss::reduction;
 using loss::require_floats;
 using loss::require_same_shape;
 
@@ -29,27 +31,32 @@ Tensor entropy(const Tensor& t) {
 }  // namespace
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
-  return reduced(square(difference(input, target, "mse_loss")), o.reduction);
+  const Reduce how = reduction(o.reduction, "mse_loss");
+  return reduced(square(difference(input, target, "mse_loss")), how);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
-  return reduced(abs(difference(input, target, "l1_loss")), o.reduction);
+  const Reduce how = reduction(o.reduction, "l1_loss");
+  return reduced(abs(difference(input, target, "l1_loss")), how);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
+  const Reduce how = reduction(o.reduction, "smooth_l1_loss");
   if (!(o.beta >= 0)) throw Error(Error::Kind::argument, "smooth_l1_loss", "beta must be at least 0");
   const Tensor d = abs(difference(input, target, "smooth_l1_loss"));
-  return reduced(o.beta == 0 ? d : where(d < o.beta, 0.5 / o.beta * square(d), d - 0.5 * o.beta), o.reduction);
+  return reduced(o.beta == 0 ? d : where(d < o.beta, 0.5 / o.beta * square(d), d - 0.5 * o.beta), how);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o) {
+  const Reduce how = reduction(o.reduction, "huber_loss");
   if (!(o.delta > 0)) throw Error(Error::Kind::argument, "huber_loss", "delta must be above 0");
   const Tensor d = abs(difference(input, target, "huber_loss"));
-  return reduced(where(d <= o.delta, 0.5 * square(d), o.delta * (d - 0.5 * o.delta)), o.reduction);
+  return reduced(where(d <= o.delta, 0.5 * square(d), o.delta * (d - 0.5 * o.delta)), how);
 }
 
 // -(y log p + (1 - y) log(1 - p)), the logarithms held at or above -100.
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const WeightedLossOptions& o) {
+  const Reduce how = reduction(o.reduction, "binary_cross_entropy");
   const char* op = "binary_cross_entropy";
   require_floats(input, op);
   require_same_shape(input, target, op);
@@ -66,43 +73,50 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Wei
     if (d.needs(0)) d[0] = g * (x - t) / clamp_min(x * (1 - x), 1e-12);
     if (d.needs(1)) d[1] = g * (clamp_min(log1p(-x), -100) - clamp_min(log(x), -100));
   });
-  return reduced(weighted(losses, o.weight), o.reduction);
+  return reduced(weighted(losses, o.weight), how);
 }
 
 // (1 - y) x - (1 + (pos_weight - 1) y) log(sigmoid(x)): no exponential of a positive number.
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const BCEWithLogitsOptions& o) {
+  const Reduce how = reduction(o.reduction, "binary_cross_entropy_with_logits");
   require_floats(input, "binary_cross_entropy_with_logits");
   require_same_shape(input, target, "binary_cross_entropy_with_logits");
   const Tensor y = target.to(input.dtype());
   Tensor of_positive = logsigmoid(input);
   if (o.pos_weight.defined()) of_positive = of_positive * (1 + (o.pos_weight - 1) * y);
-  return reduced(weighted((1 - y) * input - of_positive, o.weight), o.reduction);
+  return reduced(weighted((1 - y) * input - of_positive, o.weight), how);
 }
 
 Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target, const FocalLossOptions& o) {
+  const Reduce how = reduction(o.reduction, "sigmoid_focal_loss");
+  nn::finite(o.alpha, "sigmoid_focal_loss", "alpha"), nn::not_negative(o.gamma, "sigmoid_focal_loss", "gamma");
   const Tensor cost = binary_cross_entropy_with_logits(input, target, {.reduction = Reduce::none});
   const Tensor y = target.to(input.dtype());
   const Tensor missing = sigmoid(input) * (1 - y) + sigmoid(-input) * y;  // 1 - the probability of the right answer
   Tensor losses = cost * pow(missing, o.gamma);
   if (o.alpha >= 0) losses = losses * (o.alpha * y + (1 - o.alpha) * (1 - y));
-  return reduced(losses, o.reduction);
+  return reduced(losses, how);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivOptions& o) {
+  const bool by_batch = o.batchmean || o.reduction.of("kl_div", "reduction") == Reduce::batchmean;
   require_floats(input, "kl_div");
   require_same_shape(input, target, "kl_div");
+  if (by_batch && input.dim() == 0)
+    throw Error(Error::Kind::shape, "kl_div", "a mean over the batch needs a batch axis");
   const Tensor losses = o.log_target ? exp(target) * (target - input) : entropy(target) - target * input;
-  if (!o.batchmean) return reduced(losses, o.reduction);
-  if (input.dim() == 0) throw Error(Error::Kind::shape, "kl_div", "a mean over the batch needs a batch axis");
+  if (!by_batch) return reduced(losses, o.reduction);
   return sum(losses) / input.size(0);
 }
 
 Tensor gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& o) {
+  const Reduce how = reduction(o.reduction, "gaussian_kl");
   require_same_shape(mean, log_variance, "gaussian_kl");
-  return reduced(0.5 * (square(mean) + expm1(log_variance) - log_variance), o.reduction);
+  return reduced(0.5 * (square(mean) + expm1(log_variance) - log_variance), how);
 }
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, const GaussianNLLOptions& o) {
+  const Reduce how = reduction(o.reduction, "gaussian_nll_loss");
   const char* op = "gaussian_nll_loss";
   require_same_shape(input, target, op);
   if (!(o.eps > 0)) throw Error(Error::Kind::argument, op, "eps must be above 0");
@@ -114,38 +128,47 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   variance = variance + (clamp_min(variance, o.eps) - variance).detach();  // the gradient passes the clamp
   Tensor losses = 0.5 * (log(variance) + square(input - target) / variance);
   if (o.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
-  return reduced(losses, o.reduction);
+  return reduced(losses, how);
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLOptions& o) {
+  const Reduce how = reduction(o.reduction, "poisson_nll_loss");
+  nn::not_negative(o.eps, "poisson_nll_loss", "eps");
   require_same_shape(input, target, "poisson_nll_loss");
   Tensor losses = o.log_input ? exp(input) - target * input : input - target * log(input + o.eps);
   if (o.full) {  // Stirling's approximation of log(target!)
     const Tensor n = clamp_min(target.to(input.dtype()), 1);
     losses = losses + where(target > 1, n * log(n) - n + 0.5 * log(2 * std::numbers::pi * n), 0);
   }
-  return reduced(losses, o.reduction);
+  return reduced(losses, how);
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingOptions& o) {
+  const Reduce how = reduction(o.reduction, "hinge_embedding_loss");
+  nn::finite(o.margin, "hinge_embedding_loss", "margin");
   require_same_shape(input, target, "hinge_embedding_loss");
   const Tensor apart = where(target == 1, 0, clamp_min(o.margin - input, 0));
-  return reduced(apart + where(target == -1, 0, input), o.reduction);
+  return reduced(apart + where(target == -1, 0, input), how);
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
+  const Reduce how = reduction(o.reduction, "soft_margin_loss");
   require_same_shape(input, target, "soft_margin_loss");
-  return reduced(-logsigmoid(target * input), o.reduction);
+  return reduced(-logsigmoid(target * input), how);
 }
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
+  const Reduce how = reduction(o.reduction, "margin_ranking_loss");
+  nn::finite(o.margin, "margin_ranking_loss", "margin");
   require_same_shape(input1, input2, "margin_ranking_loss");
   require_same_shape(input1, target, "margin_ranking_loss");
-  return reduced(clamp_min(target * (input2 - input1) + o.margin, 0), o.reduction);
+  return reduced(clamp_min(target * (input2 - input1) + o.margin, 0), how);
 }
 
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
+  const Reduce how = reduction(o.reduction, "cosine_embedding_loss");
   const char* op = "cosine_embedding_loss";
+  nn::finite(o.margin, op, "margin");
   require_same_shape(input1, input2, op);
   if (input1.dim() < 1 || input1.dim() > 2 || target.checked(op).dim() != input1.dim() - 1)
     throw Error(Error::Kind::shape, op,
@@ -154,18 +177,22 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   const Tensor squares = (sum(square(input1), -1) + least) * (sum(square(input2), -1) + least);
   const Tensor cosine = sum(input1 * input2, -1) / sqrt(squares);
   const Tensor apart = where(target == -1, clamp_min(cosine - o.margin, 0), 0);
-  return reduced(where(target == 1, 1 - cosine, apart), o.reduction);
+  return reduced(where(target == 1, 1 - cosine, apart), how);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginOptions& o) {
-  require_same_shape(anchor, positive, "triplet_margin_loss");
-  require_same_shape(anchor, negative, "triplet_margin_loss");
+  const Reduce how = reduction(o.reduction, "triplet_margin_loss");
+  const char* op = "triplet_margin_loss";
+  nn::above_zero(o.margin, op, "margin"), nn::finite(o.eps, op, "eps");
+  if (!(o.p >= 0)) throw Error(Error::Kind::argument, op, "p must be at least 0, not " + std::to_string(o.p));
+  require_same_shape(anchor, positive, op);
+  require_same_shape(anchor, negative, op);
   const auto distance = [&](const Tensor& a, const Tensor& b) { return norm(a - b + o.eps, o.p, -1); };
   const Tensor near = distance(anchor, positive);
   Tensor far = distance(anchor, negative);
   if (o.swap) far = minimum(far, distance(positive, negative));
-  return reduced(clamp_min(near - far + o.margin, 0), o.reduction);
+  return reduced(clamp_min(near - far + o.margin, 0), how);
 }
 
 const Tensor& check_finite(const Tensor& loss) {

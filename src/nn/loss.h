@@ -5,6 +5,12 @@
 
 namespace volta::loss {
 
+inline Reduce reduction(const Choice<Reduce>& given, const char* op) {
+  const Reduce how = given.of(op, "reduction");
+  if (how != Reduce::batchmean) return how;
+  throw Error(Error::Kind::argument, op, "reduction 'batchmean' is of kl_div; here it is one of none, mean, sum");
+}
+
 inline Tensor reduced(const Tensor& losses, Reduce how) {
   return how == Reduce::none ? losses : how == Reduce::mean ? mean(losses) : sum(losses);
 }

@@ -28,6 +28,7 @@ Tensor angles(int64_t offset, int64_t length, int64_t width, double base, Device
 
 Tensor sinusoidal_positions(int64_t length, int64_t width, double base, const Options& options) {
   require(length >= 0 && width > 0, Wrong::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
+  nn::above_zero(base, "sinusoidal_positions", "base");
   const Tensor a = angles(0, length, width, base, options.device.value_or(Device()));
   return stack({sin(a), cos(a)}, -1)
       .flatten(1)
@@ -40,6 +41,7 @@ Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
   const char* op = "rotary_positions";
   require(x.checked(op).dim() >= 2 && x.size(-1) % 2 == 0, Wrong::shape, op, "needs [..., time, even width], got ", x);
   require(is_floating(x.dtype()), Wrong::dtype, op, "needs a floating input, got ", x.dtype());
+  nn::above_zero(o.base, op, "base");
   const Tensor a = angles(o.offset, x.size(-2), x.size(-1), o.base, x.device());
   const Tensor c = cos(a).to(x.dtype()), s = sin(a).to(x.dtype());
   if (o.interleaved) {
@@ -53,7 +55,10 @@ Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
 namespace nn {
 
 SinusoidalPositions::SinusoidalPositions(int64_t w, bool first, double b)
-    : Layer("SinusoidalPositions"), width(positive(w, "SinusoidalPositions", "width")), batch_first(first), base(b) {}
+    : Layer("SinusoidalPositions"),
+      width(positive(w, "SinusoidalPositions", "width")),
+      batch_first(first),
+      base(above_zero(b, "SinusoidalPositions", "base")) {}
 Tensor SinusoidalPositions::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
     require(in.checked(type()).dim() >= 2 && in.size(-1) == width, Wrong::shape, type(), "shape ", in, " for width ",
@@ -108,7 +113,8 @@ MultiheadAttention::MultiheadAttention(int64_t width, int64_t heads, const Multi
       options(o) {
   require(width % heads == 0 && heads % num_kv_heads == 0, Wrong::argument, type(), heads, " heads do not divide ",
           width, " features, or ", num_kv_heads, " key heads not the heads");
-  probability(o.dropout, type());
+  probability(o.dropout, type(), "dropout");
+  positive(o.kdim.value_or(1), type(), "kdim"), positive(o.vdim.value_or(1), type(), "vdim");
   const int64_t kdim = o.kdim.value_or(width), vdim = o.vdim.value_or(width), few = num_kv_heads * head_dim;
   if (kdim == width && vdim == width && few == width) {
     in_proj_weight = empty({3 * width, width});

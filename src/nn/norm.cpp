@@ -67,6 +67,7 @@ void move_towards(Tensor running, const Tensor& value, double momentum) {
 // Normalises channels by their own statistics, and keeps the running ones; or by the running ones.
 Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
                     const Tensor& bias, bool own, double momentum) {
+  nn::finite(momentum, sets.op, "momentum");
   NormStatistics statistics;
   if (!own) {
     if (!mean.defined())
@@ -139,25 +140,30 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   if (size < 1 || x.checked("local_response_norm").dim() < 3)
     throw Error(Error::Kind::shape, "local_response_norm",
                 "needs [n, c, ...] and a positive size, got " + x.shape().str() + " and " + std::to_string(size));
+  nn::finite(alpha, "local_response_norm", "alpha"), nn::finite(beta, "local_response_norm", "beta");
+  nn::finite(k, "local_response_norm", "k");
   const Tensor squares = pad(x.square().movedim(1, -1), {size / 2, (size - 1) / 2});
   const Tensor means = squares.unfold(-1, size, 1).mean(-1).movedim(-1, 1);
   return x / pow(means * alpha + k, beta);
 }
 
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps) {
+  nn::not_negative(eps, "normalize", "eps");
   return x / clamp_min(norm(x, p, dim, true), eps);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
+  nn::not_negative(eps, "cosine_similarity", "eps");
   return (normalize(a, 2, dim, eps) * normalize(b, 2, dim, eps)).sum(dim);
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
+  nn::finite(eps, "pairwise_distance", "eps");
   return norm(a - b + eps, p, -1, keepdim);
 }
 
 namespace nn {
 
 ChannelNorm::ChannelNorm(const char* type, int64_t features, double e, bool affine, bool track) : Layer(type), eps(e) {
-  positive(features, type, "num_features");
+  positive(features, type, "num_features"), not_negative(e, type, "eps");
   if (affine) weight = ones({features}), bias = zeros({features});
   if (track) {
     running_mean = zeros({features}), running_var = ones({features});
@@ -175,7 +181,9 @@ constexpr const char* instance_names[] = {"InstanceNorm1d", "InstanceNorm2d", "I
 }  // namespace
 
 template <int Axes> BatchNorm<Axes>::BatchNorm(int64_t features, const BatchNormOptions& o)
-    : ChannelNorm(batch_names[Axes - 1], features, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
+    : ChannelNorm(batch_names[Axes - 1], features, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {
+  if (momentum) probability(*momentum, type(), "momentum");
+}
 template <int Axes> Tensor BatchNorm<Axes>::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
     const int64_t rank = in.checked("batch_norm").dim();
@@ -197,7 +205,7 @@ template class BatchNorm<3>;
 
 template <int Axes> InstanceNorm<Axes>::InstanceNorm(int64_t features, const InstanceNormOptions& o)
     : ChannelNorm(instance_names[Axes - 1], features, o.eps, o.affine, o.track_running_stats),
-      momentum(o.momentum),
+      momentum(probability(o.momentum, type(), "momentum")),
       features_(features) {}
 template <int Axes> Tensor InstanceNorm<Axes>::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
@@ -217,7 +225,7 @@ template class InstanceNorm<2>;
 template class InstanceNorm<3>;
 
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o)
-    : Layer("LayerNorm"), normalized_shape(shape), eps(o.eps) {
+    : Layer("LayerNorm"), normalized_shape(shape), eps(not_negative(o.eps, "LayerNorm", "eps")) {
   for (const int64_t size : shape) positive(size, "LayerNorm", "a size");
   if (o.elementwise_affine) weight = ones(shape);
   if (o.elementwise_affine && o.bias) bias = zeros(shape);
@@ -228,6 +236,7 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
 void LayerNorm::fields(Fields& f) { f("weight", weight), f("bias", bias); }
 
 RMSNorm::RMSNorm(const Shape& shape, const RMSNormOptions& o) : Layer("RMSNorm"), normalized_shape(shape), eps(o.eps) {
+  if (eps) not_negative(*eps, "RMSNorm", "eps");
   for (const int64_t size : shape) positive(size, "RMSNorm", "a size");
   if (o.elementwise_affine) weight = ones(shape);
 }
@@ -237,7 +246,7 @@ Tensor RMSNorm::operator()(const Tensor& x) const {
 void RMSNorm::fields(Fields& f) { f("weight", weight); }
 
 GroupNorm::GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& o)
-    : Layer("GroupNorm"), num_groups(groups), num_channels(channels), eps(o.eps) {
+    : Layer("GroupNorm"), num_groups(groups), num_channels(channels), eps(not_negative(o.eps, "GroupNorm", "eps")) {
   positive(channels, "GroupNorm", "num_channels");
   if (channels % positive(groups, "GroupNorm", "num_groups"))
     throw Error(Error::Kind::argument, "GroupNorm",

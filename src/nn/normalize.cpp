@@ -7,6 +7,7 @@
 #include "autograd/record.h"
 #include "backend/fused.h"
 #include "backend/normalize.h"
+#include "nn/check.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
 
@@ -124,6 +125,7 @@ void composed_gradients(const NormSets& s, const Tensor& x, const Tensor& weight
 }  // namespace
 
 Tensor normalized(const NormSets& s, const Tensor& x, const Tensor& weight, const Tensor& bias, NormStatistics& st) {
+  nn::not_negative(s.eps, s.op, "eps");
   for (const Tensor& v : {weight, bias, st.mean, st.var})
     if (v.defined()) common_device(x, v, s.op);
   Tensor y;

@@ -16,9 +16,8 @@
 namespace volta::nn {
 namespace {
 
-Cell cell_named(const std::string& name, const char* type) {
-  require(name == "tanh" || name == "relu", Wrong::argument, type, "nonlinearity '", name, "' is not tanh or relu");
-  return name == "tanh" ? Cell::tanh : Cell::relu;
+Cell cell_named(const Choice<Nonlinearity>& name, const char* type) {
+  return name.of(type, "nonlinearity") == Nonlinearity::tanh ? Cell::tanh : Cell::relu;
 }
 
 void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t time, const char* op) {
@@ -44,8 +43,8 @@ Recurrent::Recurrent(const char* type, int kind, int64_t input, int64_t hidden, 
       hidden_size(positive(hidden, type, "hidden_size")),
       options(o),
       kind_(kind) {
-  positive(o.num_layers, type, "num_layers");
-  probability(o.dropout, type);
+  layer_count(o.num_layers, type, "num_layers");
+  probability(o.dropout, type, "dropout");
   const bool lstm = Cell(kind) == Cell::lstm;
   require(o.proj_size >= 0 && o.proj_size < hidden && (lstm || o.proj_size == 0), Wrong::argument, type, "proj_size ",
           o.proj_size, lstm ? " must be smaller than hidden_size" : " is for an LSTM only");

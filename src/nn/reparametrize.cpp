@@ -7,6 +7,8 @@
 #include <volta/nn/norm.h>
 #include <volta/ops.h>
 
+#include "nn/check.h"
+
 namespace volta::nn {
 
 Tensor weight_norm_of(const Tensor& v, int64_t dim) {
@@ -45,6 +47,8 @@ SpectralVectors spectral_start(const Tensor& weight, int64_t dim) {
 
 Tensor spectral_weight(const Tensor& weight, const SpectralVectors& vectors, int64_t dim, int64_t iterations,
                        double eps) {
+  if (iterations < 0) throw Error(Error::Kind::argument, "SpectralNorm", "n_power_iterations must be at least 0");
+  above_zero(eps, "SpectralNorm", "eps");
   const Tensor m = as_matrix(weight, dim);
   Tensor u = vectors.u, v = vectors.v;
   {

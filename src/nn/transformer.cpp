@@ -23,14 +23,11 @@ MultiheadAttention attention(int64_t width, int64_t heads, const TransformerOpti
 LayerNorm layer_norm_of(int64_t width, const TransformerOptions& o) {
   return LayerNorm(width, {.eps = o.layer_norm_eps, .bias = o.bias});
 }
-void check_activation(const std::string& name, const char* type) {
-  require(name == "relu" || name == "gelu", Wrong::argument, type, "activation '", name, "' is not relu or gelu");
-}
 
 // linear2(dropout(activation(linear1(x)))), of an encoder or decoder layer.
 template <class L> Tensor feed_forward(const L& l, const Tensor& x) {
   const Tensor h = l.linear1(x);
-  return l.linear2(l.dropout(l.options.activation == "relu" ? relu(h) : gelu(h)));
+  return l.linear2(l.dropout(l.options.activation == TransformerActivation::relu ? relu(h) : gelu(h)));
 }
 
 // x + block(norm(x)), or norm(x + block(x)).
@@ -56,7 +53,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t width, int64_t heads, c
       dropout1(o.dropout),
       dropout2(o.dropout),
       options(o) {
-  check_activation(o.activation, type());
+  o.activation.of(type(), "activation");
 }
 Tensor TransformerEncoderLayer::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
@@ -85,7 +82,7 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t width, int64_t heads, c
       dropout2(o.dropout),
       dropout3(o.dropout),
       options(o) {
-  check_activation(o.activation, type());
+  o.activation.of(type(), "activation");
 }
 Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memory, const DecoderInput& in) const {
   return call(tgt, [&](const Tensor& x) {
@@ -108,7 +105,7 @@ void TransformerDecoderLayer::fields(Fields& f) {
 
 TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer, int64_t n, std::optional<LayerNorm> last)
     : Layer("TransformerEncoder"),
-      layers(size_t(positive(n, "TransformerEncoder", "num_layers")), layer),
+      layers(size_t(layer_count(n, "TransformerEncoder", "num_layers")), layer),
       norm(std::move(last)) {}
 Tensor TransformerEncoder::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
@@ -121,7 +118,7 @@ void TransformerEncoder::fields(Fields& f) { f("layers", layers), f("norm", norm
 
 TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer, int64_t n, std::optional<LayerNorm> last)
     : Layer("TransformerDecoder"),
-      layers(size_t(positive(n, "TransformerDecoder", "num_layers")), layer),
+      layers(size_t(layer_count(n, "TransformerDecoder", "num_layers")), layer),
       norm(std::move(last)) {}
 Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory, const DecoderInput& in) const {
   return call(tgt, [&](const Tensor& x) {

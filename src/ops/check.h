@@ -17,9 +17,6 @@ void require_fitting(DType values, DType place, const char* op);
 // Whether a dtype of integers holds the number, less its fraction.
 bool holds(DType dtype, const Scalar& value);
 
-// Which of the names is given; throws, and lists them, when it is none.
-size_t choice(std::string_view given, std::span<const std::string_view> names, const char* what, const char* op);
-
 // Numbers multiply tensors of integers as integers, when they are whole.
 Scalar factor_for(double value, DType dtype, const char* op);
 

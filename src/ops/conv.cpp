@@ -154,7 +154,7 @@ Convolution convolution_of(const char* op, int rank, const Tensor& x, const Tens
             " elements of an axis where input ", x, " has ", padded, " with its padding");
     a.output = (padded - reach - 1) / a.stride + 1;
   }
-  return {op, rank, g, wanted(o.algorithm), o.chunk};
+  return {op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk};
 }
 
 template <class F> Tensor batched(const Tensor& x, int rank, F f) {
@@ -185,7 +185,7 @@ Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tens
     require(a.output > 0 && a.input > 0, Wrong::shape, op, "input ", x, " with weight ", w, " and padding ", padding,
             " leaves an output of ", a.input, " elements along an axis");
   }
-  const Convolution c{op, rank, g, wanted(o.algorithm), o.chunk};
+  const Convolution c{op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk};
   return batched(x, rank, [&](const Tensor& in) { return input_piece(c, w, in, bias); });
 }
 
@@ -196,16 +196,19 @@ const char* name(ConvAlgorithm algorithm) {
   return names[size_t(algorithm)];
 }
 
-UseConvAlgorithm::UseConvAlgorithm(ConvAlgorithm algorithm) : before_(preferred) { preferred = algorithm; }
+UseConvAlgorithm::UseConvAlgorithm(const Choice<ConvAlgorithm>& algorithm) : before_(preferred) {
+  preferred = algorithm.of("UseConvAlgorithm", "algorithm");
+}
 UseConvAlgorithm::~UseConvAlgorithm() { preferred = before_; }
 
-ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& w, const ConvOptions& options, ConvPiece piece) {
+ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& w, const ConvOptions& options,
+                             const Choice<ConvPiece>& piece) {
   const char* op = "conv_algorithm";
   const int rank = int(w.checked(op).dim()) - 2;
   require(rank >= 1 && rank <= space, Wrong::shape, op, "needs a weight of 3 to 5 axes, got ", w);
   const Convolution c = convolution_of(op, rank, x, w, {}, options);
   if (!x.device().is_cpu()) return ConvAlgorithm::direct;
-  return cpu::convolve_algorithm({piece, c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
+  return cpu::convolve_algorithm({piece.of(op, "piece"), c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {

@@ -148,12 +148,11 @@ void require_held(const Scalar& value, DType dtype, const char* op) {
   require(holds(dtype, value), Wrong::argument, op, value, " does not fit ", dtype);
 }
 
-size_t choice(std::string_view given, std::span<const std::string_view> names, const char* what, const char* op) {
-  const auto found = std::find(names.begin(), names.end(), given);
-  if (found != names.end()) return size_t(found - names.begin());
-  std::string known;
-  for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
-  refuse(Wrong::argument, op, what, " '", given, "' is not one of ", known);
+void detail::unknown_choice(const char* op, const char* field, std::string_view given, const std::string_view* known,
+                            size_t count) {
+  std::string list;
+  for (size_t i = 0; i < count; ++i) list += (i ? ", " : "") + std::string(known[i]);
+  refuse(Wrong::argument, op, field, " '", given, "' is not one of ", list);
 }
 
 void require_fitting(DType values, DType place, const char* op) {
@@ -243,10 +242,9 @@ Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& given)
   return finished(tril(made({n, m.value_or(n)}, 1, plain, f32, "tri"), k), options);
 }
 
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const Choice<MeshIndexing>& indexing) {
   const char* op = "meshgrid";
-  constexpr std::string_view orders[] = {"ij", "xy"};
-  const bool swap = choice(indexing, orders, "indexing", op) == 1 && axes.size() >= 2;
+  const bool swap = indexing.of(op, "indexing") == MeshIndexing::xy && axes.size() >= 2;
   const int rank = int(axes.size());
   Shape sizes;
   for (const Tensor& x : axes) {

@@ -31,7 +31,7 @@ inline constexpr Word words[] = {
     {"int", "int64_t"},          {"int?", "std::optional<int64_t>"},      {"double?", "std::optional<double>"},
     {"Axes", "const Axes&"},     {"ints", "const std::vector<int64_t>&"}, {"tensors", "const std::vector<Tensor>&"},
     {"Shape", "const Shape&"},   {"Operand", "const Operand&"},           {"string", "const std::string&"},
-    {"Device", "const Device&"},
+    {"Device", "const Device&"}, {"ScatterReduce", "const Choice<ScatterReduce>&"},
 };
 
 // A line or two per op read best.
@@ -148,7 +148,8 @@ inline constexpr Function functions[] = {
     {"index", "scatter", "x, int dim, index, Operand src", "values put along an axis, in a copy: scatter(x, 1, i, v)"},
     {"index", "scatter_add", "x, int dim, index, src",
      "values added along an axis, in a copy: scatter_add(x, 0, i, v)"},
-    {"index", "scatter_reduce", "x, int dim, index, src, string reduce, bool include_self = true",
+    {"pointwise", "gelu", "x, const GELUOptions& options", "gelu, or with \"tanh\" its approximation: gelu(x, {.approximate = \"tanh\"})"},
+    {"index", "scatter_reduce", "x, int dim, index, src, ScatterReduce reduce, bool include_self = true",
      "values combined by sum, prod, mean, amax or amin: scatter_reduce(x, 0, i, v, \"amax\")"},
     {"index", "index_select", "x, int dim, index", "slices in the order of the index: index_select(x, 0, i)"},
     {"index", "index_add", "x, int dim, index, source, double alpha = 1",

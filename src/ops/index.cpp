@@ -235,20 +235,20 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
   return at.combine(Combine::add, x, source_for(at, x, src));
 }
 
-Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
-                      bool include_self) {
+Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                      const Choice<ScatterReduce>& reduce, bool include_self) {
   const char* op = "scatter_reduce";
-  constexpr std::string_view names[] = {"sum", "mean", "prod", "amax", "amin"};
-  constexpr Combine ways[] = {Combine::add, Combine::add, Combine::multiply, Combine::max, Combine::min};
-  const Combine how = ways[choice(reduce, names, "reduce", op)];
+  constexpr Combine ways[] = {Combine::add, Combine::multiply, Combine::add, Combine::max, Combine::min};
+  const ScatterReduce asked = reduce.of(op, "reduce");
+  const Combine how = ways[size_t(asked)];
   const Place at = along(x, dim, index, op);
   const Tensor values = source_for(at, x, src);
-  require(x.dtype() != boolean || reduce != "mean", Wrong::dtype, op, "mean is not defined for booleans");
+  require(x.dtype() != boolean || asked != ScatterReduce::mean, Wrong::dtype, op, "mean is not defined for booleans");
   const auto start = [&](const Tensor& from, Scalar value) {
     return include_self ? from : at.combine(Combine::set, from, at.repeated(value, from));
   };
   const Tensor y = at.combine(how, start(x, neutral(how, x.dtype())), values);
-  if (reduce != "mean") return y;
+  if (asked != ScatterReduce::mean) return y;
   const Tensor once = start(number(1, at.index).expand(x.shape()), 0);
   const Tensor count = at.combine(Combine::add, once, at.repeated(1, once)).clamp_min(1).to(x.dtype());
   return is_floating(x.dtype()) ? y / count : floor_divide(y, count);

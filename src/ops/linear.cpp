@@ -135,8 +135,7 @@ Tensor product(const char* op, const Tensor& a, int64_t axes_a, const Tensor& b,
   return product(op, a, b);
 }
 
-// In the order of Fused.
-constexpr std::string_view activation_names[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
+// In the order of Fused and of LinearActivation.
 constexpr Tensor (*activations[])(const Tensor&) = {nullptr, relu, gelu, gelu_tanh, silu, tanh, sigmoid};
 
 // g where relu let something through, told from its output; one pass when no graph is wanted.
@@ -216,7 +215,7 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, dou
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
-  const auto activation = Fused(choice(options.activation, activation_names, "activation", "linear"));
+  const auto activation = Fused(options.activation.of("linear", "activation"));
   check_linear(x, weight, bias);
   if (weight.dim() == 1)  // one column
     return linear(x, weight.unsqueeze(0), bias.defined() ? bias.unsqueeze(0) : bias, options).squeeze(-1);

@@ -72,8 +72,7 @@ Tensor roll_axis(const Tensor& x, int axis, int64_t shift) {
   return cat({x.narrow(axis, n - s, s), x.narrow(axis, 0, n - s)}, axis);
 }
 
-enum class Border { constant, reflect, replicate, circular };
-constexpr std::string_view borders[] = {"constant", "reflect", "replicate", "circular"};
+using Border = PadMode;
 
 // Pairs (before, after) from the last axis on; negative ones cut.
 void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border border) {
@@ -91,7 +90,7 @@ void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border bord
     if (border == Border::constant) continue;
     const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
     require(most <= 0 || most <= limit, Wrong::argument, "pad", "axis ", axis, " of shape ", x,
-            " is too short to be padded by ", most, " in mode ", borders[size_t(border)]);
+            " is too short to be padded by ", most, " in mode ", choice_names(border)[size_t(border)]);
   }
 }
 
@@ -268,7 +267,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
 }
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& options) {
-  const auto border = Border(choice(options.mode, borders, "mode", "pad"));
+  const Border border = options.mode.of("pad", "mode");
   check_padding(x.checked("pad"), pad, border);
   if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
   Tensor y = x;

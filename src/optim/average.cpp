@@ -44,6 +44,15 @@ void nn::clip_grad_value_(const std::vector<Tensor>& params, double limit) {
 }
 
 namespace optim {
+namespace {
+void require_shapes(const std::vector<Tensor>& given, const std::vector<Tensor>& averages, const char* op) {
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i].checked(op).shape() != averages[i].shape())
+      throw Error(Error::Kind::shape, op,
+                  "tensor " + std::to_string(i) + " has shape " + given[i].shape().str() + ", its average " +
+                      averages[i].shape().str());
+}
+}  // namespace
 
 Average::Average(std::vector<Tensor> params, std::optional<double> decay) : params_(std::move(params)), decay_(decay) {
   if (params_.empty()) throw Error(Error::Kind::argument, "average", "no parameters to average");
@@ -69,6 +78,7 @@ void Average::copy_to(const std::vector<Tensor>& params) const {
   if (params.size() != averages_.size())
     throw Error(Error::Kind::argument, "copy_to",
                 std::to_string(params.size()) + " tensors for " + std::to_string(averages_.size()) + " averages");
+  require_shapes(params, averages_, "copy_to");
   const NoGrad off;
   for (size_t i = 0; i < params.size(); ++i) params[i].detach().copy_(averages_[i]);
 }
@@ -77,6 +87,8 @@ void Average::load(const std::vector<Tensor>& averages, int64_t updates) {
   if (averages.size() != averages_.size())
     throw Error(Error::Kind::argument, "load",
                 std::to_string(averages.size()) + " tensors for " + std::to_string(averages_.size()) + " averages");
+  require_shapes(averages, averages_, "load");
+  if (updates < 0) throw Error(Error::Kind::argument, "load", std::to_string(updates) + " updates");
   const NoGrad off;
   for (size_t i = 0; i < averages.size(); ++i) averages_[i].copy_(averages[i].detach());
   updates_ = updates;

@@ -1,5 +1,6 @@
 // L-BFGS: directions from the last changes of the gradient, and a line search for the strong Wolfe conditions.
 #include <algorithm>
+#include <climits>
 #include <cmath>
 
 #include <volta/autograd.h>
@@ -29,7 +30,11 @@ template <class Point> double cubic_minimum(const Point& a, const Point& b, doub
 LBFGS::LBFGS(Params params, const Options& o) : Optimizer("LBFGS", std::move(params), {.lr = o.lr}), options_(o) {
   if (groups_.size() != 1) refuse("takes one group of parameters");
   if (o.max_iter < 1 || o.history_size < 1) refuse("max_iter and history_size must be at least 1");
-  if (options_.max_eval == 0) options_.max_eval = o.max_iter * 5 / 4;
+  if (o.max_eval < 0) refuse("max_eval must be at least 0, not " + std::to_string(o.max_eval));
+  require_number("tolerance_grad", o.tolerance_grad), require_number("tolerance_change", o.tolerance_change);
+  if (o.strong_wolfe) options_.line_search_fn = LineSearch::strong_wolfe;
+  options_.line_search_fn.of("LBFGS", "line_search_fn");
+  if (options_.max_eval == 0) options_.max_eval = int(std::min<int64_t>(int64_t(o.max_iter) * 5 / 4, INT_MAX));
   save_setting("tolerance_grad", &options_.tolerance_grad);
   save_setting("tolerance_change", &options_.tolerance_change);
 }
@@ -125,6 +130,7 @@ LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t) const {
 }
 
 Tensor LBFGS::step(const Closure& closure) {
+  if (!closure) refuse("step needs a closure that computes the loss");
   const NoGrad off;
   int evaluations = 0;
   const auto evaluate = [&] {
@@ -145,7 +151,7 @@ Tensor LBFGS::step(const Closure& closure) {
     t_ = iterations_ == 1 ? std::min(1., 1 / sum(abs(gradient)).item<double>()) * lr : lr;
     if (slope > -options_.tolerance_change) break;
 
-    if (options_.strong_wolfe) {
+    if (options_.line_search_fn == LineSearch::strong_wolfe) {
       std::vector<Tensor> origin;
       for (const Tensor& p : groups_[0].params) origin.push_back(p.detach().clone());
       const auto restore = [&] {
@@ -194,6 +200,9 @@ std::map<std::string, Tensor> LBFGS::shared_state() const {
 }
 
 void LBFGS::load_shared_state(const std::map<std::string, Tensor>& saved) {
+  for (const char* key : {"n_iter", "func_evals", "t", "H_diag", "d", "prev_flat_grad"})
+    if (!saved.empty() && !saved.contains(key)) refuse("the saved state lacks " + std::string(key));
+  if (saved.contains("old_stps") && !saved.contains("old_dirs")) refuse("the saved state lacks old_dirs");
   iterations_ = evaluations_ = 0;
   scale_ = 1;
   steps_.clear();

@@ -35,8 +35,12 @@ Muon::Muon(Params params, const Options& o)
                 {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum, .eps = o.eps, .betas = o.betas},
                 {"step", "momentum_buffer", "exp_avg", "exp_avg_sq"}, o.maximize),
       options_(o) {
+  if (o.match_rms_adamw) options_.adjust_lr_fn = AdjustLR::match_rms_adamw;
+  options_.adjust_lr_fn.of("Muon", "adjust_lr_fn");
+  for (const double c : o.ns_coefficients)
+    if (!std::isfinite(c)) refuse("ns_coefficients must be finite, not " + std::to_string(c));
   if (o.ns_steps < 1 || o.ns_steps >= 100) refuse("ns_steps must be in [1, 100)");
-  if (!(o.adamw_lr >= 0)) refuse("adamw_lr must be at least 0");
+  require_number("adamw_lr", o.adamw_lr), require_number("adamw_eps", o.adamw_eps);
   save_setting("nesterov", &options_.nesterov);
   save_setting("adamw_lr", &options_.adamw_lr);
 }
@@ -53,8 +57,8 @@ void Muon::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
   const Tensor step = options_.nesterov ? lerp(gradient, buffer, group.momentum) : buffer;
   const Tensor matrix = step.reshape({p.size(0), -1});
   const double rows = double(matrix.size(0)), columns = double(matrix.size(1));
-  const double size =
-      options_.match_rms_adamw ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1., rows / columns));
+  const double size = options_.adjust_lr_fn == AdjustLR::match_rms_adamw ? 0.2 * std::sqrt(std::max(rows, columns))
+                                                                         : std::sqrt(std::max(1., rows / columns));
   one_pass(p, orthogonalized(matrix, options_).reshape(p.shape()).to(p.dtype()),
            std::array{1 - group.lr * group.weight_decay, group.lr * size},
            [](const auto& c, auto& x, const auto& d) { x = c[0] * x - c[1] * d; });

@@ -43,6 +43,11 @@ Optimizer::Optimizer(std::string name, Params params, ParamGroup defaults, std::
 
 void Optimizer::refuse(const std::string& message) const { throw Error(Error::Kind::argument, name_, message); }
 
+void Optimizer::require_number(const char* name, double value) const {
+  if (!std::isfinite(value) || value < 0)
+    refuse(std::string(name) + " must be finite and at least 0, not " + std::to_string(value));
+}
+
 void Optimizer::check(const ParamGroup& g) const {
   const auto require = [this](bool holds, const char* what, double value) {
     if (!holds) refuse(std::string(what) + ", not " + std::to_string(value));
@@ -111,6 +116,7 @@ void Optimizer::step() {
 }
 
 Tensor Optimizer::step(const Closure& closure) {
+  if (!closure) refuse("step needs a closure that computes the loss");
   const Tensor loss = [&] {
     const EnableGrad on;
     return closure();
@@ -152,6 +158,7 @@ std::map<std::string, std::vector<double>> Optimizer::settings(const ParamGroup&
   if (g.initial_lr) saved["initial_lr"] = {*g.initial_lr};
   for (const auto& [key, value] : switches_) saved[key] = {double(*value)};
   for (const auto& [key, value] : numbers_) saved[key] = {*value};
+  for (const auto& [key, value] : pairs_) saved[key] = {value->first, value->second};
   return saved;
 }
 
@@ -171,6 +178,24 @@ StateDict Optimizer::state_dict() const {
   return dict;
 }
 
+namespace {
+
+using Settings = std::map<std::string, std::vector<double>>;
+
+void read_setting(const Settings& saved, const std::string& key, auto& value) {
+  if (const auto found = saved.find(key); found != saved.end()) value = found->second[0];
+}
+void read_settings(ParamGroup& group, const Settings& saved) {
+  read_setting(saved, "lr", group.lr);
+  read_setting(saved, "weight_decay", group.weight_decay);
+  read_setting(saved, "momentum", group.momentum);
+  read_setting(saved, "eps", group.eps);
+  read_setting(saved, "initial_lr", group.initial_lr);
+  if (const auto betas = saved.find("betas"); betas != saved.end()) group.betas = {betas->second[0], betas->second[1]};
+}
+
+}  // namespace
+
 void Optimizer::check(const StateDict& saved) const {
   if (saved.param_groups.size() != groups_.size())
     refuse("the saved state has " + std::to_string(saved.param_groups.size()) + " groups, this optimizer has " +
@@ -181,16 +206,32 @@ void Optimizer::check(const StateDict& saved) const {
     if (numbers.size() != params.size())
       refuse("group " + std::to_string(i) + " of the saved state has " + std::to_string(numbers.size()) +
              " parameters, here it has " + std::to_string(params.size()));
-    for (const auto& [key, values] : options)
-      if (values.size() != (key == "betas" ? 2u : 1u)) refuse("option " + key + " has the wrong number of values");
+    for (const auto& [key, values] : options) {
+      const bool pair =
+          key == "betas" || std::any_of(pairs_.begin(), pairs_.end(), [&](auto& p) { return p.first == key; });
+      if (values.size() != (pair ? 2u : 1u)) refuse("option " + key + " has the wrong number of values");
+      for (const double value : values)
+        if (!std::isfinite(value)) refuse("option " + key + " is " + std::to_string(value));
+    }
+    ParamGroup probe = groups_[i];
+    read_settings(probe, options);
+    check(probe);
     for (size_t j = 0; j < params.size(); ++j) {
       const auto found = saved.state.find(numbers[j]);
       if (found == saved.state.end()) continue;
-      for (const auto& [key, value] : found->second)
-        if (std::find(slot_names_.begin(), slot_names_.end(), key) != slot_names_.end() && value.dim() > 0 &&
-            value.shape() != params[j].shape())
-          refuse("saved " + key + " of parameter " + std::to_string(numbers[j]) + " has shape " + value.shape().str() +
-                 ", the parameter " + params[j].shape().str());
+      if (const auto step = found->second.find("step"); step != found->second.end()) {
+        const bool one = step->second.defined() && step->second.numel() == 1;
+        const double count = one ? step->second.item<double>() : -1;
+        if (!(count >= 0 && count <= 0x1p53)) refuse("the saved step of parameter " + std::to_string(numbers[j]));
+      }
+      for (const auto& [key, value] : found->second) {
+        const auto slot = std::find(slot_names_.begin(), slot_names_.end(), key);
+        if (slot == slot_names_.end() || (value.defined() && value.dim() == 0)) continue;
+        const Shape wanted = slot_shape(size_t(slot - slot_names_.begin()), params[j]);
+        if (!value.defined() || value.shape() != wanted)
+          refuse("saved " + key + " of parameter " + std::to_string(numbers[j]) + " has shape " +
+                 (value.defined() ? value.shape().str() : "none") + ", the parameter's is " + wanted.str());
+      }
     }
   }
 }
@@ -210,17 +251,11 @@ void Optimizer::restore(State& state, const Tensor& param, const std::map<std::s
 }
 
 void Optimizer::restore(ParamGroup& group, const std::map<std::string, std::vector<double>>& saved) {
-  const auto read = [&](const std::string& key, auto& value) {
-    if (const auto found = saved.find(key); found != saved.end()) value = found->second[0];
-  };
-  read("lr", group.lr);
-  read("weight_decay", group.weight_decay);
-  read("momentum", group.momentum);
-  read("eps", group.eps);
-  read("initial_lr", group.initial_lr);
-  if (const auto betas = saved.find("betas"); betas != saved.end()) group.betas = {betas->second[0], betas->second[1]};
-  for (auto& [key, value] : numbers_) read(key, *value);
-  for (auto& [key, value] : switches_) read(key, *value);
+  read_settings(group, saved);
+  for (auto& [key, value] : numbers_) read_setting(saved, key, *value);
+  for (auto& [key, value] : pairs_)
+    if (const auto found = saved.find(key); found != saved.end()) *value = {found->second[0], found->second[1]};
+  for (auto& [key, value] : switches_) read_setting(saved, key, *value);
 }
 
 void Optimizer::load_state_dict(const StateDict& saved) {

@@ -25,6 +25,7 @@ SGD::SGD(Params params, const Options& o)
     : Optimizer("SGD", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum},
                 {"momentum_buffer"}, o.maximize),
       options_(o) {
+  if (!std::isfinite(o.dampening)) refuse("dampening must be finite, not " + std::to_string(o.dampening));
   if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) refuse("nesterov needs momentum and no dampening");
   save_setting("dampening", &options_.dampening);
   save_setting("nesterov", &options_.nesterov);
@@ -127,6 +128,7 @@ NAdam::NAdam(Params params, const Options& o)
                 {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
                 {"step", "exp_avg", "exp_avg_sq", "mu_product"}, o.maximize),
       options_(o) {
+  require_number("momentum_decay", o.momentum_decay);
   save_setting("momentum_decay", &options_.momentum_decay);
   save_setting("decoupled_weight_decay", &options_.decoupled_weight_decay);
 }
@@ -244,8 +246,8 @@ Adagrad::Adagrad(Params params, const Options& o)
     : Optimizer("Adagrad", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps},
                 {"step", "sum"}, o.maximize),
       options_(o) {
-  if (!(o.lr_decay >= 0)) refuse("lr_decay must be at least 0");
-  if (!(o.initial_accumulator_value >= 0)) refuse("initial_accumulator_value must be at least 0");
+  require_number("lr_decay", o.lr_decay);
+  require_number("initial_accumulator_value", o.initial_accumulator_value);
   save_setting("lr_decay", &options_.lr_decay);
   save_setting("initial_accumulator_value", &options_.initial_accumulator_value);
 }

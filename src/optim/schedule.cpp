@@ -19,6 +19,23 @@ double read(const SchedulerState& saved, const std::string& key) {
   return found->second;
 }
 
+void require_that(bool holds, const char* op, const std::string& message) {
+  if (!holds) throw Error(Error::Kind::argument, op, message);
+}
+void require_number(double value, const char* op, const std::string& what) {
+  require_that(std::isfinite(value) && value >= 0, op,
+               what + " must be finite and at least 0, not " + std::to_string(value));
+}
+void require_share(double value, const char* op, const std::string& what) {
+  require_that(value >= 0 && value <= 1, op, what + " must be in [0, 1], not " + std::to_string(value));
+}
+// One number for each group, each of them finite and at least 0.
+void require_numbers(const Numbers& given, const Optimizer& optimizer, const char* op, const std::string& what) {
+  require_that(given.size() == 1 || given.size() == optimizer.param_groups().size(), op,
+               what + " needs one number, or one for each group");
+  for (const double value : given.list()) require_number(value, op, what);
+}
+
 std::vector<double> rates(const Optimizer& optimizer) {
   std::vector<double> all;
   for (const ParamGroup& group : optimizer.param_groups()) all.push_back(group.lr);
@@ -43,6 +60,8 @@ void Scheduler::apply(int64_t step) {
   for (size_t i = 0; i < groups.size(); ++i) {
     lr[i] = rate(base_[i], step, i);
     moment[i] = momentum(step, i);
+    require_that(std::isfinite(lr[i]) && std::isfinite(moment[i].value_or(0)), "scheduler",
+                 "the rate of step " + std::to_string(step) + " would be " + std::to_string(lr[i]));
   }
   step_ = step;
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -53,20 +72,26 @@ void Scheduler::apply(int64_t step) {
   }
 }
 
-void Scheduler::step() { apply(step_ + 1); }
+void Scheduler::step() {
+  advance(step_ + 1);
+  apply(step_ + 1);
+}
 
 std::vector<double> Scheduler::get_last_lr() const { return rates(*optimizer_); }
 
 SchedulerState Scheduler::state_dict() const {
   SchedulerState state{{"last_epoch", double(step_)}};
   for (size_t i = 0; i < base_.size(); ++i) state["base_lrs." + std::to_string(i)] = base_[i];
+  save(state);
   return state;
 }
 
 void Scheduler::load_state_dict(const SchedulerState& saved) {
   const double step = read(saved, "last_epoch");
+  require_that(step >= 0 && step <= 0x1p53, "load_state_dict", "last_epoch is " + std::to_string(step));
   std::vector<double> base;
   for (size_t i = 0; i < base_.size(); ++i) base.push_back(read(saved, "base_lrs." + std::to_string(i)));
+  load(saved);
   base_ = std::move(base);
   apply(int64_t(step));
 }
@@ -83,6 +108,7 @@ void Scheduler::require_momentum(const char* op) const {
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& o) : Scheduler(optimizer), o_(o) {
   require(o.step_size > 0, "StepLR", "step_size must be above 0");
+  require_number(o.gamma, "StepLR", "gamma");
   begin();
 }
 double StepLR::rate(double base, int64_t step, size_t) const {
@@ -91,6 +117,8 @@ double StepLR::rate(double base, int64_t step, size_t) const {
 }
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& o) : Scheduler(optimizer), o_(o) {
+  require_number(o.gamma, "MultiStepLR", "gamma");
+  for (const int64_t at : o.milestones) require(at >= 0, "MultiStepLR", "milestones must not be negative");
   std::sort(o_.milestones.begin(), o_.milestones.end());
   begin();
 }
@@ -101,6 +129,7 @@ double MultiStepLR::rate(double base, int64_t step, size_t) const {
 
 ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& o) : Scheduler(optimizer), o_(o) {
   require(o.factor >= 0 && o.factor <= 1, "ConstantLR", "factor must be in [0, 1]");
+  require(o.total_iters >= 0, "ConstantLR", "total_iters must be at least 0");
   begin();
 }
 double ConstantLR::rate(double base, int64_t step, size_t) const {
@@ -108,12 +137,14 @@ double ConstantLR::rate(double base, int64_t step, size_t) const {
 }
 
 ExponentialLR::ExponentialLR(Optimizer& optimizer, const ExponentialLROptions& o) : Scheduler(optimizer), o_(o) {
+  require_number(o.gamma, "ExponentialLR", "gamma");
   begin();
 }
 double ExponentialLR::rate(double base, int64_t step, size_t) const { return base * std::pow(o_.gamma, double(step)); }
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& o) : Scheduler(optimizer), o_(o) {
   require(o.total_iters > 0, "PolynomialLR", "total_iters must be above 0");
+  require_number(o.power, "PolynomialLR", "power");
   begin();
 }
 double PolynomialLR::rate(double base, int64_t step, size_t) const {
@@ -134,6 +165,7 @@ double LinearLR::rate(double base, int64_t step, size_t) const {
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& o)
     : Scheduler(optimizer), o_(o) {
   require(o.t_max > 0, "CosineAnnealingLR", "t_max must be above 0");
+  require_number(o.eta_min, "CosineAnnealingLR", "eta_min");
   begin();
 }
 double CosineAnnealingLR::rate(double base, int64_t step, size_t) const {
@@ -145,22 +177,33 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer,
     : Scheduler(optimizer), o_(o) {
   require(o.t_0 > 0, "CosineAnnealingWarmRestarts", "t_0 must be above 0");
   require(o.t_mult > 0, "CosineAnnealingWarmRestarts", "t_mult must be above 0");
+  require_number(o.eta_min, "CosineAnnealingWarmRestarts", "eta_min");
   begin();
 }
 double CosineAnnealingWarmRestarts::rate(double base, int64_t step, size_t) const {
   int64_t length = o_.t_0;
   if (o_.t_mult == 1) step %= length;
   else
-    for (; step >= length; length *= o_.t_mult) step -= length;
+    while (step >= length) {
+      step -= length;
+      if (__builtin_mul_overflow(length, o_.t_mult, &length)) length = std::numeric_limits<int64_t>::max();
+    }
   return cosine_between(base, o_.eta_min, double(step) / double(length));
 }
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& o) : Scheduler(optimizer), o_(o) {
-  if (o_.total_steps == 0) o_.total_steps = o.epochs * o.steps_per_epoch;
-  require(o_.total_steps > 0, "OneCycleLR", "give total_steps, or epochs and steps_per_epoch");
+  require(o.epochs >= 0 && o.steps_per_epoch >= 0, "OneCycleLR", "epochs and steps_per_epoch must not be negative");
+  const bool fits = o.total_steps || !__builtin_mul_overflow(o.epochs, o.steps_per_epoch, &o_.total_steps);
+  require(fits && o_.total_steps > 0, "OneCycleLR", "give total_steps, or epochs and steps_per_epoch");
   require(o.pct_start >= 0 && o.pct_start <= 1, "OneCycleLR", "pct_start must be in [0, 1]");
-  if (o_.max_lrs.empty()) o_.max_lrs.assign(optimizer.param_groups().size(), o.max_lr);
-  require(o_.max_lrs.size() == optimizer.param_groups().size(), "OneCycleLR", "max_lrs needs one rate for each group");
+  o.anneal_strategy.of("OneCycleLR", "anneal_strategy");
+  for (const auto& [value, what] : {std::pair(o.base_momentum, "base_momentum"), {o.max_momentum, "max_momentum"}})
+    require_share(value, "OneCycleLR", what);
+  for (const auto& [value, what] : {std::pair(o.div_factor, "div_factor"), {o.final_div_factor, "final_div_factor"}})
+    require(std::isfinite(value) && value > 0, "OneCycleLR", std::string(what) + " must be finite and above 0");
+  if (o_.max_lrs.empty()) o_.max_lrs = o.max_lr.list();
+  if (o_.max_lrs.size() == 1) o_.max_lrs.assign(optimizer.param_groups().size(), o_.max_lrs[0]);
+  require(o_.max_lrs.size() == optimizer.param_groups().size(), "OneCycleLR", "max_lr needs one rate for each group");
   for (double lr : o_.max_lrs) require(std::isfinite(lr) && lr > 0, "OneCycleLR", "max_lr must be above 0");
   if (o.cycle_momentum) require_momentum("OneCycleLR");
   begin();
@@ -194,6 +237,12 @@ std::optional<double> OneCycleLR::momentum(int64_t step, size_t) const {
 
 CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& o) : Scheduler(optimizer), o_(o) {
   require(o.step_size_up > 0 && o.step_size_down.value_or(1) > 0, "CyclicLR", "step sizes must be above 0");
+  o.mode.of("CyclicLR", "mode");
+  require_number(o.gamma, "CyclicLR", "gamma");
+  require_numbers(o.base_lr, optimizer, "CyclicLR", "base_lr"),
+      require_numbers(o.max_lr, optimizer, "CyclicLR", "max_lr");
+  require_share(o.base_momentum, "CyclicLR", "base_momentum"),
+      require_share(o.max_momentum, "CyclicLR", "max_momentum");
   if (o.cycle_momentum) require_momentum("CyclicLR");
   begin();
 }
@@ -208,18 +257,44 @@ double CyclicLR::height(int64_t step) const {
   if (o_.mode == Cycle::triangular2) return triangle / std::pow(2, cycle - 1);
   return o_.mode == Cycle::exp_range ? triangle * std::pow(o_.gamma, double(step)) : triangle;
 }
-double CyclicLR::rate(double, int64_t step, size_t) const {
-  return o_.base_lr + (o_.max_lr - o_.base_lr) * height(step);
+double CyclicLR::rate(double, int64_t step, size_t group) const {
+  return o_.base_lr[group] + (o_.max_lr[group] - o_.base_lr[group]) * height(step);
 }
 std::optional<double> CyclicLR::momentum(int64_t step, size_t) const {
   if (!o_.cycle_momentum) return {};
   return o_.max_momentum - (o_.max_momentum - o_.base_momentum) * height(step);
 }
 
+SWALR::SWALR(Optimizer& optimizer, const SWALROptions& o) : Scheduler(optimizer), o_(o), from_(rates(optimizer)) {
+  o.anneal_strategy.of("SWALR", "anneal_strategy");
+  require_numbers(o.swa_lr, optimizer, "SWALR", "swa_lr");
+  require(o.anneal_epochs >= 0, "SWALR", "anneal_epochs must not be negative");
+  begin();
+}
+// The rates that another schedule has left when this one takes over.
+void SWALR::advance(int64_t step) {
+  if (step == 1) from_ = get_last_lr();
+}
+double SWALR::rate(double, int64_t step, size_t group) const {
+  if (o_.anneal_epochs == 0) step = std::max<int64_t>(1, step);
+  const double t = std::min(1., double(step) / double(std::max<int64_t>(1, o_.anneal_epochs)));
+  const double share = o_.anneal_strategy == Anneal::cos ? (1 - std::cos(std::numbers::pi * t)) / 2 : t;
+  return o_.swa_lr[group] * share + from_[group] * (1 - share);
+}
+void SWALR::save(SchedulerState& state) const {
+  for (size_t i = 0; i < from_.size(); ++i) state["from_lrs." + std::to_string(i)] = from_[i];
+}
+void SWALR::load(const SchedulerState& saved) {
+  std::vector<double> from;
+  for (size_t i = 0; i < from_.size(); ++i) from.push_back(read(saved, "from_lrs." + std::to_string(i)));
+  from_ = std::move(from);
+}
+
 LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
     : Scheduler(optimizer), factors_(std::move(factors)) {
   const size_t groups = optimizer.param_groups().size();
   if (factors_.size() == 1) factors_.resize(groups, factors_[0]);
+  for (const Factor& f : factors_) require(bool(f), "LambdaLR", "a function is empty");
   require(factors_.size() == groups, "LambdaLR", "needs one function, or one for each group");
   begin();
 }
@@ -240,6 +315,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<AnyScheduler> sched
     : Scheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
   require(!schedulers_.empty() && milestones_.size() + 1 == schedulers_.size(), "SequentialLR",
           "needs one milestone between any two schedulers");
+  for (const int64_t at : milestones_) require(at >= 0, "SequentialLR", "milestones must not be negative");
   require(std::is_sorted(milestones_.begin(), milestones_.end()), "SequentialLR", "milestones must ascend");
   begin();
 }
@@ -262,9 +338,14 @@ double ChainedScheduler::rate(double base, int64_t step, size_t group) const {
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& o)
     : optimizer_(&optimizer),
       o_(o),
-      best_((o.mode == Plateau::min ? 1 : -1) * std::numeric_limits<double>::infinity()) {
+      best_((o.mode.of("ReduceLROnPlateau", "mode") == Plateau::min ? 1 : -1) *
+            std::numeric_limits<double>::infinity()) {
   if (!(o.factor > 0 && o.factor < 1))
     throw Error(Error::Kind::argument, "ReduceLROnPlateau", "factor must be in (0, 1)");
+  o.threshold_mode.of("ReduceLROnPlateau", "threshold_mode");
+  require_that(o.patience >= 0 && o.cooldown >= 0, "ReduceLROnPlateau", "patience and cooldown must not be negative");
+  require_number(o.threshold, "ReduceLROnPlateau", "threshold"), require_number(o.eps, "ReduceLROnPlateau", "eps");
+  require_numbers(o.min_lr, optimizer, "ReduceLROnPlateau", "min_lr");
 }
 
 bool ReduceLROnPlateau::better(double metric) const {
@@ -287,8 +368,12 @@ void ReduceLROnPlateau::step(double metric) {
     bad_ = 0;
   }
   if (bad_ <= o_.patience) return;
-  for (ParamGroup& group : optimizer_->param_groups()) {
-    const double lower = std::max(group.lr * o_.factor, o_.min_lr);
+  auto& groups = optimizer_->param_groups();
+  require_that(o_.min_lr.size() == 1 || o_.min_lr.size() == groups.size(), "ReduceLROnPlateau",
+               "the optimizer has another number of groups than at the start");
+  for (size_t i = 0; i < groups.size(); ++i) {
+    ParamGroup& group = groups[i];
+    const double lower = std::max(group.lr * o_.factor, o_.min_lr[i]);
     if (group.lr - lower > o_.eps) group.lr = lower;
   }
   cooling_ = o_.cooldown;
@@ -307,6 +392,8 @@ SchedulerState ReduceLROnPlateau::state_dict() const {
 void ReduceLROnPlateau::load_state_dict(const SchedulerState& saved) {
   const double best = read(saved, "best"), bad = read(saved, "num_bad_epochs");
   const double cooling = read(saved, "cooldown_counter"), epoch = read(saved, "last_epoch");
+  for (const double count : {bad, cooling, epoch})
+    require_that(count >= 0 && count <= 0x1p53, "load_state_dict", "a count of " + std::to_string(count));
   best_ = best;
   bad_ = int64_t(bad);
   cooling_ = int64_t(cooling);

@@ -273,6 +273,7 @@ def main():
     sys.dont_write_bytecode = True
     sys.path.insert(0, HERE)
     import functions
+    import further
     import layers
     import pointwise
     import promotion
@@ -286,7 +287,7 @@ def main():
     for part in (pointwise, functions, promotion):
         part.write(writer)
     writer.write(os.path.join(ROOT, "tests", "data", "oracle"))
-    for part in (training, layers, sequence, windows):
+    for part in (training, layers, sequence, windows, further):
         writer = Writer()
         part.write(writer)
         writer.write(os.path.join(ROOT, "tests", "data", part.__name__))

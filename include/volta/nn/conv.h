@@ -5,6 +5,8 @@
 
 namespace volta {
 
+enum class ConvPad { valid, same };
+constexpr std::array<std::string_view, 2> choice_names(ConvPad) { return {"valid", "same"}; }
 // Zeros on both sides of each axis: a number, one for each axis, "valid" (none) or "same" (outputs as many as inputs).
 class ConvPadding {
  public:
@@ -13,6 +15,7 @@ class ConvPadding {
   ConvPadding(const PerAxis& each) : sizes_(each) {}
   ConvPadding(const char* name) : sizes_(0), name_(name) {}
   ConvPadding(const std::string& name) : sizes_(0), name_(name) {}
+  ConvPadding(ConvPad pad) : sizes_(0), name_(choice_names(pad)[size_t(pad)]) {}
   const PerAxis& sizes() const { return sizes_; }
   const std::string& name() const { return name_; }  // empty when numbers were given
 
@@ -24,24 +27,28 @@ class ConvPadding {
 // How the CPU convolves; docs/convolution.md says when each is fastest. Winograd serves 3x3 kernels of stride and dilation
 // 1 in f32; elsewhere, and for the gradient of the weight, it gives way to implicit_gemm.
 enum class ConvAlgorithm : uint8_t { automatic, direct, im2col, implicit_gemm, winograd };
+constexpr std::array<std::string_view, 5> choice_names(ConvAlgorithm) {
+  return {"automatic", "direct", "im2col", "implicit_gemm", "winograd"};
+}
 const char* name(ConvAlgorithm algorithm);
 
 // The three computations behind a convolution: its result, and the gradients of its input and of its weight.
 enum class ConvPiece : uint8_t { forward, input, weight };
+constexpr std::array<std::string_view, 3> choice_names(ConvPiece) { return {"forward", "input", "weight"}; }
 
 struct ConvOptions {
   PerAxis stride = 1;
   ConvPadding padding = 0;
   PerAxis dilation = 1;
   int64_t groups = 1;
-  ConvAlgorithm algorithm = ConvAlgorithm::automatic;  // of the call and of its gradients
-  int64_t chunk = 0;                                   // im2col: output pixels unrolled at a time; 0: half a megabyte
+  Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;  // of the call and of its gradients
+  int64_t chunk = 0;  // im2col: output pixels unrolled at a time; 0: half a megabyte
 };
 struct ConvTransposeOptions {
   PerAxis stride = 1, padding = 0, output_padding = 0;
   int64_t groups = 1;
   PerAxis dilation = 1;
-  ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+  Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;
   int64_t chunk = 0;
 };
 
@@ -64,13 +71,13 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
 // What a convolution of these would use, its choice made: conv_algorithm(x, w, {.padding = 1}). The same function serves
 // one, two and three dimensions. Devices without the loop compute tap by tap and answer `direct`.
 ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
-                             ConvPiece piece = ConvPiece::forward);
+                             const Choice<ConvPiece>& piece = ConvPiece::forward);
 
 // While it lives, this thread's convolutions that ask for nothing else use one algorithm, also in their backward pass:
 // { UseConvAlgorithm use(ConvAlgorithm::direct); y = model(x); }
 class UseConvAlgorithm {
  public:
-  explicit UseConvAlgorithm(ConvAlgorithm algorithm);
+  explicit UseConvAlgorithm(const Choice<ConvAlgorithm>& algorithm);
   ~UseConvAlgorithm();
   UseConvAlgorithm(const UseConvAlgorithm&) = delete;
   UseConvAlgorithm& operator=(const UseConvAlgorithm&) = delete;
@@ -81,21 +88,26 @@ class UseConvAlgorithm {
 
 namespace nn {
 
+// What the padding is filled with.
+enum class PaddingMode { zeros, reflect, replicate, circular };
+constexpr std::array<std::string_view, 4> choice_names(PaddingMode) {
+  return {"zeros", "reflect", "replicate", "circular"};
+}
 struct ConvLayerOptions {
   PerAxis stride = 1;
   ConvPadding padding = 0;
   PerAxis dilation = 1;
   int64_t groups = 1;
   bool bias = true;
-  std::string padding_mode = "zeros";  // zeros, reflect, replicate, circular
-  ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+  Choice<PaddingMode> padding_mode = PaddingMode::zeros;
+  Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;
 };
 struct ConvTransposeLayerOptions {
   PerAxis stride = 1, padding = 0, output_padding = 0;
   int64_t groups = 1;
   bool bias = true;
   PerAxis dilation = 1;
-  ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+  Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;
 };
 
 // nn::Conv2d(3, 64, 7, {.stride = 2, .padding = 3}); the kernel may be {3, 5}. Weight [out, in / groups, k...].

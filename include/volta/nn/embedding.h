@@ -15,8 +15,10 @@ struct EmbeddingOptions {
 // embedding(weight, ids, {.padding_idx = 0}); without options the plain op.
 Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOptions& options);
 
+enum class BagMode { sum, mean, max };
+constexpr std::array<std::string_view, 3> choice_names(BagMode) { return {"sum", "mean", "max"}; }
 struct EmbeddingBagOptions {
-  std::string mode = "mean";                // sum, mean or max
+  Choice<BagMode> mode = BagMode::mean;
   std::optional<int64_t> padding_idx = {};  // left out of the bags
   std::optional<double> max_norm = {};
   double norm_type = 2;

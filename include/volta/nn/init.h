@@ -28,15 +28,36 @@ struct Fan {
 };
 Fan calculate_fan(const Tensor& weight);
 // What keeps the variance through a nonlinearity; `parameter` is leaky_relu's slope: calculate_gain("relu").
-double calculate_gain(const std::string& nonlinearity, double parameter = 0.01);
+enum class Gain {
+  linear,
+  conv1d,
+  conv2d,
+  conv3d,
+  conv_transpose1d,
+  conv_transpose2d,
+  conv_transpose3d,
+  sigmoid,
+  tanh,
+  relu,
+  leaky_relu,
+  selu
+};
+constexpr std::array<std::string_view, 12> choice_names(Gain) {
+  return {"linear",           "conv1d",  "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+          "conv_transpose3d", "sigmoid", "tanh",   "relu",   "leaky_relu",       "selu"};
+}
+double calculate_gain(const Choice<Gain>& nonlinearity, double parameter = 0.01);
 
 // Variance 2 gain^2 / (fan.in + fan.out): xavier_uniform_(w, calculate_gain("tanh")).
 Tensor xavier_uniform_(const Tensor& x, double gain = 1, Generator* generator = nullptr);
 Tensor xavier_normal_(const Tensor& x, double gain = 1, Generator* generator = nullptr);
 
+enum class FanMode { fan_in, fan_out };
+constexpr std::array<std::string_view, 2> choice_names(FanMode) { return {"fan_in", "fan_out"}; }
 struct KaimingOptions {
   double a = 0;  // the slope below 0, of leaky_relu
-  std::string mode = "fan_in", nonlinearity = "leaky_relu";
+  Choice<FanMode> mode = FanMode::fan_in;
+  Choice<Gain> nonlinearity = Gain::leaky_relu;
   Generator* generator = nullptr;
 };
 // Variance gain^2 / fan: kaiming_normal_(conv.weight, {.mode = "fan_out", .nonlinearity = "relu"}).

@@ -51,7 +51,7 @@ struct LeakyReLU : Lambda { explicit LeakyReLU(double negative_slope = 0.01); };
 struct ELU : Lambda { explicit ELU(double alpha = 1); };
 struct SELU : Lambda { SELU(); };
 struct CELU : Lambda { explicit CELU(double alpha = 1); };
-struct GELU : Lambda { explicit GELU(const std::string& approximate = "none"); };  // or "tanh"
+struct GELU : Lambda { explicit GELU(const Choice<GeluApproximation>& approximate = GeluApproximation::none); GELU(const GELUOptions& options) : GELU(options.approximate) {} };
 struct Sigmoid : Lambda { Sigmoid(); };
 struct SiLU : Lambda { SiLU(); };
 struct Mish : Lambda { Mish(); };

@@ -23,6 +23,19 @@ PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>&
 PaddedSequence pad_packed_sequence(const PackedSequence& packed, bool batch_first = false,
                                    double padding_value = 0);  // back
 
+enum class PaddingSide { right, left };
+constexpr std::array<std::string_view, 2> choice_names(PaddingSide) { return {"right", "left"}; }
+struct PadSequenceOptions {
+  bool batch_first = false;
+  double padding_value = 0;
+  Choice<PaddingSide> padding_side = PaddingSide::right;
+};
+// Sequences [length, ...] as one tensor [time, batch, ...], the shorter ones filled up: pad_sequence({a, b, c}).
+Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptions& options = {});
+// The way back: unpad_sequence(padded, {5, 3, 2}).
+std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64_t>& lengths, bool batch_first = false);
+PackedSequence pack_sequence(const std::vector<Tensor>& sequences);  // pack_sequence({a, b, c}), in any order
+
 namespace nn {
 
 // Where a call starts, and how long the sequences are: gru(x, {.h_0 = h, .lengths = {5, 3}}). Undefined states are zeros.
@@ -38,13 +51,15 @@ struct PackedOutput {
   Tensor h_n, c_n;
 };
 
+enum class Nonlinearity { tanh, relu };
+constexpr std::array<std::string_view, 2> choice_names(Nonlinearity) { return {"tanh", "relu"}; }
 struct RecurrentOptions {
   int64_t num_layers = 1;
   bool bias = true, batch_first = false;
   double dropout = 0;  // of what one layer gives the next
   bool bidirectional = false;
-  int64_t proj_size = 0;              // of an LSTM: its states are projected to this size
-  std::string nonlinearity = "tanh";  // of an RNN: or "relu"
+  int64_t proj_size = 0;                                   // of an LSTM: its states are projected to this size
+  Choice<Nonlinearity> nonlinearity = Nonlinearity::tanh;  // of an RNN
 };
 
 // What RNN, LSTM and GRU share. Weights are called as in PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0,
@@ -80,7 +95,7 @@ struct GRU : Recurrent { GRU(int64_t input_size, int64_t hidden_size, const Recu
 
 struct CellOptions {
   bool bias = true;
-  std::string nonlinearity = "tanh";  // of an RNNCell: or "relu"
+  Choice<Nonlinearity> nonlinearity = Nonlinearity::tanh;  // of an RNNCell
 };
 // One step: x [batch, input_size] or [input_size].
 class RecurrentCell : public Layer {

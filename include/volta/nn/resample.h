@@ -5,19 +5,28 @@
 
 namespace volta {
 
+enum class InterpolateMode { nearest, nearest_exact, linear, bilinear, trilinear, bicubic, area };
+constexpr std::array<std::string_view, 7> choice_names(InterpolateMode) {
+  return {"nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"};
+}
 struct InterpolateOptions {
-  PerAxis size = {};                      // of the axes after the channels; or
-  std::vector<double> scale_factor = {};  // one for all of them, or one for each
-  std::string mode = "nearest";           // nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area
-  bool align_corners = false;             // the outermost elements keep their place, instead of the outer edges
-  bool recompute_scale_factor = false;    // the scale is that of the sizes, not the one given
+  PerAxis size = {};          // of the axes after the channels; or
+  Numbers scale_factor = {};  // one for all of them, or one for each
+  Choice<InterpolateMode> mode = InterpolateMode::nearest;
+  bool align_corners = false;           // the outermost elements keep their place, instead of the outer edges
+  bool recompute_scale_factor = false;  // the scale is that of the sizes, not the one given
+  bool antialias = false;               // bilinear and bicubic: shrinking averages over all inputs
 };
-// [n, c, ...] with another resolution: interpolate(x, {.scale_factor = {2}, .mode = "bilinear"}).
+// [n, c, ...] with another resolution: interpolate(x, {.scale_factor = 2, .mode = "bilinear"}).
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
 
+enum class GridSampleMode { bilinear, nearest, bicubic };
+constexpr std::array<std::string_view, 3> choice_names(GridSampleMode) { return {"bilinear", "nearest", "bicubic"}; }
+enum class GridPadding { zeros, border, reflection };
+constexpr std::array<std::string_view, 3> choice_names(GridPadding) { return {"zeros", "border", "reflection"}; }
 struct GridSampleOptions {
-  std::string mode = "bilinear";       // bilinear (of 5 axes too), nearest, bicubic
-  std::string padding_mode = "zeros";  // zeros, border, reflection
+  Choice<GridSampleMode> mode = GridSampleMode::bilinear;  // bilinear and nearest of 5 axes too
+  Choice<GridPadding> padding_mode = GridPadding::zeros;
   bool align_corners = false;
 };
 // x [n, c, h, w] at the places of grid [n, y, x, 2], or [n, c, d, h, w] at [n, z, y, x, 3]; a place is (x, y[, z]), -1 and
@@ -37,7 +46,7 @@ Tensor col2im(const Tensor& columns, const PerAxis& output_size, const PerAxis& 
 
 namespace nn {
 
-// nn::Upsample({.scale_factor = {2}, .mode = "bilinear"}).
+// nn::Upsample({.scale_factor = 2, .mode = "bilinear"}).
 class Upsample : public Layer {
  public:
   explicit Upsample(const InterpolateOptions& o) : Layer("Upsample"), options(o) {}

@@ -13,10 +13,12 @@ namespace volta::nn {
 // [size, size] with 0 where a key is seen and -inf after: nn::generate_square_subsequent_mask(16).
 Tensor generate_square_subsequent_mask(int64_t size, const Options& options = {});
 
+enum class TransformerActivation { relu, gelu };
+constexpr std::array<std::string_view, 2> choice_names(TransformerActivation) { return {"relu", "gelu"}; }
 struct TransformerOptions {
   int64_t dim_feedforward = 2048;
   double dropout = 0.1;
-  std::string activation = "relu";  // or "gelu"
+  Choice<TransformerActivation> activation = TransformerActivation::relu;
   double layer_norm_eps = 1e-5;
   bool batch_first = false, norm_first = false, bias = true;
 };

@@ -183,13 +183,17 @@ class LAMB : public Optimizer {
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
 };
 
+// How a step of Muon is scaled: by the form of the matrix, or to be as large as AdamW's, so that its lr can be used.
+enum class AdjustLR { original, match_rms_adamw };
+constexpr std::array<std::string_view, 2> choice_names(AdjustLR) { return {"original", "match_rms_adamw"}; }
 struct MuonOptions {
   double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
   bool nesterov = true;
   std::array<double, 3> ns_coefficients = {3.4445, -4.7750, 2.0315};
   double eps = 1e-7;
   int ns_steps = 5;
-  bool match_rms_adamw = false;  // steps as large as AdamW's, so that its lr can be used
+  Choice<AdjustLR> adjust_lr_fn = AdjustLR::original;
+  bool match_rms_adamw = false;  // the same as adjust_lr_fn = "match_rms_adamw"
   // AdamW takes over for vectors, numbers and groups with .adamw = true; its lr follows the schedule in proportion.
   double adamw_lr = 3e-4;
   Betas betas = {0.9, 0.999};
@@ -208,12 +212,66 @@ class Muon : public Optimizer {
   Options options_;
 };
 
+struct ASGDOptions {
+  double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
+  bool maximize = false;
+};
+// Averaged stochastic gradient descent; the averages are the state "ax": optim::ASGD opt(parameters(model));
+class ASGD : public Optimizer {
+ public:
+  using Options = ASGDOptions;
+  ASGD(Params params, const Options& options = {});
+
+ private:
+  void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  Options options_;
+};
+
+struct RpropOptions {
+  double lr = 1e-2;
+  std::pair<double, double> etas = {0.5, 1.2};        // factors of a step after the sign changed, and did not
+  std::pair<double, double> step_sizes = {1e-6, 50};  // the least and the largest step
+  bool maximize = false;
+};
+// Steps by the sign of the gradient, of a size for each element, for whole batches: optim::Rprop opt(parameters(model));
+class Rprop : public Optimizer {
+ public:
+  using Options = RpropOptions;
+  Rprop(Params params, const Options& options = {});
+
+ private:
+  void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  Options options_;
+};
+
+struct AdafactorOptions {
+  double lr = 1e-2, beta2_decay = -0.8;
+  std::pair<std::optional<double>, double> eps = {{}, 1e-3};  // of the squares (the dtype's own), and of the parameter
+  double d = 1, weight_decay = 0;                             // d: the largest root mean square of a step
+  bool maximize = false;
+};
+// Second moments by rows and columns, in little memory: optim::Adafactor opt(parameters(model));
+class Adafactor : public Optimizer {
+ public:
+  using Options = AdafactorOptions;
+  Adafactor(Params params, const Options& options = {});
+
+ private:
+  void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  Shape slot_shape(size_t slot, const Tensor& param) const override;
+  Options options_;
+};
+
+// strong_wolfe: search along the line for a step that meets the strong Wolfe conditions.
+enum class LineSearch { none, strong_wolfe };
+constexpr std::array<std::string_view, 2> choice_names(LineSearch) { return {"none", "strong_wolfe"}; }
 struct LBFGSOptions {
   double lr = 1;
   int max_iter = 20, max_eval = 0;  // max_eval 0: max_iter * 5 / 4
   double tolerance_grad = 1e-7, tolerance_change = 1e-9;
   int history_size = 100;
-  bool strong_wolfe = false;  // search along the line for a step that meets the strong Wolfe conditions
+  Choice<LineSearch> line_search_fn = LineSearch::none;
+  bool strong_wolfe = false;  // the same as line_search_fn = "strong_wolfe"
 };
 // Quasi-Newton steps of a deterministic loss: optim::LBFGS opt(params, {.strong_wolfe = true}); opt.step(closure);
 class LBFGS : public Optimizer {

@@ -94,9 +94,13 @@ class Optimizer {
 
   // Settings of the whole optimizer that are saved with each group.
   void save_setting(std::string name, bool* value) { switches_.emplace_back(std::move(name), value); }
+  void save_setting(std::string name, std::pair<double, double>* value) { pairs_.emplace_back(std::move(name), value); }
   void save_setting(std::string name, double* value) { numbers_.emplace_back(std::move(name), value); }
   [[noreturn]] void refuse(const std::string& message) const;
+  void require_number(const char* name, double value) const;  // throws unless it is finite and at least 0
 
+  // What a saved slot of a parameter is to look like, unless it is a single number.
+  virtual Shape slot_shape(size_t, const Tensor& param) const { return param.shape(); }
   // Tensors kept for the whole optimizer rather than for a parameter (L-BFGS), saved as state of parameter 0.
   virtual std::map<std::string, Tensor> shared_state() const { return {}; }
   virtual void load_shared_state(const std::map<std::string, Tensor>&) {}
@@ -121,6 +125,7 @@ class Optimizer {
   bool maximize_ = false;
   std::vector<std::pair<std::string, bool*>> switches_;
   std::vector<std::pair<std::string, double*>> numbers_;
+  std::vector<std::pair<std::string, std::pair<double, double>*>> pairs_;
 };
 
 }  // namespace volta::optim

@@ -35,6 +35,9 @@ class Scheduler {
   // The momentum (the first of Adam's betas) that goes with a step, where a schedule has one.
   virtual std::optional<double> momentum(int64_t, size_t) const { return {}; }
   Optimizer& optimizer() const { return *optimizer_; }
+  virtual void advance(int64_t) {}             // told the step before its rates are asked for, by step() alone
+  virtual void save(SchedulerState&) const {}  // what a schedule keeps beside the step
+  virtual void load(const SchedulerState&) {}
   void require(bool holds, const char* op, const std::string& message) const;
   void require_momentum(const char* op) const;
 
@@ -160,12 +163,13 @@ class CosineAnnealingWarmRestarts : public Scheduler {  // optim::CosineAnnealin
 };
 
 enum class Anneal { cos, linear };
+constexpr std::array<std::string_view, 2> choice_names(Anneal) { return {"cos", "linear"}; }
 struct OneCycleLROptions {
-  double max_lr = 0;
-  std::vector<double> max_lrs = {};  // instead: one for each group
+  Numbers max_lr = 0;                // of all groups, or one for each
+  std::vector<double> max_lrs = {};  // the same as a list
   int64_t total_steps = 0, epochs = 0, steps_per_epoch = 0;
   double pct_start = 0.3;
-  Anneal anneal_strategy = Anneal::cos;
+  Choice<Anneal> anneal_strategy = Anneal::cos;
   bool cycle_momentum = true;
   double base_momentum = 0.85, max_momentum = 0.95, div_factor = 25, final_div_factor = 1e4;
   bool three_phase = false;
@@ -184,11 +188,12 @@ class OneCycleLR : public Scheduler {  // optim::OneCycleLR s(opt, {.max_lr = 0.
 };
 
 enum class Cycle { triangular, triangular2, exp_range };
+constexpr std::array<std::string_view, 3> choice_names(Cycle) { return {"triangular", "triangular2", "exp_range"}; }
 struct CyclicLROptions {
-  double base_lr = 0, max_lr = 0;
+  Numbers base_lr = 0, max_lr = 0;  // of all groups, or one for each
   int64_t step_size_up = 2000;
   std::optional<int64_t> step_size_down = {};
-  Cycle mode = Cycle::triangular;
+  Choice<Cycle> mode = Cycle::triangular;
   double gamma = 1;
   std::function<double(double)> scale_fn = {};  // instead of mode: of the cycle's number, or of the step
   bool scale_by_cycle = true;
@@ -206,6 +211,27 @@ class CyclicLR : public Scheduler {  // optim::CyclicLR s(opt, {.base_lr = 1e-3,
  private:
   double height(int64_t step) const;
   CyclicLROptions o_;
+};
+
+struct SWALROptions {
+  Numbers swa_lr = 0.05;  // of all groups, or one for each
+  int64_t anneal_epochs = 10;
+  Choice<Anneal> anneal_strategy = Anneal::cos;
+};
+// From the rates in use at its first step to constant ones, while optim::SWA averages: optim::SWALR s(opt, {.swa_lr = 0.05});
+class SWALR : public Scheduler {
+ public:
+  SWALR(Optimizer& optimizer, const SWALROptions& options);
+  double rate(double base, int64_t step, size_t group) const override;
+
+ protected:
+  void advance(int64_t step) override;
+  void save(SchedulerState& state) const override;
+  void load(const SchedulerState& saved) override;
+
+ private:
+  SWALROptions o_;
+  std::vector<double> from_;
 };
 
 class LambdaLR : public Scheduler {  // optim::LambdaLR s(opt, [](int64_t t) { return 1 / std::sqrt(t + 1.0); });
@@ -258,15 +284,18 @@ class ChainedScheduler : public Scheduler {
 };
 
 enum class Plateau { min, max };
+constexpr std::array<std::string_view, 2> choice_names(Plateau) { return {"min", "max"}; }
 enum class Threshold { relative, absolute };
+constexpr std::array<std::string_view, 2> choice_names(Threshold) { return {"rel", "abs"}; }
 struct ReduceLROnPlateauOptions {
-  Plateau mode = Plateau::min;
+  Choice<Plateau> mode = Plateau::min;
   double factor = 0.1;
   int64_t patience = 10;
   double threshold = 1e-4;
-  Threshold threshold_mode = Threshold::relative;
+  Choice<Threshold> threshold_mode = Threshold::relative;
   int64_t cooldown = 0;
-  double min_lr = 0, eps = 1e-8;
+  Numbers min_lr = 0;  // of all groups, or one for each
+  double eps = 1e-8;
 };
 // Lowers the rates when a measure stops improving: optim::ReduceLROnPlateau s(opt, {.patience = 5}); s.step(loss);
 class ReduceLROnPlateau {

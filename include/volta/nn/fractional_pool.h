@@ -1,0 +1,39 @@
+// Fractional max pooling: windows at places drawn at random, so that the size shrinks by a fraction.
+#pragma once
+#include <volta/nn/layer.h>
+#include <volta/nn/per_axis.h>
+
+namespace volta {
+
+struct FractionalPoolOptions {
+  PerAxis output_size = {};   // of the pooled axes; or
+  Numbers output_ratio = {};  // a part of the input's sizes, in (0, 1)
+  Tensor random_samples =
+      {};  // [n, c, axes] of [0, 1), of the input's dtype: where the windows lie; drawn if undefined
+};
+// The largest of each window of [n, c, h, w] or [c, h, w]: fractional_max_pool2d(x, 3, {.output_ratio = 0.7}).
+Tensor fractional_max_pool2d(const Tensor& x, const PerAxis& kernel_size, const FractionalPoolOptions& options);
+Tensor fractional_max_pool3d(const Tensor& x, const PerAxis& kernel_size, const FractionalPoolOptions& options);
+// And where it stands in the plane of the pooled axes.
+ValuesIndices fractional_max_pool2d_with_indices(const Tensor& x, const PerAxis& kernel_size,
+                                                 const FractionalPoolOptions& options);
+ValuesIndices fractional_max_pool3d_with_indices(const Tensor& x, const PerAxis& kernel_size,
+                                                 const FractionalPoolOptions& options);
+
+namespace nn {
+
+// nn::FractionalMaxPool2d(3, {.output_size = {13, 12}}); with_indices gives the places too.
+template <int Axes> class FractionalMaxPool : public Layer {
+ public:
+  FractionalMaxPool(const PerAxis& kernel, const FractionalPoolOptions& o);
+  Tensor operator()(const Tensor& x) const;
+  ValuesIndices with_indices(const Tensor& x) const;
+  void fields(Fields&) override {}
+  PerAxis kernel_size;
+  FractionalPoolOptions options;
+};
+using FractionalMaxPool2d = FractionalMaxPool<2>;
+using FractionalMaxPool3d = FractionalMaxPool<3>;
+
+}  // namespace nn
+}  // namespace volta
