@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -22,6 +23,14 @@ struct GradOptions {
 Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {});
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {});
 std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor>& xs, const GradOptions& options = {});
+// Braces are lists, of one tensor too: grad({y}, {x})[0] is the gradient, not its first row.
+inline std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> xs, const GradOptions& options = {}) {
+  return grad(y, std::vector<Tensor>(xs), options);
+}
+inline std::vector<Tensor> grad(std::initializer_list<Tensor> ys, std::initializer_list<Tensor> xs,
+                                const GradOptions& options = {}) {
+  return grad(std::vector<Tensor>(ys), std::vector<Tensor>(xs), options);
+}
 
 // Modes of this thread, while the guard lives: { NoGrad off; y = model(x); }
 class GradGuard {
@@ -59,15 +68,15 @@ class DetectAnomaly {
 };
 
 // A result with a rule of your own: with_backward("clip", y, {x}, [](const Tensor& g) { return std::vector{g}; }).
+// The rule gives one gradient for each input, or an undefined tensor. The inputs name everything that gets a gradient:
+// a value whose graph reaches something else that requires grad is an error; detach() what is meant as a constant.
+// What the rule captures is kept until the graph is released; the inputs' values are not guarded against changes.
 Tensor with_backward(const std::string& name, const Tensor& value, const std::vector<Tensor>& inputs,
                      std::function<std::vector<Tensor>(const Tensor&)> rule);
-
-// Computes f(inputs) without keeping its intermediates; they are computed again in the backward pass.
-Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Tensor>& inputs);
-template <class F, class... X>
-requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const X&...> Tensor checkpoint(const F& f,
-                                                                                               const Tensor& x,
-                                                                                               const X&... more);
+// Several results: the rule is given the gradient of each, zeros where none arrived.
+std::vector<Tensor> with_backward(const std::string& name, const std::vector<Tensor>& values,
+                                  const std::vector<Tensor>& inputs,
+                                  std::function<std::vector<Tensor>(const std::vector<Tensor>&)> rule);
 
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
@@ -115,12 +124,112 @@ requires std::is_invocable_v<const F&, const Tensor&, const X&...>
 bool gradgradcheck(const F& f, const Tensor& x, const X&... more) {
   return gradgradcheck_all(detail::as_function(f, x, more...), {x, more...});
 }
+
+namespace detail {
+// While it lives, a copy of a Parameter or a Buffer made by this thread is a handle to the same values.
+class Sharing {
+ public:
+  Sharing();
+  ~Sharing();
+  Sharing(const Sharing&) = delete;
+  Sharing& operator=(const Sharing&) = delete;
+  static bool on();
+
+ private:
+  bool before_;
+};
+
+// f for later: moved, or copied with its layers' weights shared. What cannot be copied is kept by reference.
+template <class F> auto keep(F&& f) {
+  using Kept = std::decay_t<F>;
+  const Sharing share;
+  if constexpr (std::is_constructible_v<Kept, F>) return std::make_shared<Kept>(std::forward<F>(f));
+  else return &f;
+}
+
+struct AnyMember {
+  template <class T> operator T() const;
+};
+// Calls see(tensor) for each tensor of a result: a Tensor, a list, a tuple, or a struct of up to four of these.
+template <class R, class See> void each_tensor(R& r, const See& see) {
+  if constexpr (std::is_base_of_v<Tensor, R>) see(static_cast<Tensor&>(r));
+  else if constexpr (std::is_arithmetic_v<R>) return;
+  else if constexpr (requires { std::tuple_size<R>::value; })
+    std::apply([&](auto&... member) { (each_tensor(member, see), ...); }, r);
+  else if constexpr (requires { r.begin(); })
+    for (auto& member : r) each_tensor(member, see);
+  else {
+    using A = AnyMember;
+    static_assert(std::is_aggregate_v<R> && !requires { R{A(), A(), A(), A(), A()}; },
+                  "checkpoint: the function must return tensors: one, a list, a tuple, or a struct of up to four");
+    if constexpr (requires { R{A(), A(), A(), A()}; }) {
+      auto& [a, b, c, d] = r;
+      each_tensor(a, see), each_tensor(b, see), each_tensor(c, see), each_tensor(d, see);
+    } else if constexpr (requires { R{A(), A(), A()}; }) {
+      auto& [a, b, c] = r;
+      each_tensor(a, see), each_tensor(b, see), each_tensor(c, see);
+    } else if constexpr (requires { R{A(), A()}; }) {
+      auto& [a, b] = r;
+      each_tensor(a, see), each_tensor(b, see);
+    } else {
+      auto& [a] = r;
+      each_tensor(a, see);
+    }
+  }
+}
+template <class R> std::vector<Tensor> tensors_of(R r) {
+  std::vector<Tensor> all;
+  each_tensor(r, [&](const Tensor& t) { all.push_back(t); });
+  return all;
+}
+
+// Runs f now, and `again` in the backward pass.
+std::vector<Tensor> checkpoint_all(const TensorFunction& f, TensorFunction again, const std::vector<Tensor>& inputs);
+
+// call(f, inputs) says how f takes its inputs.
+template <class F, class Call> auto checkpoint_with(F&& f, const std::vector<Tensor>& inputs, const Call& call) {
+  using Result = std::decay_t<decltype(call(f, inputs))>;
+  std::optional<Result> result;
+  if (!is_grad_enabled()) return Result(call(f, inputs));
+  const auto finish = [&](const TensorFunction& first, TensorFunction again) {
+    size_t next = 0;
+    const std::vector<Tensor> recorded = checkpoint_all(first, std::move(again), inputs);
+    each_tensor(*result, [&](Tensor& t) { t = recorded[next++]; });
+    return std::move(*result);
+  };
+  const auto run = [&](auto& g, const std::vector<Tensor>& in) {
+    result.emplace(call(g, in));
+    std::vector<Tensor> all;
+    each_tensor(*result, [&](Tensor& t) { all.push_back(std::move(t)); });
+    return all;
+  };
+  auto kept = keep(std::forward<F>(f));
+  const auto again = [kept, call](const std::vector<Tensor>& in) { return tensors_of(call(*kept, in)); };
+  // An lvalue runs itself, so that what it changes in itself is seen; its copy runs in the backward pass.
+  if constexpr (std::is_lvalue_reference_v<F>)
+    return finish([&](const std::vector<Tensor>& in) { return run(f, in); }, again);
+  else return finish([&](const std::vector<Tensor>& in) { return run(*kept, in); }, again);
+}
+}  // namespace detail
+
+// f(x, ...) without keeping its intermediates: the backward pass runs f again, with the same random numbers. f may
+// return several tensors (a list, a tuple, a struct). Gradients reach x and whatever else f uses that requires grad.
+//   y = checkpoint(block, x);                                            // the node shares the block's weights
+//   y = checkpoint([&](const Tensor& t) { return tanh(layer(t)); }, x);  // `layer` must live until the backward pass
+// f must do the same when it runs again: tensors it uses may not change in between (an Error says so), and it may not
+// change its inputs in place. Running statistics of batch norm move once. Inside f nothing can be differentiated.
 template <class F, class... X>
-requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const X&...> Tensor checkpoint(const F& f,
-                                                                                               const Tensor& x,
-                                                                                               const X&... more) {
-  return checkpoint([f](const std::vector<Tensor>& in) { return detail::as_function(f, Tensor(), X()...)(in)[0]; },
-                    std::vector<Tensor>{x, more...});
+requires std::is_invocable_v<F&, const Tensor&, const X&...> auto checkpoint(F&& f, const Tensor& x, const X&... more) {
+  return detail::checkpoint_with(std::forward<F>(f), {x, more...}, [](auto& g, const std::vector<Tensor>& in) {
+    return [&]<size_t... I>(std::index_sequence<I...>) { return g(in[I]...); }
+    (std::index_sequence_for<Tensor, X...>());
+  });
+}
+// The same for a function that takes a list.
+template <class F>
+requires std::is_invocable_v<F&, const std::vector<Tensor>&> auto checkpoint(F&& f, const std::vector<Tensor>& inputs) {
+  return detail::checkpoint_with(std::forward<F>(f), inputs,
+                                 [](auto& g, const std::vector<Tensor>& in) { return g(in); });
 }
 
 }  // namespace volta

@@ -289,6 +289,15 @@ inline Term fmax(const Term& a, const Term& b) {
   return Term::combine([](auto x, auto y) { return volta::fmax(x, y); },
                        [](double x, double y) { return scalar::fmax(x, y); }, a, b);
 }
+// Formulas with |x| that are smooth at 0 nevertheless: as ops of their own they have smooth derivatives.
+inline Term sigmoid(const Term& x) {
+  return Term::combine([](auto a) { return volta::sigmoid(*a.tensor); },
+                       [](double a) { return 1 / (1 + scalar::exp(-a)); }, x);
+}
+inline Term logsigmoid(const Term& x) {
+  return Term::combine([](auto a) { return volta::logsigmoid(*a.tensor); },
+                       [](double a) { return scalar::min(a, 0.0) - scalar::log1p(scalar::exp(-scalar::abs(a))); }, x);
+}
 inline Term plus(const Term& a, const Term& b) { return a + b; }
 inline Term minus(const Term& a, const Term& b) { return a - b; }
 inline Term multiply(const Term& a, const Term& b) { return a * b; }

@@ -65,8 +65,9 @@ void check_finite(const Node& n, const Tensor& g) {
 
 class Walker {
  public:
-  // Wanted: the nodes whose gradients are asked for; none means the leaves.
-  Walker(std::span<const Tensor> roots, std::unordered_set<Node*> wanted) : wanted_(std::move(wanted)) {
+  // Wanted: the nodes whose gradients are asked for; none means the leaves. The walk may end there.
+  Walker(std::span<const Tensor> roots, std::unordered_set<Node*> wanted, bool end_there = false)
+      : wanted_(std::move(wanted)), end_there_(end_there) {
     for (const Tensor& y : roots) plan(y.impl().node.get());
   }
 
@@ -79,9 +80,9 @@ class Walker {
       Node& n = *order_[i].node;
       std::vector<Tensor> outputs = std::move(order_[i].grads);
       if (!order_[i].needed || outputs.empty()) continue;
-      run_hooks(n, outputs);
+      if (!ends_at(n)) run_hooks(n, outputs);
       if (is_wanted(n)) arrive(n, outputs);
-      if (!n.is_leaf()) step(n, outputs, retain);
+      if (!n.is_leaf() && !ends_at(n)) step(n, outputs, retain);
     }
   }
 
@@ -93,6 +94,7 @@ class Walker {
   };
 
   bool is_wanted(Node& n) const { return wanted_.empty() ? n.is_leaf() : wanted_.contains(&n); }
+  bool ends_at(Node& n) const { return end_there_ && is_wanted(n); }
   Visit& at(Node* n) { return order_[size_t(positions_[n])]; }
 
   // Inputs before users; roots last.
@@ -100,8 +102,11 @@ class Walker {
     std::vector<std::pair<Node*, size_t>> stack;
     const auto enter = [&](Node* n) {
       int64_t& position = positions_[n];
-      if (position == Positions::unseen) stack.emplace_back(n, 0);
-      if (position == Positions::unseen) position = 0;
+      if (position != Positions::unseen) return;
+      require(!n->inside, Wrong::autograd, n->name,
+              "the graph inside is not kept: nothing can be differentiated there, and tensors leave it as results only");
+      stack.emplace_back(n, ends_at(*n) ? n->edges.size() : 0);
+      position = 0;
     };
     for (enter(root); !stack.empty();) {
       auto& [n, next] = stack.back();
@@ -110,7 +115,8 @@ class Walker {
         continue;
       }
       Visit v{n, is_wanted(*n), {}};
-      for (const Edge& e : n->edges) v.needed = v.needed || (e.node && at(e.node.get()).needed);
+      if (!v.needed)
+        for (const Edge& e : n->edges) v.needed = v.needed || (e.node && at(e.node.get()).needed);
       positions_[n] = int64_t(order_.size());
       order_.push_back(std::move(v));
       stack.pop_back();
@@ -152,6 +158,7 @@ class Walker {
   }
 
   std::unordered_set<Node*> wanted_;
+  bool end_there_;
   Positions positions_;
   std::vector<Visit> order_;
 };
@@ -210,6 +217,21 @@ std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor
   for (size_t i = 0; i < xs.size(); ++i)
     require(result[i].defined() || options.allow_unused, Wrong::autograd, op, "the result does not depend on input ", i,
             " of shape ", xs[i], "; {.allow_unused = true} gives an undefined tensor for it");
+  return result;
+}
+
+std::vector<Tensor> grad_up_to(std::span<const Tensor> ys, std::span<const Tensor> gs, std::span<const Tensor> xs,
+                               bool create_graph) {
+  std::vector<Tensor> result(xs.size());
+  if (ys.empty() || xs.empty()) return result;
+  std::unordered_set<Node*> wanted;
+  for (const Tensor& x : xs) wanted.insert(x.impl().node.get());
+  Walker walker(ys, std::move(wanted), true);
+  for (size_t i = 0; i < ys.size(); ++i) walker.seed(ys[i], gs[i].to(ys[i].dtype()));
+  walker.run(create_graph, create_graph, [&](Node& n, const std::vector<Tensor>& outputs) {
+    for (size_t i = 0; i < xs.size(); ++i)
+      if (xs[i].impl().node.get() == &n) result[i] = outputs[xs[i].impl().output];
+  });
   return result;
 }
 

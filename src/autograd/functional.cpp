@@ -1,10 +1,13 @@
 // Custom rules, recomputation, derivatives as matrices and products, and their comparison with central differences.
+#include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include <volta/autograd.h>
 #include <volta/create.h>
+#include <volta/ops.h>
 
-#include "autograd/composed.h"
+#include "autograd/record.h"
 #include "core/check.h"
 
 namespace volta {
@@ -15,12 +18,15 @@ using OneToOne = std::function<Tensor(const Tensor&)>;
 
 // A user's rule; it owns the name its node shows.
 struct CustomNode final : Node {
-  CustomNode(std::string label, size_t inputs, std::function<Tensors(const Tensor&)> r)
+  CustomNode(std::string label, size_t inputs, TensorFunction r)
       : Node("", inputs), text(std::move(label)), rule(std::move(r)) {
     name = text.c_str();
   }
   void backward(std::span<const Tensor> g, std::span<Tensor> out) override {
-    Tensors grads = rule(g[0]);
+    Tensors arrived(g.begin(), g.end());
+    for (uint32_t i = 0; i < arrived.size(); ++i)
+      if (const OutputMeta& m = meta(i); !arrived[i].defined()) arrived[i] = zeros(m.shape, {m.dtype, m.device});
+    Tensors grads = rule(arrived);
     require(grads.size() == out.size(), Wrong::autograd, name, "its rule returned ", grads.size(), " gradients for ",
             out.size(), " inputs");
     for (size_t i = 0; i < out.size(); ++i)
@@ -28,17 +34,26 @@ struct CustomNode final : Node {
   }
   void release_saved() override { rule = nullptr; }
   std::string text;
-  std::function<Tensors(const Tensor&)> rule;
+  TensorFunction rule;
 };
 
-// f(x) with the random numbers that the generator drew from `then` on; it then goes on where it was.
-template <class F> Tensor replayed(const Generator::State& then, const F& f, const Tensors& x) {
-  struct Restore {
-    ~Restore() { default_generator().set_state(now); }
-    const Generator::State now = default_generator().state();
-  } const restore;
-  default_generator().set_state(then);
-  return f(x);
+// Each way down from the value must pass an input: what is reached otherwise would get no gradient. Inside a checkpoint
+// there is no graph to look at until it runs again.
+void require_listed(const Tensor& value, const Tensors& inputs, const char* op) {
+  if (!needs_grad(value)) return;
+  std::unordered_set<Node*> seen;
+  for (const Tensor& x : inputs)
+    if (needs_grad(x)) seen.insert(x.impl().node.get());
+  std::vector<Node*> next{value.impl().node.get()};
+  while (!next.empty()) {
+    Node& n = *next.back();
+    next.pop_back();
+    if (n.inside || !seen.insert(&n).second) continue;
+    require(!n.is_leaf(), Wrong::autograd, op, "its value depends on a tensor of shape ", n.first.shape,
+            " that requires grad and is not among its inputs; list it there, or detach() it");
+    for (const Edge& e : n.edges)
+      if (e.node) next.push_back(e.node.get());
+  }
 }
 
 Tensor leaf_copy(const Tensor& x) {
@@ -66,28 +81,28 @@ Tensor grad_or_zeros(const Tensor& y, const Tensor& x, const Tensor& cotangent, 
 
 Tensor with_backward(const std::string& name, const Tensor& value, const Tensors& inputs,
                      std::function<Tensors(const Tensor&)> rule) {
-  Tensor y = value.checked(name.c_str()).detach();
-  bool any = false;
-  for (const Tensor& x : inputs) any |= grad_enabled() && needs_grad(x.checked(name.c_str()));
-  if (!any) return y;
-  require(is_floating(y.dtype()), Wrong::dtype, name.c_str(), "a result with a gradient must be floating, got ",
-          y.dtype());
-  auto node = Ptr<Node>::adopt(new CustomNode(name, inputs.size(), std::move(rule)));
-  for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
-  attach(node, std::span(&y, 1));
-  return y;
+  require(bool(rule), Wrong::argument, name.c_str(), "its rule is empty");
+  return with_backward(name, Tensors{value}, inputs, [one = std::move(rule)](const Tensors& g) { return one(g[0]); })[0];
 }
 
-Tensor checkpoint(const std::function<Tensor(const Tensors&)>& f, const Tensors& inputs) {
-  const Generator::State before = default_generator().state();
-  const Tensor y = unrecorded([&] { return f(inputs); }).detach();
-  std::vector<Saved> kept;
-  for (const Tensor& x : inputs) kept.push_back(save(x));
-  return record("checkpoint", y, std::span(inputs), [f, kept, before](const Tensor& g, Gradients& d) {
-    Tensors x;
-    for (const Saved& s : kept) x.push_back(d.take(s));
-    through_composed(x, std::span(&g, 1), d, [&](const Tensors& at) { return Tensors{replayed(before, f, at)}; });
-  });
+Tensors with_backward(const std::string& name, const Tensors& values, const Tensors& inputs, TensorFunction rule) {
+  const char* op = name.c_str();
+  require(!values.empty(), Wrong::argument, op, "needs at least one result");
+  require(bool(rule), Wrong::argument, op, "its rule is empty");
+  bool any = false;
+  for (const Tensor& x : inputs) any |= grad_enabled() && needs_grad(x.checked(op));
+  Tensors ys;
+  for (const Tensor& value : values) {
+    if (grad_enabled()) require_listed(value.checked(op), inputs, op);
+    ys.push_back(value.checked(op).detach());
+  }
+  if (!any) return ys;
+  require(std::any_of(ys.begin(), ys.end(), [](const Tensor& y) { return is_floating(y.dtype()); }), Wrong::dtype, op,
+          "a result with a gradient must be floating, got ", ys[0].dtype());
+  auto node = Ptr<Node>::adopt(new CustomNode(name, inputs.size(), std::move(rule)));
+  for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
+  attach(node, ys);
+  return ys;
 }
 
 Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {

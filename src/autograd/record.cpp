@@ -1,5 +1,5 @@
 // Lifetime of nodes, what they save, modes, and the graph behind tensors that change in place or through views.
-#include "autograd/record.h"
+#include "autograd/reach.h"
 
 #include <volta/create.h>
 #include <volta/ops.h>
@@ -47,7 +47,9 @@ void Node::require_unreleased() const {
 }
 
 Saved::Saved(const Tensor& x, bool output)
-    : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {}
+    : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {
+  if (modes.reach && !output) modes.reach->saved(x);
+}
 
 Tensor Saved::get(Node& node) const {
   node.require_unreleased();
@@ -61,7 +63,9 @@ Tensor Saved::get(Node& node) const {
 }
 
 void connect(Node& node, size_t input, const Tensor& x) {
-  if (needs_grad(x)) node.edges[input] = {x.impl().node, x.impl().output};
+  if (!needs_grad(x)) return;
+  node.edges[input] = {x.impl().node, x.impl().output};
+  if (modes.reach) modes.reach->meet(x);
 }
 
 namespace {
@@ -70,7 +74,7 @@ OutputMeta meta_of(const TensorImpl& t) { return {t.layout.shape, t.dtype, t.sto
 
 void become_output(TensorImpl& t, Ptr<Node> node) {
   node->first = meta_of(t);
-  t.node = std::move(node);
+  t.node = modes.reach ? modes.reach->made(std::move(node)) : std::move(node);
   t.output = 0;
 }
 
@@ -85,6 +89,7 @@ void attach(const Ptr<Node>& node, std::span<Tensor> outputs) {
     t.node = node;
     t.output = i;
   }
+  if (modes.reach) modes.reach->made(node, outputs);
 }
 
 void refuse_grad(const char* op, std::initializer_list<Tensor> inputs) {
@@ -113,6 +118,18 @@ Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative, Sc
   return record("embed", whole, {piece}, [relative](const Tensor& g, Gradients& d) { d[0] = extract(g, relative); });
 }
 
+void mark_unrecorded(TensorImpl& y, const Tensor& x) {
+  using Unrecorded = TensorImpl::Unrecorded;
+  const bool graph = needs_grad(x) || x.impl().unrecorded == Unrecorded::view_of_graph;
+  y.unrecorded = graph ? Unrecorded::view_of_graph : Unrecorded::view;
+}
+
+void require_recorded_view(const Tensor& self, const char* op) {
+  require(self.impl().unrecorded == TensorImpl::Unrecorded::no, Wrong::autograd, op,
+          "in-place change of a view that was made under NoGrad: its base would keep the old graph; make the view "
+          "again, or change it under NoGrad");
+}
+
 void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative) {
   if (!grad_enabled()) return;
   y.impl().view = std::make_unique<ViewOf>(ViewOf{x.impl().view ? x.impl().view->base : x, relative, y.version()});
@@ -130,6 +147,12 @@ const Layout& relative_or_throw(const ViewOf& view, const char* op) {
 void renew_view_node(TensorImpl& view) {
   const EnableGrad on;
   const Tensor& base = view.view->base;
+  // A view from outside a checkpoint stays outside, even if its node is made anew there.
+  struct Restore {
+    ~Restore() { modes.reach = before; }
+    Reach* before = modes.reach;
+  } const restore;
+  if (modes.reach && base.impl().node && !modes.reach->is_inside(base)) modes.reach = nullptr;
   const Layout& relative = relative_or_throw(*view.view, "view");
   become_output(view,
                 rule_node("view", std::span(&base, 1), [shape = base.shape(), relative](const Tensor& g, Gradients& d) {
@@ -148,6 +171,7 @@ bool refresh_view(TensorImpl& view) {
 
 void rewrite_history(const Tensor& self, const Ptr<Node>& node) {
   TensorImpl& t = self.impl();
+  t.storage->rewritten.store(true, std::memory_order_relaxed);
   if (!t.view) return become_output(t, node);
   // The base is now its old self outside the view and the node's result inside it.
   node->first = meta_of(t);

@@ -16,11 +16,15 @@
 
 namespace volta {
 
+class Reach;
 struct Modes {
   bool record = true, inference = false, anomaly = false;
+  bool replaying = false;  // a checkpoint computes its function again: running statistics must not move twice
+  Reach* reach = nullptr;  // the checkpoint whose function this thread runs
 };
 extern thread_local constinit Modes modes;
 inline bool grad_enabled() noexcept { return modes.record; }
+inline bool is_replaying() noexcept { return modes.replaying; }
 template <class F> auto unrecorded(F f) {
   const NoGrad off;
   return f();
@@ -79,7 +83,7 @@ struct Node : Pooled {
   void require_unreleased() const;  // throws when a backward pass has consumed the graph
 
   std::atomic<uint32_t> refs{1};
-  bool released = false;
+  bool released = false, inside = false;  // inside: stands for a call within a checkpoint, whose graph was dropped
   const char* name;
   Edges edges;
   OutputMeta first;
@@ -117,6 +121,7 @@ class Saved {
   explicit Saved(const Tensor& x, bool output = false);
   // `node` is the one being differentiated: a saved output is attached to it again.
   Tensor get(Node& node) const;
+  const Tensor& tensor() const { return tensor_; }
   explicit operator bool() const { return tensor_.defined(); }
 
  private:
@@ -157,6 +162,11 @@ template <class Rule> struct RuleNode final : Node {
   std::optional<Rule> rule;
 };
 
+// Gradients of ys at xs with the cotangents gs; undefined where none arrives. Walks no further than the nodes of xs:
+// paths from one of them to another do not count, and their hooks do not run.
+std::vector<Tensor> grad_up_to(std::span<const Tensor> ys, std::span<const Tensor> gs, std::span<const Tensor> xs,
+                               bool create_graph);
+
 void connect(Node& node, size_t input, const Tensor& x);
 void attach(const Ptr<Node>& node, std::span<Tensor> outputs);
 template <class Rule> Ptr<Node> rule_node(const char* op, std::span<const Tensor> inputs, Rule rule) {
@@ -191,6 +201,10 @@ void rewrite_history(const Tensor& self, const Ptr<Node>& node);
 // number.
 Tensor extract(const Tensor& x, const Layout& relative);
 Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative, Scalar around = 0);
+
+// y is a view of x made while nothing is recorded; and the check that a result with this graph may be written into it.
+void mark_unrecorded(TensorImpl& y, const Tensor& x);
+void require_recorded_view(const Tensor& self, const char* op);
 
 // y was made from x by a layout function: f applied to the layout of a contiguous tensor of x's shape.
 void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative);

@@ -24,6 +24,7 @@ Tensor& Tensor::requires_grad_(bool on) {
   t.view.reset();
   t.output = 0;
   t.node = on ? Ptr<Node>::adopt(new LeafNode) : nullptr;
+  if (on) t.storage->rewritten.store(true, std::memory_order_relaxed);
   if (on) t.node->first = {t.layout.shape, t.dtype, t.storage->device};
   return *this;
 }

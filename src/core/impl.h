@@ -29,6 +29,8 @@ struct TensorImpl : Pooled {
 
   std::atomic<uint32_t> refs{1};
   DType dtype;
+  // A view made while nothing was recorded: its base would not see a change in place.
+  enum class Unrecorded : uint8_t { no, view, view_of_graph } unrecorded = Unrecorded::no;
   uint32_t output = 0;  // which output of `node` this is
   Ptr<Storage> storage;
   Layout layout;

@@ -27,6 +27,7 @@ struct Storage {
   std::atomic<uint32_t> refs{1};
   std::atomic<uint32_t> version{0};  // counts in-place changes; shared by all views
   Device device;
+  std::atomic<bool> rewritten{false};  // some tensor got its graph after it was made: in place, or as a leaf
   void* data = nullptr;
   int64_t bytes = 0;
   void (*destroy)(Storage*) noexcept = nullptr;

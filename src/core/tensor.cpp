@@ -92,6 +92,10 @@ Device common_device(const Tensor& a, const Tensor& b, const char* op) {
 
 void require_writable(const Tensor& x, const char* op) {
   x.checked(op);
+  const TensorImpl& t = x.impl();
+  if (t.unrecorded != TensorImpl::Unrecorded::no && grad_enabled())
+    if (t.unrecorded == TensorImpl::Unrecorded::view_of_graph || t.storage->rewritten.load(std::memory_order_relaxed))
+      require_recorded_view(x, op);
   if (grad_enabled() && needs_grad(x)) {
     const TensorImpl& base = x.impl().view ? x.impl().view->base.impl() : x.impl();
     require(!base.node || !base.node->is_leaf(), Wrong::autograd, op,

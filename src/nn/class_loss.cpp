@@ -61,7 +61,6 @@ Labels prepare(const Tensor& input, const Tensor& target, const Tensor& weight, 
   const int axis = input.dim() > 1 ? 1 : 0;
   check_shapes(input, target, axis, op);
   check_weight(weight, input.size(axis), op);
-  const NoGrad off;
   Labels labels{target.to(i64).to(input.device()), {}, {}, axis};
   const bool ignored = check_labels(labels.index, input.size(axis), ignore, op);
   if (ignored) {
@@ -71,7 +70,7 @@ Labels prepare(const Tensor& input, const Tensor& target, const Tensor& weight, 
   }
   if (!weight.defined()) return labels;
   const Tensor weights = take(weight.to(input.dtype()), labels.index);
-  labels.factor = ignored ? weights * labels.factor : weights;
+  labels.factor = ignored ? where(labels.kept, weights, 0) : weights;
   return labels;
 }
 
@@ -82,7 +81,10 @@ Tensor divided(const Tensor& losses, const Labels& labels, Reduce how) {
 
 Tensor finish(const Tensor& losses, const Labels& labels, Reduce how) {
   if (!labels.factor.defined()) return reduced(losses, how);
-  return divided(where(labels.factor == 0, 0, losses * labels.factor), labels, how);  // infinite ones can be ignored
+  // Infinite losses can be ignored, and weigh nothing under a factor of 0; finite ones still give it a gradient.
+  Tensor nothing = logical_and(labels.factor == 0, !isfinite(losses));
+  if (labels.kept.defined()) nothing = logical_or(nothing, !labels.kept);
+  return divided(where(nothing, 0, losses) * labels.factor, labels, how);
 }
 
 Tensor pick_label(const Tensor& x, const Labels& labels) {
@@ -228,7 +230,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiM
     throw Error(Error::Kind::shape, op, "scores must be [N, C] or [C], not " + input.shape().str());
   const Labels labels = prepare(input, target, o.weight, {}, op);
   const Tensor label = labels.index.unsqueeze(labels.axis);
-  const Tensor short_of = clamp_min(o.margin - gather(input, labels.axis, label) + input, 0);
+  const Tensor short_of = relu(o.margin - gather(input, labels.axis, label) + input);
   const Tensor others = arange(input.size(labels.axis)).to(input.device()) != label;
   Tensor losses = mean(where(others, o.p == 1 ? short_of : square(short_of), 0), labels.axis);
   if (labels.factor.defined()) losses = losses * labels.factor;

@@ -7,6 +7,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "autograd/record.h"
 #include "nn/check.h"
 
 namespace volta {
@@ -46,7 +47,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOpt
   weight.checked("embedding"), indices.checked("embedding");
   check_norm(o.max_norm, o.norm_type, "embedding");
   const int64_t padding = o.padding_idx ? checked_padding(weight, *o.padding_idx, "embedding") : -1;
-  if (o.max_norm) {
+  if (o.max_norm && !is_replaying()) {
     const Tensor valid = embedding(weight.detach(), indices);  // throws before anything is changed
     if (valid.numel()) shorten(weight, indices, *o.max_norm, o.norm_type);
   }
@@ -56,7 +57,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOpt
     const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(weight.dtype());
     y = scale_gradient(y, 1 / embedding(counts.unsqueeze(1), indices));
   }
-  return o.padding_idx ? where((indices == padding).unsqueeze(-1), y.detach(), y) : y;
+  return o.padding_idx ? where((indices.to(i64) == padding).unsqueeze(-1), y.detach(), y) : y;
 }
 
 namespace {
@@ -86,6 +87,23 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
   return {indices, owner, count};
 }
 
+// The largest of each bag by column; of equal ones the first takes the gradient. `none` holds the values of empty bags.
+Tensor largest_of_bags(const Tensor& rows, const Bags& bags, const Tensor& none) {
+  const Tensor owner = bags.owner.unsqueeze(1).expand(rows.shape());
+  const int64_t n = rows.size(0);
+  if (n == 0) return scatter_reduce(none, 0, owner, rows, "amax", false);
+  Tensor first;
+  {
+    const NoGrad off;
+    const Tensor top = scatter_reduce(none, 0, owner, rows, "amax", false).gather(0, owner);
+    const Tensor place = arange(0, n, 1, {.device = rows.device()}).unsqueeze(1).expand(rows.shape());
+    const Tensor candidates = where(logical_or(rows == top, isnan(rows)), place, n);
+    const Tensor start = full(none.shape(), n, {.dtype = i64, .device = rows.device()});
+    first = scatter_reduce(start, 0, owner, candidates, "amin");
+  }
+  return where(first == n, none, rows.gather(0, clamp_max(first, n - 1)));
+}
+
 }  // namespace
 
 Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const EmbeddingBagOptions& o,
@@ -98,7 +116,7 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& 
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
   Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();
   if (o.padding_idx) {
-    const Tensor real = (bags.indices != checked_padding(weight, *o.padding_idx, op)).nonzero().flatten();
+    const Tensor real = (bags.indices.to(i64) != checked_padding(weight, *o.padding_idx, op)).nonzero().flatten();
     bags.indices = bags.indices.index_select(0, real), bags.owner = bags.owner.index_select(0, real);
     if (factors.defined()) factors = factors.index_select(0, real);
   }
@@ -106,10 +124,7 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& 
   look.max_norm = o.max_norm, look.norm_type = o.norm_type;
   Tensor rows = embedding(weight, bags.indices, look);
   const Tensor none = zeros({bags.count, weight.size(1)}, {.dtype = weight.dtype(), .device = weight.device()});
-  if (mode == BagMode::max) {
-    const Tensor owner = bags.owner.unsqueeze(1).expand(rows.shape());
-    return scatter_reduce(none, 0, owner, rows, ScatterReduce::amax, false);
-  }
+  if (mode == BagMode::max) return largest_of_bags(rows, bags, none);
   if (factors.defined()) rows = rows * factors.unsqueeze(1);
   const Tensor sums = index_add(none, 0, bags.owner, rows);
   if (mode == BagMode::sum) return sums;

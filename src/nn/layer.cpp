@@ -25,7 +25,7 @@ namespace nn {
 
 // The copy requires grad as the original does.
 Tensor Owned::copy() const {
-  if (!defined()) return {};
+  if (!defined() || detail::Sharing::on()) return *this;
   const NoGrad off;
   Tensor twin = clone();
   return twin.requires_grad_(requires_grad());

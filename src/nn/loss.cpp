@@ -28,6 +28,12 @@ Tensor entropy(const Tensor& t) {
   return safe * log(safe);
 }
 
+// Of targets that are only compared with 1 and -1.
+void refuse_target_grad(const Tensor& target, const char* op) {
+  if (any_needs_grad(target))
+    throw Error(Error::Kind::autograd, op, "has no derivative by its target, which is a choice; detach() it");
+}
+
 }  // namespace
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
@@ -43,15 +49,17 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, const LossOptions& o) 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
   const Reduce how = reduction(o.reduction, "smooth_l1_loss");
   if (!(o.beta >= 0)) throw Error(Error::Kind::argument, "smooth_l1_loss", "beta must be at least 0");
-  const Tensor d = abs(difference(input, target, "smooth_l1_loss"));
-  return reduced(o.beta == 0 ? d : where(d < o.beta, 0.5 / o.beta * square(d), d - 0.5 * o.beta), how);
+  // The square is of the difference itself: |d| would lose the second derivative at 0.
+  const Tensor e = difference(input, target, "smooth_l1_loss"), d = abs(e);
+  if (o.beta == 0) return reduced(d, how);
+  return reduced(where(d < o.beta, 0.5 / o.beta * square(e), d - 0.5 * o.beta), how);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o) {
   const Reduce how = reduction(o.reduction, "huber_loss");
   if (!(o.delta > 0)) throw Error(Error::Kind::argument, "huber_loss", "delta must be above 0");
-  const Tensor d = abs(difference(input, target, "huber_loss"));
-  return reduced(where(d <= o.delta, 0.5 * square(d), o.delta * (d - 0.5 * o.delta)), how);
+  const Tensor e = difference(input, target, "huber_loss"), d = abs(e);
+  return reduced(where(d <= o.delta, 0.5 * square(e), o.delta * (d - 0.5 * o.delta)), how);
 }
 
 // -(y log p + (1 - y) log(1 - p)), the logarithms held at or above -100.
@@ -147,7 +155,8 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const Hin
   const Reduce how = reduction(o.reduction, "hinge_embedding_loss");
   nn::finite(o.margin, "hinge_embedding_loss", "margin");
   require_same_shape(input, target, "hinge_embedding_loss");
-  const Tensor apart = where(target == 1, 0, clamp_min(o.margin - input, 0));
+  refuse_target_grad(target, "hinge_embedding_loss");
+  const Tensor apart = where(target == 1, 0, relu(o.margin - input));
   return reduced(apart + where(target == -1, 0, input), how);
 }
 
@@ -162,7 +171,7 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
   nn::finite(o.margin, "margin_ranking_loss", "margin");
   require_same_shape(input1, input2, "margin_ranking_loss");
   require_same_shape(input1, target, "margin_ranking_loss");
-  return reduced(clamp_min(target * (input2 - input1) + o.margin, 0), how);
+  return reduced(relu(target * (input2 - input1) + o.margin), how);
 }
 
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
@@ -173,10 +182,11 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   if (input1.dim() < 1 || input1.dim() > 2 || target.checked(op).dim() != input1.dim() - 1)
     throw Error(Error::Kind::shape, op,
                 "inputs " + input1.shape().str() + " and target " + target.shape().str() + ", not [N, D] and [N]");
+  refuse_target_grad(target, op);
   constexpr double least = 1e-12;
   const Tensor squares = (sum(square(input1), -1) + least) * (sum(square(input2), -1) + least);
   const Tensor cosine = sum(input1 * input2, -1) / sqrt(squares);
-  const Tensor apart = where(target == -1, clamp_min(cosine - o.margin, 0), 0);
+  const Tensor apart = where(target == -1, relu(cosine - o.margin), 0);
   return reduced(where(target == 1, 1 - cosine, apart), how);
 }
 
@@ -192,7 +202,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const Tensor near = distance(anchor, positive);
   Tensor far = distance(anchor, negative);
   if (o.swap) far = minimum(far, distance(positive, negative));
-  return reduced(clamp_min(near - far + o.margin, 0), how);
+  return reduced(relu(near - far + o.margin), how);
 }
 
 const Tensor& check_finite(const Tensor& loss) {

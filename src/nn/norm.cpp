@@ -9,6 +9,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "autograd/record.h"
 #include "nn/check.h"
 #include "nn/normalize.h"
 #include "ops/reduce.h"
@@ -64,6 +65,18 @@ void move_towards(Tensor running, const Tensor& value, double momentum) {
   running.mul_(1 - momentum).add_((value * momentum).to(running.dtype()));
 }
 
+// By statistics that have a gradient themselves.
+Tensor by_given(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias,
+                double eps) {
+  Shape shape = Shape::filled(int(x.dim()), 1);
+  shape[1] = x.size(1);
+  const DType wide = x.dtype() == f64 ? f64 : f32;
+  const auto along = [&](const Tensor& v) { return v.to(wide).reshape(shape); };
+  Tensor y = (x.to(wide) - along(mean)) * rsqrt(along(var) + eps);
+  if (weight.defined()) y = y * along(weight);
+  return (bias.defined() ? y + along(bias) : y).to(x.dtype());
+}
+
 // Normalises channels by their own statistics, and keeps the running ones; or by the running ones.
 Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
                     const Tensor& bias, bool own, double momentum) {
@@ -72,6 +85,7 @@ Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, c
   if (!own) {
     if (!mean.defined())
       throw Error(Error::Kind::argument, sets.op, "needs running statistics to normalise by, or the input's own");
+    if (any_needs_grad(mean, var)) return by_given(x, mean, var, weight, bias, sets.eps);
     NormSets of_channels = sets;
     of_channels.over_outer = true;
     statistics = {mean, var, true};
@@ -82,8 +96,11 @@ Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, c
     throw Error(
         Error::Kind::shape, sets.op,
         "an input of shape " + x.shape().str() + " has one value per channel: nothing to normalise by; use eval");
+  if (any_needs_grad(mean, var))
+    throw Error(Error::Kind::autograd, sets.op,
+                "running statistics that require grad cannot be updated; detach() them or use eval");
   const Tensor y = normalized(sets, x, weight, bias, statistics);
-  if (mean.defined() && n > 1 && x.numel() > 0) {
+  if (mean.defined() && n > 1 && x.numel() > 0 && !is_replaying()) {
     const NoGrad off;
     const auto each = [&](const Tensor& s) { return (s.size(0) == 1 ? s : s.mean(0)).flatten(); };  // over the samples
     move_towards(mean, each(statistics.mean), momentum);
@@ -195,7 +212,7 @@ template <int Axes> Tensor BatchNorm<Axes>::operator()(const Tensor& x) const {
     double factor = momentum.value_or(0);
     if (training && track && !momentum) factor = 1 / (num_batches_tracked.item<double>() + 1);
     const Tensor y = batch_norm(in, running_mean, running_var, weight, bias, training || !track, factor, eps);
-    if (training && track) Tensor(num_batches_tracked).add_(1);
+    if (training && track && !is_replaying()) Tensor(num_batches_tracked).add_(1);
     return y;
   });
 }

@@ -7,6 +7,7 @@
 #include <volta/nn/norm.h>
 #include <volta/ops.h>
 
+#include "autograd/record.h"
 #include "nn/check.h"
 
 namespace volta::nn {
@@ -54,10 +55,12 @@ Tensor spectral_weight(const Tensor& weight, const SpectralVectors& vectors, int
   {
     const NoGrad off;
     const Tensor fixed = m.detach();
-    for (int64_t i = 0; i < iterations; ++i) {
+    for (int64_t i = 0; i < iterations && !is_replaying(); ++i) {
       v.copy_(normalize(fixed.t().mv(u), 2, 0, eps));
       u.copy_(normalize(fixed.mv(v), 2, 0, eps));
     }
+    // A checkpoint computes this again with the vectors as they are now; saving them guards them against changes.
+    for (const Tensor& vector : {u, v}) save(vector);
     // The next call moves u and v on; this one's graph keeps its own.
     if (iterations > 0) u = u.clone(), v = v.clone();
   }

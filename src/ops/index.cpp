@@ -126,7 +126,11 @@ void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Ten
 }
 
 Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
-  if (index.numel() == 0) return x.clone();
+  if (index.numel() == 0)
+    return record(op, x.detach().clone(), {x, src}, [shape = src.shape()](const Tensor& g, Gradients& d) {
+      d[0] = g;
+      if (d.needs(1)) d[1] = zeros(shape, {g.dtype(), g.device()});
+    });
   const bool linear = how == Combine::add || how == Combine::set;
   const bool rounds = how == Combine::add || how == Combine::multiply;  // halves then do so in f32
   const DType dtype = rounds ? traits(x.dtype()).compute : x.dtype();

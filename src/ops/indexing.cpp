@@ -187,7 +187,7 @@ void assign(const Tensor& base, std::span<const Index> indices, const Operand& v
   Plan p = parse(base, indices);
   require_writable(p.view, op);
   const Tensor v = fitted(value, p.view, p.result);
-  if (v.numel() > 0) write(p, v);
+  if (v.numel() > 0 || any_needs_grad(v)) write(p, v);  // an empty selection gives v zeros as its gradient
 }
 
 // x[i] += v and its kin: what was read, combined with v, must fit where it came from.

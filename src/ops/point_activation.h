@@ -2,7 +2,14 @@
 #pragma once
 #include "ops/point_math.h"
 
+namespace volta::scalar {
+class Term;
+}
+
 namespace volta::point {
+
+// A formula read as an expression of tensors takes the whole op where |x| in its parts would lose derivatives at 0.
+template <class T> concept Expression = std::same_as<T, scalar::Term>;
 
 struct Relu : Op<Numeric, "relu", "max(x, 0); the gradient at 0 is 0"> {
   template <class T> static constexpr T f(T x) { return max(x, T(0)); }
@@ -45,7 +52,10 @@ struct Celu : Op<Floating, "celu", "max(x, 0) + min(0, alpha * (e^(x / alpha) - 
 };
 struct Sigmoid : Op<Floating, "sigmoid", "1 / (1 + e^-x), without overflow"> {
   template <class T> static constexpr T from(T x, T e) { return select(x > T(0), T(1), e) / (T(1) + e); }
-  template <class T> static constexpr T f(T x) { return from(x, exp(neg(abs(x)))); }
+  template <class T> static constexpr T f(T x) {
+    if constexpr (Expression<T>) return sigmoid(x);
+    else return from(x, exp(neg(abs(x))));
+  }
   template <Real T> static constexpr T near_limit = exp_limit<T>;
   template <Real T> static constexpr T near(T x) { return from(x, exp_near(-abs(x))); }
   template <class T> static constexpr T back(T g, T, T y) { return g * y * (T(1) - y); }
@@ -74,7 +84,10 @@ struct Softplus : Op<Floating, "softplus", "log(1 + e^(beta x)) / beta, x itself
   template <class T> static constexpr T back2(T, T, T, T, T) { return T(0); }
 };
 struct Mish : Op<Floating, "mish", "x * tanh(softplus(x))"> {
-  template <class T> static constexpr T softplus(T x) { return max(x, T(0)) + log1p(exp(neg(abs(x)))); }
+  template <class T> static constexpr T softplus(T x) {
+    if constexpr (Expression<T>) return neg(logsigmoid(neg(x)));
+    else return max(x, T(0)) + log1p(exp(neg(abs(x))));
+  }
   template <class T> static constexpr T f(T x) { return x * tanh(softplus(x)); }
   template <class T> static constexpr T back(T g, T x, T) {
     const T t = tanh(softplus(x));

@@ -77,14 +77,22 @@ struct PointNode final : Node {
     return lifted ? as_expression(g, i, used) : as_kernel(g, i, used);
   }
 
+  // In the dtype the kernel computes in, so that both give the same: operands may be of several dtypes, and halves
+  // round once.
   Tensor as_expression(const Tensor& g, int i, uint32_t used) {
+    const DType wide = traits(compute).compute;
     std::vector<Term> x(size_t(op->arity) + 2, Term(0));
-    if (used & uses_g) x[0] = Term(g);
-    for (size_t k = 0; k < size_t(op->arity); ++k)
-      if (used & (2u << k)) x[k + 1] = inputs[k] ? Term(inputs[k].get(*this)) : term_of(scalars[k]);
-    if (used & (2u << op->arity)) x.back() = Term(output.get(*this));
+    if (used & uses_g) x[0] = Term(g.to(wide));
+    for (int k = 0; k < op->arity; ++k) {
+      if (!(used & (2u << k))) continue;
+      const Saved& kept = inputs[size_t(k)];
+      if (!kept) x[size_t(k) + 1] = term_of(scalars[size_t(k)]);
+      else x[size_t(k) + 1] = Term(k < op->masks ? kept.get(*this) : kept.get(*this).to(wide));
+    }
+    if (used & (2u << op->arity)) x.back() = Term(output.get(*this).to(wide));
     const Term d = op->lift_back[i](x.data());
-    return d.constant() ? full(first.shape, d.value(), {first.dtype, first.device}) : d.tensor();
+    if (d.constant()) return full(first.shape, d.value(), {first.dtype, first.device});
+    return d.tensor().dtype() == first.dtype ? d.tensor() : d.tensor().to(first.dtype);
   }
 
   Tensor as_kernel(const Tensor& g, int i, uint32_t used) {
@@ -124,6 +132,7 @@ bool needs_node(const PointOp& op, std::span<const Operand> x, const Inferred& r
 Ptr<Node> make_node(const PointOp& op, std::span<const Operand> x, const Inferred& r,
                     const Tensor* overwritten = nullptr) {
   require(op.differentiable, Wrong::autograd, op.name, "has no derivative; detach() its inputs or use NoGrad");
+  if (overwritten) require_recorded_view(*overwritten, op.name);
   auto* node = new PointNode(op, x.size());
   auto owner = Ptr<Node>::adopt(node);
   node->compute = r.common;

@@ -6,6 +6,7 @@
 
 #include "autograd/record.h"
 #include "backend/backend.h"
+#include "core/draws.h"
 #include "ops/check.h"
 
 namespace volta {
@@ -102,10 +103,14 @@ void Generator::set_state(const State& state) {
 void Generator::manual_seed(uint64_t seed) { set_state({seed, 0}); }
 
 Generator::State Generator::take(uint64_t counters) {
-  const std::lock_guard lock(mutex_);
-  const State before = state_;
-  state_.offset += counters;
-  return before;
+  const auto fresh = [&] {
+    const std::lock_guard lock(mutex_);
+    const State before = state_;
+    state_.offset += counters;
+    return before;
+  };
+  DrawScope* const scope = DrawScope::innermost();
+  return scope ? scope->draw(fresh) : fresh();
 }
 
 Generator& default_generator() {

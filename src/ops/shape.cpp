@@ -153,6 +153,7 @@ Tensor& Tensor::copy_(const Tensor& source) {
   require_writable(*this, op);
   if (overlaps(*this, wide)) wide = wide.clone();
   if (same_memory(*this, wide) && layout(*this) == layout(wide)) return *this;
+  if (is_floating(dtype()) && any_needs_grad(wide)) require_recorded_view(*this, op);
   backend(device()).copy(arg(*this), arg(wide));
   written(*this, wide, op);
   return *this;

@@ -16,7 +16,10 @@ template <class F, class Rule> Tensor make_view(const char* op, const Tensor& x,
   const std::optional<Layout> seen = f(layout(x));
   if (!seen) return {};
   Tensor y = alias(x, *seen);
-  if (!grad_enabled()) return y;
+  if (!grad_enabled()) {
+    mark_unrecorded(y.impl(), x);
+    return y;
+  }
   const auto& parent = x.impl().view;
   if (parent) remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt);
   else if (x.is_contiguous() && layout(x).offset == 0) remember_view(y, x, seen);

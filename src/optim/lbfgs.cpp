@@ -85,9 +85,9 @@ Tensor LBFGS::next_direction(const Tensor& gradient) {
 }
 
 // Doubles the step until a minimum is bracketed, then closes in on it.
-LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t) const {
+LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t, int evaluations) const {
   constexpr double enough = 1e-4, flat = 0.9;
-  constexpr int most = 25;
+  const int most = std::min(25, evaluations - 1);  // after the first
   const double size = largest(direction_);
   const auto too_high = [&](const Point& p) { return p.loss > start.loss + enough * p.t * start.slope; };
   const auto is_flat = [&](const Point& p) { return std::abs(p.slope) <= -flat * start.slope; };
@@ -102,7 +102,6 @@ LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t) const {
     before = now;
     now = at(next);
   }
-  if (tries == most) before = start;
 
   Point low = before, high = now;
   if (high.loss < low.loss) std::swap(low, high);
@@ -152,6 +151,7 @@ Tensor LBFGS::step(const Closure& closure) {
     if (slope > -options_.tolerance_change) break;
 
     if (options_.line_search_fn == LineSearch::strong_wolfe) {
+      if (evaluations >= options_.max_eval) break;
       std::vector<Tensor> origin;
       for (const Tensor& p : groups_[0].params) origin.push_back(p.detach().clone());
       const auto restore = [&] {
@@ -165,7 +165,7 @@ Tensor LBFGS::step(const Closure& closure) {
         const double along = product(there, direction_);
         return Point{t, value, std::move(there), along};
       };
-      const Point found = search(at, {0, loss, gradient, slope}, t_);
+      const Point found = search(at, {0, loss, gradient, slope}, t_, options_.max_eval - evaluations);
       loss = found.loss;
       gradient = found.gradient;
       t_ = found.t;

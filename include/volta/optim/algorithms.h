@@ -294,7 +294,7 @@ class LBFGS : public Optimizer {
   Tensor gather_gradient() const;
   void move(double by, const Tensor& direction) const;
   Tensor next_direction(const Tensor& gradient);
-  Point search(const Evaluate& at, Point start, double t) const;
+  Point search(const Evaluate& at, Point start, double t, int evaluations) const;  // at most so many
 
   Options options_;
   int64_t iterations_ = 0, evaluations_ = 0;

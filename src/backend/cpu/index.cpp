@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <numeric>
 
 #include <volta/ahead.h>
 
@@ -202,7 +203,7 @@ TruePositions::TruePositions(const uint8_t* mask, int64_t n)
       starts_[size_t(i / block) + 1] =
           std::count_if(mask_ + i, mask_ + std::min(end, i + block), [](uint8_t m) { return m != 0; });
   });
-  for (size_t b = 1; b < starts_.size(); ++b) starts_[b] += starts_[b - 1];
+  std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
 }
 
 void TruePositions::write(int64_t* out) const {

@@ -1,0 +1,220 @@
+// checkpoint: computes a function without keeping its intermediates, and again in the backward pass.
+#include <volta/autograd.h>
+#include <volta/ops.h>
+
+#include "autograd/reach.h"
+#include "core/check.h"
+#include "core/draws.h"
+
+namespace volta {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// Stands for the node of a call inside a checkpoint.
+struct Mark final : Node {
+  explicit Mark(uint64_t r) : Node("checkpoint", 0), region(r) { inside = true; }
+  void backward(std::span<const Tensor>, std::span<Tensor>) override {}
+  uint64_t region;
+};
+
+uint64_t next_region() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+thread_local constinit bool sharing = false;
+
+struct Replaying {
+  ~Replaying() { modes.replaying = before; }
+  const bool before = std::exchange(modes.replaying, true);
+};
+
+}  // namespace
+
+detail::Sharing::Sharing() : before_(std::exchange(sharing, true)) {}
+detail::Sharing::~Sharing() { sharing = before_; }
+bool detail::Sharing::on() { return sharing; }
+
+Reach::Reach(Pass pass) : pass_(pass), region_(next_region()), outer_(std::exchange(modes.reach, this)) {}
+Reach::~Reach() { modes.reach = outer_; }
+
+Tensor Reach::marked(const Tensor& x) const {
+  Tensor y = x.detach();
+  y.impl().node = Ptr<Node>::adopt(new Mark(region_));
+  y.impl().node->first = {y.shape(), y.dtype(), y.device()};
+  return y;
+}
+
+bool Reach::is_inside(const Tensor& x) const {
+  const Node* n = node_of(x);
+  if (pass_ == Pass::replay) return made_.contains(const_cast<Node*>(n));
+  return n->inside && static_cast<const Mark*>(n)->region == region_;
+}
+
+void Reach::meet(const Tensor& x) {
+  if (is_inside(x)) return;
+  if (places_.emplace(Place{node_of(x), x.impl().output}, outside_.size()).second) outside_.emplace_back(x);
+}
+
+Ptr<Node> Reach::made(Ptr<Node> node) {
+  if (pass_ == Pass::replay) {
+    made_.insert(node.get());
+    return node;
+  }
+  auto mark = Ptr<Node>::adopt(new Mark(region_));
+  mark->first = node->first;
+  mark->more_outputs = node->more_outputs;
+  return mark;
+}
+
+void Reach::made(const Ptr<Node>& node, std::span<Tensor> outputs) {
+  const Ptr<Node> kept = made(node);
+  for (const Tensor& y : outputs)
+    if (y.impl().node == node) y.impl().node = kept;
+}
+
+void Reach::saved(const Tensor& x) {
+  if (pass_ == Pass::replay || x.impl().node) return;
+  if (constants_.contains(&x.impl())) return;
+  if (constants_.size() >= limit_) {
+    drop_temporaries();
+    limit_ = std::max<size_t>(32, 2 * constants_.size());
+  }
+  // The entry goes in first: a Saved reports itself here.
+  auto& entry = constants_[&x.impl()];
+  entry.first = x;
+  entry.second = Saved(x);
+}
+
+void Reach::drop_temporaries() {
+  std::erase_if(constants_, [](const auto& entry) {
+    const TensorImpl& t = *entry.first;
+    return t.refs.load() == 2 && t.storage->unique();  // both handles are the entry's
+  });
+}
+
+std::vector<Saved> Reach::constants() {
+  drop_temporaries();
+  std::vector<Saved> all;
+  for (const auto& entry : constants_) all.push_back(entry.second.second);
+  return all;
+}
+
+bool Reach::met_only(std::span<const Tensor> known) const {
+  return std::all_of(places_.begin(), places_.end(), [&](const auto& met) {
+    return std::any_of(known.begin(), known.end(), [&](const Tensor& x) {
+      return Place{node_of(x), x.impl().output} == met.first;
+    });
+  });
+}
+
+namespace {
+
+// What the backward pass needs to compute the function again.
+struct Replay {
+  TensorFunction f;
+  std::vector<Saved> inputs, outside, constants;
+  std::vector<size_t> roots;  // of the function's results, those with a gradient
+  Draws draws;
+
+  void operator()(std::span<const Tensor> g, Gradients& d) {
+    Tensors x, wanted;
+    for (const Saved& s : inputs) x.push_back(s ? d.take(s) : Tensor());
+    Tensors reached;
+    for (const Saved& s : outside) reached.push_back(d.take(s));
+    for (const Saved& s : constants) d.take(s);
+    const bool create = grad_enabled();
+    const EnableGrad on;
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (!d.needs(i)) continue;
+      x[i] = create ? x[i].expand(x[i].shape()) : x[i].detach().requires_grad_();
+      wanted.push_back(x[i]);
+    }
+    const Tensors ys = computed(x, wanted, reached);
+    for (size_t i = 0; i < reached.size(); ++i)
+      if (d.needs(x.size() + i)) wanted.push_back(reached[i]);
+    Tensors found = gradients(ys, g, wanted, create);
+    size_t next = 0;
+    for (size_t i = 0; i < d.size(); ++i)
+      if (d.needs(i)) d[i] = std::move(found[next++]);
+  }
+
+  Tensors computed(const Tensors& x, const Tensors& own, const Tensors& reached) {
+    Reach reach(Reach::Pass::replay);
+    const DrawScope same(draws, DrawScope::Use::repeat);
+    const Replaying again;
+    for (const Tensor& t : own) reach.own(t);
+    const Tensors ys = f(x);
+    require(reach.met_only(reached), Wrong::autograd, "checkpoint",
+            "the function used other tensors that require grad when it ran again than the first time");
+    return ys;
+  }
+
+  Tensors gradients(const Tensors& ys, std::span<const Tensor> g, const Tensors& wanted, bool create) const {
+    Tensors from, cotangents;
+    for (size_t i = 0; i < roots.size(); ++i) {
+      if (!g[i].defined()) continue;
+      require(roots[i] < ys.size() && ys[roots[i]].shape() == g[i].shape(), Wrong::autograd, "checkpoint",
+              "the function gave other results when it ran again than the first time");
+      if (!needs_grad(ys[roots[i]])) continue;
+      from.push_back(ys[roots[i]]);
+      cotangents.push_back(g[i]);
+    }
+    return grad_up_to(from, cotangents, wanted, create);
+  }
+};
+
+std::vector<uint32_t> versions_of(const Tensors& xs) {
+  std::vector<uint32_t> versions;
+  for (const Tensor& x : xs) versions.push_back(x.defined() ? x.version() : 0);
+  return versions;
+}
+
+// A result that shares memory with what the caller holds, or with another result, gets memory of its own: the graph
+// would not see a change in place through the other.
+bool shares_memory(const Tensor& y, std::span<const Tensor> others) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](const Tensor& x) { return x.defined() && same_memory(x, y); });
+}
+
+}  // namespace
+
+Tensors detail::checkpoint_all(const TensorFunction& f, TensorFunction again, const Tensors& inputs) {
+  const char* op = "checkpoint";
+  Replay replay{std::move(again), {}, {}, {}, {}, {}};
+  Tensors ys, all = inputs, results;
+  {
+    Reach reach(Reach::Pass::forward);
+    const DrawScope log(replay.draws, DrawScope::Use::log);
+    Tensors x;
+    for (const Tensor& t : inputs) {
+      replay.inputs.push_back(save(t));
+      x.push_back(needs_grad(t) ? reach.marked(t) : t);
+    }
+    const std::vector<uint32_t> before = versions_of(inputs);
+    ys = f(x);
+    x.clear();
+    require(versions_of(inputs) == before, Wrong::autograd, op,
+            "the function changed one of its inputs in place; clone() it there");
+    for (size_t i = 0; i < ys.size(); ++i) {
+      if (!needs_grad(ys[i])) continue;
+      reach.meet(ys[i]);
+      replay.roots.push_back(i);
+    }
+    replay.outside = reach.outside();
+    replay.constants = reach.constants();
+    for (const Saved& s : replay.outside) all.push_back(s.tensor());
+  }
+  if (replay.roots.empty()) return ys;
+  for (const size_t i : replay.roots) {
+    Tensor y = ys[i].detach();
+    ys[i] = Tensor();
+    if (shares_memory(y, all) || shares_memory(y, ys)) y = unrecorded([&] { return y.clone(); });
+    results.push_back(ys[i] = y);
+  }
+  record_all(op, results, all, std::move(replay));
+  return ys;
+}
+
+}  // namespace volta

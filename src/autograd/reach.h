@@ -1,0 +1,50 @@
+// Reach: what a checkpointed function uses from outside of it, found while it runs.
+#pragma once
+#include <map>
+#include <unordered_set>
+
+#include "autograd/record.h"
+
+namespace volta {
+
+// While it lives, calls recorded by this thread are its inside.
+//   forward: their nodes are dropped at once, with all they saved; a mark takes their place.
+//   replay:  their nodes stay.
+// Tensors that require grad and were not made inside are collected, and so are saved tensors that need no gradient.
+class Reach {
+ public:
+  enum class Pass { forward, replay };
+  explicit Reach(Pass pass);
+  ~Reach();
+  Reach(const Reach&) = delete;
+  Reach& operator=(const Reach&) = delete;
+
+  Tensor marked(const Tensor& x) const;                  // x as an input of the function, its graph cut off
+  void own(const Tensor& x) { made_.insert(node_of(x)); }  // x is inside
+
+  void meet(const Tensor& x);                                   // x is an input of a recorded call
+  void made(const Ptr<Node>& node, std::span<Tensor> outputs);  // outputs have this node
+  Ptr<Node> made(Ptr<Node> node);                               // the same for one output, before it is attached
+  void saved(const Tensor& x);
+
+  bool is_inside(const Tensor& x) const;
+  const std::vector<Saved>& outside() const { return outside_; }
+  bool met_only(std::span<const Tensor> known) const;
+  std::vector<Saved> constants();  // saved tensors that somebody outside still holds
+
+ private:
+  using Place = std::pair<Node*, uint32_t>;
+  static Node* node_of(const Tensor& x) { return x.impl().node.get(); }
+  void drop_temporaries();
+
+  Pass pass_;
+  uint64_t region_;
+  Reach* outer_;
+  std::map<Place, size_t> places_;  // in outside_
+  std::vector<Saved> outside_;
+  std::unordered_set<Node*> made_;
+  std::map<const TensorImpl*, std::pair<Tensor, Saved>> constants_;
+  size_t limit_ = 32;  // of constants_ before those that only it holds are dropped
+};
+
+}  // namespace volta
