@@ -66,6 +66,7 @@ Tensor grad_or_zeros(const Tensor& y, const Tensor& x, const Tensor& cotangent, 
 
 Tensor with_backward(const std::string& name, const Tensor& value, const Tensors& inputs,
                      std::function<Tensors(const Tensor&)> rule) {
+  require_function(rule, name.c_str());
   Tensor y = value.checked(name.c_str()).detach();
   bool any = false;
   for (const Tensor& x : inputs) any |= grad_enabled() && needs_grad(x.checked(name.c_str()));
@@ -79,6 +80,7 @@ Tensor with_backward(const std::string& name, const Tensor& value, const Tensors
 }
 
 Tensor checkpoint(const std::function<Tensor(const Tensors&)>& f, const Tensors& inputs) {
+  require_function(f, "checkpoint");
   const Generator::State before = default_generator().state();
   const Tensor y = unrecorded([&] { return f(inputs); }).detach();
   std::vector<Saved> kept;
@@ -91,6 +93,7 @@ Tensor checkpoint(const std::function<Tensor(const Tensors&)>& f, const Tensors&
 }
 
 Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {
+  require_function(f, "jacobian");
   const EnableGrad on;
   const Tensor at = create_graph && needs_grad(x) ? x : leaf_copy(x.checked("jacobian")), y = f(at);
   const Shape shape = joined(y.shape(), x.shape());
@@ -102,6 +105,7 @@ Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {
 }
 
 Tensor hessian(const OneToOne& f, const Tensor& x) {
+  require_function(f, "hessian");
   const OneToOne gradient = [&](const Tensor& at) {
     const Tensor y = f(at);
     require(y.numel() == 1, Wrong::shape, "hessian", "needs a function with one output, got shape ", y);
@@ -111,6 +115,7 @@ Tensor hessian(const OneToOne& f, const Tensor& x) {
 }
 
 ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
+  require_function(f, "vjp");
   const EnableGrad on;
   const Tensor at = leaf_copy(x.checked("vjp")), y = f(at);
   return {y.detach(), grad_or_zeros(y, at, v)};
@@ -118,6 +123,7 @@ ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
 
 // Reverse mode twice: u -> u^T J is linear in u, and pulling v back through it gives J v.
 ValueProduct jvp(const OneToOne& f, const Tensor& x, const Tensor& v) {
+  require_function(f, "jvp");
   const EnableGrad on;
   require(v.checked("jvp").shape() == x.checked("jvp").shape(), Wrong::shape, "jvp", "the direction has shape ", v,
           ", the input ", x);
@@ -195,6 +201,7 @@ void require_f64(const Tensors& inputs, const char* op) {
 }  // namespace
 
 bool gradcheck_all(const TensorFunction& f, const Tensors& inputs, const GradcheckOptions& options) {
+  require_function(f, "gradcheck");
   require_f64(inputs, "gradcheck");
   const EnableGrad on;
   const Checker checker{f, inputs, options};
@@ -208,6 +215,7 @@ bool gradcheck_all(const TensorFunction& f, const Tensors& inputs, const Gradche
 }
 
 bool gradgradcheck_all(const TensorFunction& f, const Tensors& inputs, const GradcheckOptions& options) {
+  require_function(f, "gradgradcheck");
   require_f64(inputs, "gradgradcheck");
   const EnableGrad on;
   Tensors all = inputs;

@@ -70,6 +70,7 @@ OutputMeta meta_of(const TensorImpl& t) { return {t.layout.shape, t.dtype, t.sto
 
 void become_output(TensorImpl& t, Ptr<Node> node) {
   node->first = meta_of(t);
+  if (t.node) move_kept(*t.node, t.output, *node);
   t.node = std::move(node);
   t.output = 0;
 }

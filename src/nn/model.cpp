@@ -6,6 +6,8 @@
 #include <volta/autograd.h>
 #include <volta/ops.h>
 
+#include "core/check.h"
+
 namespace volta {
 namespace {
 
@@ -162,6 +164,9 @@ void to(const ModelRef& model, const Device& device) {
   convert(model, [&](const Tensor& x) { return x.to(device); });
 }
 
-void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f) { each_module(model, f); }
+void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f) {
+  require_function(f, "apply");
+  each_module(model, f);
+}
 
 }  // namespace volta

@@ -125,6 +125,7 @@ LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t) const {
 }
 
 Tensor LBFGS::step(const Closure& closure) {
+  if (!closure) refuse("step was given an empty function");
   const NoGrad off;
   int evaluations = 0;
   const auto evaluate = [&] {

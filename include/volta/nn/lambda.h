@@ -22,7 +22,9 @@ class Lambda : public Layer {
  public:
   using Function = std::function<Tensor(const Tensor&)>;
   Lambda(const char* type, Function function, double flops_per_output = 1)
-      : Layer(type), function_(std::move(function)), flops_(flops_per_output) {}
+      : Layer(type), function_(std::move(function)), flops_(flops_per_output) {
+    if (!function_) throw Error(Error::Kind::argument, type, "the function is empty");
+  }
   Tensor operator()(const Tensor& x) const { return call(x, function_); }
   void fields(Fields&) override {}
   double flops(const Tensor&, const Tensor& y) const override { return flops_ * double(y.numel()); }
@@ -34,8 +36,8 @@ class Lambda : public Layer {
 
 // How much to pad: one number for every side, or two per axis from the last axis on.
 struct Sides {
-  Sides(int64_t all) : list{all} {}
-  Sides(std::initializer_list<int64_t> each) : list(each) {}
+  Sides(std::integral auto all) : list{detail::Size(all).value} {}
+  Sides(std::initializer_list<detail::Size> each) : list(Ints(each)) {}
   std::vector<int64_t> list;
 };
 
