@@ -69,7 +69,7 @@ Sample pointwise_sample(const PointName& name, int index) {
     for (size_t i = 0; i < x.size(); ++i)
       own.push_back(int(i) < op.masks ? x[i] > 0 : whole ? (x[i] * 3).to(i32) : x[i]);
     std::vector<Operand> operands(own.begin(), own.end());
-    return Tensors{map(op, operands)};
+    return Tensors{detail::map(op, operands)};
   };
   return s;
 }
@@ -208,6 +208,9 @@ void add_views(std::vector<Sample>& list) {
   list.push_back(one("slice", "slice", {matrix}, [](const Tensors& x) { return x[0].slice(1, 1, {}, 2); }));
   list.push_back(one("slice", "slice backwards", {matrix}, [](const Tensors& x) { return x[0].slice(1, {}, {}, -2); }));
   list.push_back(one("select", "select", {cube}, [](const Tensors& x) { return x[0].select(1, -1); }));
+  list.push_back(one("view_as", "view_as", {cube}, [](const Tensors& x) { return x[0].view_as(zeros({6, 4})); }));
+  list.push_back(one("type_as", "type_as", {cube}, [](const Tensors& x) { return x[0].type_as(x[0].detach()); }));
+  list.push_back(one("clip", "clip", {cube}, [](const Tensors& x) { return x[0].clip(-1, 1); }));
   list.push_back(one("flip", "flip", {cube}, [](const Tensors& x) { return x[0].flip({0, 2}); }));
   list.push_back(one("diagonal", "diagonal", {cube}, [](const Tensors& x) { return x[0].diagonal(1, 1, 0); }));
   list.push_back(one("unfold", "unfold", {matrix}, [](const Tensors& x) { return x[0].unfold(1, 3, 2); }));

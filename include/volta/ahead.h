@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace volta {
+namespace volta::detail {
 
 // Of tensors larger than the caches, Neoverse's prefetcher keeps fewer lines on their way than the memory could bring:
 // asked for 16 KiB ahead, a kibibyte at a time at most, they come half as fast again. x86-64 needs no help.
@@ -22,4 +22,4 @@ template <int64_t Bytes> [[gnu::always_inline]] static inline void ask_ahead(con
   for (int64_t i = 0; i < Bytes; i += line) __builtin_prefetch(reinterpret_cast<const void*>(at + uintptr_t(i)), 0, 1);
 }
 
-}  // namespace volta
+}  // namespace volta::detail

@@ -19,23 +19,25 @@ struct GradOptions {
   bool allow_unused = false;  // an input the result does not depend on gives an undefined tensor instead of an error
 };
 
-// Gradients of y by x, returned; nothing is accumulated. grad(loss, w), grad(loss, {w, b}).
-Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {});
-std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {});
-std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor>& xs, const GradOptions& options = {});
-// Braces are lists, of one tensor too: grad({y}, {x})[0] is the gradient, not its first row.
-inline std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> xs, const GradOptions& options = {}) {
+// Gradients of y by x, returned; nothing is accumulated. grad(loss, w), grad(loss, {w, b}). A list in braces gives a list,
+// even a list of one.
+[[nodiscard]] Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {});
+[[nodiscard]] std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {});
+[[nodiscard]] std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor>& xs,
+                                       const GradOptions& options = {});
+[[nodiscard]] inline std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> xs,
+                                              const GradOptions& options = {}) {
   return grad(y, std::vector<Tensor>(xs), options);
 }
-inline std::vector<Tensor> grad(std::initializer_list<Tensor> ys, std::initializer_list<Tensor> xs,
-                                const GradOptions& options = {}) {
+[[nodiscard]] inline std::vector<Tensor> grad(std::initializer_list<Tensor> ys, std::initializer_list<Tensor> xs,
+                                              const GradOptions& options = {}) {
   return grad(std::vector<Tensor>(ys), std::vector<Tensor>(xs), options);
 }
 
 // Modes of this thread, while the guard lives: { NoGrad off; y = model(x); }
-class GradGuard {
+class [[nodiscard]] GradGuard {
  public:
-  explicit GradGuard(bool record, bool inference = false);
+  [[nodiscard]] explicit GradGuard(bool record, bool inference = false);
   ~GradGuard();
   GradGuard(const GradGuard&) = delete;
   GradGuard& operator=(const GradGuard&) = delete;
@@ -43,22 +45,22 @@ class GradGuard {
  private:
   bool before_, inference_before_;
 };
-struct NoGrad : GradGuard {
-  NoGrad() : GradGuard(false) {}
+struct [[nodiscard]] NoGrad : GradGuard {
+  [[nodiscard]] NoGrad() : GradGuard(false) {}
 };
-struct EnableGrad : GradGuard {
-  EnableGrad() : GradGuard(true) {}
+struct [[nodiscard]] EnableGrad : GradGuard {
+  [[nodiscard]] EnableGrad() : GradGuard(true) {}
 };
-struct InferenceMode : GradGuard {
-  InferenceMode() : GradGuard(false, true) {}
+struct [[nodiscard]] InferenceMode : GradGuard {
+  [[nodiscard]] InferenceMode() : GradGuard(false, true) {}
 };
 bool is_grad_enabled();
 bool is_inference_mode();
 
 // While it lives, a backward rule that makes a NaN throws, naming the op.
-class DetectAnomaly {
+class [[nodiscard]] DetectAnomaly {
  public:
-  DetectAnomaly();
+  [[nodiscard]] DetectAnomaly();
   ~DetectAnomaly();
   DetectAnomaly(const DetectAnomaly&) = delete;
   DetectAnomaly& operator=(const DetectAnomaly&) = delete;

@@ -2,7 +2,7 @@
 #pragma once
 #include <utility>
 
-namespace volta {
+namespace volta::detail {
 
 template <class T> class Ptr {
  public:
@@ -43,4 +43,4 @@ template <class T> class Ptr {
   T* p_ = nullptr;
 };
 
-}  // namespace volta
+}  // namespace volta::detail

@@ -31,65 +31,81 @@ class Data {
 };
 
 // tensor({{1, 2}, {3, 4}}): whole numbers are i64, decimals the default float, truths boolean; or as options say.
-Tensor tensor(const Data& data, const Options& options = {});
+[[nodiscard]] Tensor tensor(const Data& data, const Options& options = {});
 // tensor<double>({0.5, 1}): the element type as given.
-template <class T> Tensor tensor(const Data& data, Options options = {}) {
+template <class T> [[nodiscard]] Tensor tensor(const Data& data, Options options = {}) {
   options.dtype = dtype_of<T>();
   return tensor(data, options);
 }
-Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Options& options);
+[[nodiscard]] Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Options& options);
 // tensor(std::vector{1.f, 2.f}), tensor(std::span(v), {2, 3}): a copy, of the vector's element type.
+namespace detail {
+Tensor tensor_of_truths(const std::vector<bool>& values, const Shape& shape, const Options& options);
 template <class V>
-requires requires(const V& v) {
+concept ListOfElements = requires(const V& v) {
   v.data();
   v.size();
-} &&(!std::is_same_v<typename V::value_type, bool>)Tensor
-    tensor(const V& values, const Shape& shape, const Options& options = {}) {
+}
+&&!std::is_same_v<typename V::value_type, bool>;
+}  // namespace detail
+template <detail::ListOfElements V>
+[[nodiscard]] Tensor tensor(const V& values, const Shape& shape, const Options& options = {}) {
   if (int64_t(values.size()) != shape.numel())
     throw Error(Error::Kind::shape, "tensor",
                 std::to_string(values.size()) + " values do not fill shape " + shape.str());
   return tensor_from(values.data(), dtype_of<std::remove_cv_t<typename V::value_type>>(), shape, options);
 }
-template <class V>
-requires requires(const V& v) {
-  v.data();
-  v.size();
-} &&(!std::is_same_v<typename V::value_type, bool>)Tensor tensor(const V& values) {
-  return tensor(values, Shape{int64_t(values.size())});
+template <detail::ListOfElements V> [[nodiscard]] Tensor tensor(const V& values) {
+  return tensor(values, Shape{values.size()});
+}
+template <std::same_as<std::vector<bool>> V>
+[[nodiscard]] Tensor tensor(const V& values, const Shape& shape, const Options& options = {}) {
+  return detail::tensor_of_truths(values, shape, options);
+}
+template <std::same_as<std::vector<bool>> V> [[nodiscard]] Tensor tensor(const V& values) {
+  return detail::tensor_of_truths(values, Shape{values.size()}, {});
 }
 // Memory owned by someone else, used as it is; `release` is called when the last tensor lets go of it.
-Tensor from_blob(void* data, const Shape& shape, const Options& options = {}, std::function<void()> release = {});
+[[nodiscard]] Tensor from_blob(void* data, const Shape& shape, const Options& options = {},
+                               std::function<void()> release = {});
 
-Tensor empty(const Shape& shape, const Options& options = {});  // uninitialised
-Tensor zeros(const Shape& shape, const Options& options = {});
-Tensor ones(const Shape& shape, const Options& options = {});
-Tensor full(const Shape& shape, Scalar value, const Options& options = {});
-Tensor empty_like(const Tensor& x, Options options = {});  // dtype and device of x unless options say otherwise
-Tensor zeros_like(const Tensor& x, Options options = {});
-Tensor ones_like(const Tensor& x, Options options = {});
-Tensor full_like(const Tensor& x, Scalar value, Options options = {});
-Tensor arange(Scalar end);  // arange(5): 0, 1, 2, 3, 4
-Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
-Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
-Tensor logspace(double start, double end, int64_t steps, double base = 10, const Options& options = {});
-Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {});
-Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0,
-           const Options& options = {});  // ones below the diagonal
+[[nodiscard]] Tensor empty(const Shape& shape, const Options& options = {});  // uninitialised
+// For programs that also say using namespace std, whose empty asks whether a list is.
+template <std::integral T> [[nodiscard]] Tensor empty(std::initializer_list<T> shape) { return empty(Shape(shape)); }
+[[nodiscard]] Tensor zeros(const Shape& shape, const Options& options = {});
+[[nodiscard]] Tensor ones(const Shape& shape, const Options& options = {});
+[[nodiscard]] Tensor full(const Shape& shape, Scalar value, const Options& options = {});
+[[nodiscard]] Tensor empty_like(const Tensor& x,
+                                Options options = {});  // dtype and device of x unless options say otherwise
+[[nodiscard]] Tensor zeros_like(const Tensor& x, Options options = {});
+[[nodiscard]] Tensor ones_like(const Tensor& x, Options options = {});
+[[nodiscard]] Tensor full_like(const Tensor& x, Scalar value, Options options = {});
+[[nodiscard]] Tensor arange(Scalar end);  // arange(5): 0, 1, 2, 3, 4
+[[nodiscard]] Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
+[[nodiscard]] Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
+[[nodiscard]] Tensor logspace(double start, double end, int64_t steps, double base = 10, const Options& options = {});
+[[nodiscard]] Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {});
+[[nodiscard]] Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0,
+                         const Options& options = {});  // ones below the diagonal
 enum class MeshIndexing { ij, xy };
 constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"ij", "xy"}; }
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const Choice<MeshIndexing>& indexing = MeshIndexing::ij);
+[[nodiscard]] std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes,
+                                           const Choice<MeshIndexing>& indexing = MeshIndexing::ij);
 
-Tensor rand(const Shape& shape, const Options& options = {});                                // uniform on [0, 1)
-Tensor randn(const Shape& shape, const Options& options = {});                               // standard normal
-Tensor randint(int64_t low, int64_t high, const Shape& shape, const Options& options = {});  // low <= x < high, i64
-Tensor rand_like(const Tensor& x, Options options = {});
-Tensor randn_like(const Tensor& x, Options options = {});
-Tensor uniform(const Shape& shape, double low, double high, const Options& options = {});
-Tensor normal(const Shape& shape, double mean, double std, const Options& options = {});
-Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high,
-                        const Options& options = {});
-Tensor bernoulli(const Tensor& probability, Generator* generator = nullptr);  // 0 or 1, of the probability's dtype
-Tensor randperm(int64_t n, const Options& options = {});                      // a random order of 0 … n-1
-Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false, Generator* generator = nullptr);
+[[nodiscard]] Tensor rand(const Shape& shape, const Options& options = {});   // uniform on [0, 1)
+[[nodiscard]] Tensor randn(const Shape& shape, const Options& options = {});  // standard normal
+[[nodiscard]] Tensor randint(int64_t low, int64_t high, const Shape& shape,
+                             const Options& options = {});  // low <= x < high, i64
+[[nodiscard]] Tensor rand_like(const Tensor& x, Options options = {});
+[[nodiscard]] Tensor randn_like(const Tensor& x, Options options = {});
+[[nodiscard]] Tensor uniform(const Shape& shape, double low, double high, const Options& options = {});
+[[nodiscard]] Tensor normal(const Shape& shape, double mean, double std, const Options& options = {});
+[[nodiscard]] Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high,
+                                      const Options& options = {});
+[[nodiscard]] Tensor bernoulli(const Tensor& probability,
+                               Generator* generator = nullptr);         // 0 or 1, of the probability's dtype
+[[nodiscard]] Tensor randperm(int64_t n, const Options& options = {});  // a random order of 0 … n-1
+[[nodiscard]] Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false,
+                                 Generator* generator = nullptr);
 
 }  // namespace volta

@@ -13,7 +13,9 @@ struct Device {
   uint8_t index = 0;
 
   constexpr Device() = default;
-  constexpr Device(DeviceType t, int i = 0) : type(t), index(uint8_t(i)) {}
+  constexpr Device(DeviceType t, int64_t i = 0) : type(t), index(uint8_t(i)) {
+    if (t > DeviceType::cuda || i < 0 || i > (t == DeviceType::cpu ? 0 : 255)) refuse(t, i);
+  }
   Device(std::string_view name);  // "cpu", "cuda" (the first GPU) or "cuda:N"; anything else is an Error
   Device(const char* name) : Device(std::string_view(name)) {}
   Device(const std::string& name) : Device(std::string_view(name)) {}
@@ -22,6 +24,9 @@ struct Device {
   bool is_cuda() const noexcept { return type == DeviceType::cuda; }
   std::string str() const;
   friend bool operator==(const Device&, const Device&) = default;
+
+ private:
+  [[noreturn]] static void refuse(DeviceType type, int64_t index);
 };
 
 namespace cuda {

@@ -87,7 +87,7 @@ inline constexpr DTypeTraits dtype_traits[dtype_count] = {
 };
 
 constexpr const DTypeTraits& traits(DType t) { return dtype_traits[size_t(t)]; }
-constexpr std::string_view name(DType t) { return traits(t).name; }
+constexpr std::string_view name(DType t) { return size_t(t) < dtype_count ? traits(t).name : "no dtype"; }
 constexpr int64_t size_of(DType t) { return traits(t).size; }
 constexpr bool is_floating(DType t) { return traits(t).kind == Kind::floating; }
 constexpr bool is_integral(DType t) {

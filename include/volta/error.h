@@ -2,6 +2,8 @@
 #pragma once
 #include <exception>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -39,13 +41,15 @@ template <class T> class [[nodiscard]] Result {
   explicit operator bool() const noexcept { return state_.index() == 0; }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
+  T operator*() && { return std::move(value()); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  T& value() {
+  T& value() & {
     if (!*this) throw std::get<1>(state_);
     return std::get<0>(state_);
   }
-  const T& value() const { return const_cast<Result*>(this)->value(); }
+  const T& value() const& { return const_cast<Result*>(this)->value(); }
+  T value() && { return std::move(value()); }
   const Error& error() const {
     if (*this) throw Error(Error::Kind::argument, "Result", "error() of a result that holds a value");
     return std::get<1>(state_);
@@ -57,7 +61,8 @@ template <class T> class [[nodiscard]] Result {
 
 struct Nothing {};
 
-// Runs f and returns its value, or the Error it threw. Exceptions of other types pass through.
+// Runs f and returns its value, or the Error it threw; the standard library's exceptions for memory and lengths that
+// cannot be had come as an Error of kind memory. Exceptions of other types pass through.
 template <class F> auto attempt(F&& f) {
   using Value = std::decay_t<std::invoke_result_t<F>>;
   using R = std::conditional_t<std::is_void_v<Value>, Nothing, Value>;
@@ -70,6 +75,10 @@ template <class F> auto attempt(F&& f) {
     }
   } catch (const Error& e) {
     return Result<R>(e);
+  } catch (const std::bad_alloc&) {
+    return Result<R>(Error(Error::Kind::memory, "attempt", "out of memory"));
+  } catch (const std::length_error&) {
+    return Result<R>(Error(Error::Kind::memory, "attempt", "a list longer than memory can hold"));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <volta/dual.h>
 #include <volta/pointop.h>
 
-namespace volta {
+namespace volta::detail {
 
 // One row: out[i] = f(in[0][i], in[1][i], …), everything contiguous and in the compute dtype. Operands whose bit is set in
 // `constants` are the same number throughout: their memory is constant_bytes full of it. Those whose bit is set in the
@@ -262,4 +262,4 @@ template <class Tag, class Op, int Kernel> constexpr Rows rows_of() {
   return r;
 }
 
-}  // namespace volta
+}  // namespace volta::detail

@@ -102,12 +102,12 @@ inline Term operator!=(const Term& a, const Term& b) {
   return Term::combine([](auto x, auto y) { return ne(x, y); }, [](double x, double y) { return x != y; }, a, b);
 }
 inline Term operator&(const Term& a, const Term& b) {
-  return Term::combine([](auto x, auto y) { return logical_and(x, y); }, [](double x, double y) { return x && y; }, a,
-                       b);
+  return Term::combine([](auto x, auto y) { return logical_and(x, y); },
+                       [](double x, double y) { return x != 0 && y != 0; }, a, b);
 }
 inline Term operator|(const Term& a, const Term& b) {
-  return Term::combine([](auto x, auto y) { return logical_or(x, y); }, [](double x, double y) { return x || y; }, a,
-                       b);
+  return Term::combine([](auto x, auto y) { return logical_or(x, y); },
+                       [](double x, double y) { return x != 0 || y != 0; }, a, b);
 }
 
 inline Term operator-(const Term& x) { return Term(0) - x; }
@@ -308,6 +308,8 @@ inline Term select(const Term& c, const Term& a, const Term& b) {
 
 }  // namespace scalar
 
+namespace detail {
 using scalar::Term;
+}
 
 }  // namespace volta

@@ -31,6 +31,19 @@ class Scalar {
     else return saturate<T>(d_);
   }
 
+  // Whether T, if one of integers, holds the number, less its fraction.
+  template <class T> constexpr bool fits() const {
+    if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) return true;
+    else if (is_floating()) {
+      constexpr double high = double(uint64_t(1) << (8 * sizeof(T) - 1)) * (std::is_signed_v<T> ? 1.0 : 2.0);
+      constexpr double low = std::is_signed_v<T> ? -high : 0.0;
+      return d_ < high && (d_ >= low || d_ > low - 1);  // the first where low - 1 is low again
+    } else {
+      const bool wraps = (kind_ == Kind::unsigned_int) != std::is_unsigned_v<T> && i_ < 0;
+      return !wraps && int64_t(T(i_)) == i_;
+    }
+  }
+
  private:
   template <class T> static constexpr T saturate(double d) {
     constexpr double low = std::is_signed_v<T> ? -double(uint64_t(1) << (8 * sizeof(T) - 1)) : 0.0;

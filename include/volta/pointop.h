@@ -27,6 +27,8 @@ struct Integral {
 
 template <class T> using Truth = decltype(std::declval<T>() < std::declval<T>());  // bool for numbers
 
+namespace detail {
+
 template <class Op, class T> constexpr int arity_of() {
   if constexpr (requires(T x) { Op::template f<T>(x); }) return 1;
   else if constexpr (requires(T x) { Op::template f<T>(x, x); }) return 2;
@@ -78,4 +80,5 @@ template <class Op, class... Ops> constexpr int index_of(List<Ops...>) {
   return found;
 }
 
+}  // namespace detail
 }  // namespace volta

@@ -6,6 +6,7 @@
 #include <volta/lift.h>
 
 namespace volta {
+namespace detail {
 
 // A pointwise op as data: what the framework needs to check, run and differentiate it.
 struct PointOp {
@@ -25,8 +26,6 @@ struct PointOp {
 
 // Bits of PointOp::uses: 1 is g, 2 << i operand i, 2 << arity the output. `passes_through`: the derivative is g itself.
 inline constexpr uint32_t uses_g = 1, passes_through = uint32_t(1) << 31;
-
-namespace detail {
 
 struct UserTag {};
 
@@ -54,8 +53,6 @@ template <class Op> const Rows* user_rows(int kernel) {
   return &table[kernel];
 }
 
-}  // namespace detail
-
 template <class Op>
 constexpr PointOp describe(int index, const Rows* (*rows)(int) = nullptr, Term (*lift)(const Term*) = nullptr) {
   static_assert(arity<Op> > 0,
@@ -69,18 +66,20 @@ constexpr PointOp describe(int index, const Rows* (*rows)(int) = nullptr, Term (
           index,
           rows,
           lift,
-          {&detail::lifted<Op, 1>, &detail::lifted<Op, 2>, &detail::lifted<Op, 3>},
-          {&detail::uses<Op, 1>, &detail::uses<Op, 2>, &detail::uses<Op, 3>}};
+          {&lifted<Op, 1>, &lifted<Op, 2>, &lifted<Op, 3>},
+          {&uses<Op, 1>, &uses<Op, 2>, &uses<Op, 3>}};
 }
 
 Tensor map(const PointOp& op, std::span<const Operand> operands);
 
+}  // namespace detail
+
 // pointwise<Bump>(x, width): see examples/custom_op.cpp.
-template <class Op, class... Args> Tensor pointwise(const Args&... args) {
-  static_assert(sizeof...(Args) == arity<Op>, "as many operands as the formula takes");
-  static constexpr PointOp op = describe<Op>(-1, &detail::user_rows<Op>, &detail::lifted<Op, 0>);
+template <class Op, class... Args> [[nodiscard]] Tensor pointwise(const Args&... args) {
+  static_assert(sizeof...(Args) == detail::arity<Op>, "as many operands as the formula takes");
+  static constexpr detail::PointOp op = detail::describe<Op>(-1, &detail::user_rows<Op>, &detail::lifted<Op, 0>);
   const Operand operands[] = {Operand(args)...};
-  return map(op, operands);
+  return detail::map(op, operands);
 }
 
 }  // namespace volta

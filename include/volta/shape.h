@@ -1,6 +1,7 @@
 // Shape: a small inline list of sizes (or strides), and Axes: the axes an op works along.
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
@@ -10,14 +11,43 @@
 
 namespace volta {
 
+namespace detail {
+
+// A whole number of any integer type, so that lists may mix them: Shape{values.size(), 3}. One beyond 63 bits becomes
+// the largest number, which every check of a size refuses.
+struct Size {
+  template <std::integral T> constexpr Size(T size) : value(int64_t(size)) {
+    if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t))
+      if (value < 0) value = INT64_MAX;
+  }
+  int64_t value;
+};
+
+// Vectors, arrays and spans of integers; not texts, nor truths.
+template <class List>
+concept ListOfIntegers = requires(const List& list) {
+  { *list.begin() } -> std::convertible_to<int64_t>;
+  { list.size() } -> std::convertible_to<size_t>;
+  requires std::integral<typename List::value_type> && !std::same_as<typename List::value_type, bool> &&
+      !std::same_as<typename List::value_type, char>;
+};
+
+}  // namespace detail
+
 // Sizes of the axes, outermost first: Shape{2, 3}. Lives inline: no op allocates to describe a tensor.
 class Shape {
  public:
   static constexpr int max_rank = 12;
 
   constexpr Shape() = default;
-  Shape(std::initializer_list<int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
-  Shape(const std::vector<int64_t>& sizes) : Shape(std::span(sizes)) {}
+  Shape(std::initializer_list<detail::Size> sizes) {
+    make_room(sizes.size());
+    for (const detail::Size& size : sizes) sizes_[rank_++] = size.value;
+  }
+  template <detail::ListOfIntegers List> Shape(const List& sizes) {
+    make_room(sizes.size());
+    for (const auto size : sizes) sizes_[rank_++] = detail::Size(size).value;
+  }
   explicit Shape(std::span<const int64_t> sizes);
   Shape(const Shape& other) noexcept { assign(other.sizes_, other.rank_); }
   Shape& operator=(const Shape& other) noexcept {
@@ -28,18 +58,19 @@ class Shape {
 
   int size() const noexcept { return rank_; }
   bool empty() const noexcept { return rank_ == 0; }
-  int64_t& operator[](int axis) noexcept { return sizes_[axis]; }
-  int64_t operator[](int axis) const noexcept { return sizes_[axis]; }
-  int64_t back() const noexcept { return sizes_[rank_ - 1]; }
+  // Negative axes count from the end; others that the shape has not are an Error, as is the last of none.
+  template <std::integral T> int64_t& operator[](T axis) { return sizes_[place(detail::Size(axis).value)]; }
+  template <std::integral T> int64_t operator[](T axis) const { return sizes_[place(detail::Size(axis).value)]; }
+  int64_t back() const { return sizes_[place(-1)]; }
   int64_t* begin() noexcept { return sizes_; }
   int64_t* end() noexcept { return sizes_ + rank_; }
   const int64_t* begin() const noexcept { return sizes_; }
   const int64_t* end() const noexcept { return sizes_ + rank_; }
 
   void push_back(int64_t size);
-  void insert(int axis, int64_t size);
-  void erase(int axis) noexcept;
-  void resize(int rank);
+  void insert(int axis, int64_t size);  // before the axis; at the end where it is the number of axes
+  void erase(int axis);
+  void resize(int rank);  // new axes have size 0
 
   int64_t numel() const noexcept;  // the shapes of tensors never overflow: that is checked when one is made
   std::string str() const;         // [2, 3]
@@ -53,6 +84,12 @@ class Shape {
   friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
  private:
+  int64_t place(int64_t axis) const { return uint64_t(axis) < uint64_t(rank_) ? axis : place_from_end(axis); }
+  int64_t place_from_end(int64_t axis) const;  // or throws
+  static void make_room(size_t rank) {
+    if (rank > size_t(max_rank)) refuse_rank();
+  }
+  [[noreturn]] static void refuse_rank();
   void assign(const int64_t* sizes, int rank) noexcept {
     rank_ = rank;
     for (int i = 0; i < rank; ++i) {
@@ -68,9 +105,9 @@ class Shape {
 class Axes {
  public:
   Axes() = default;
-  template <std::integral T> Axes(T axis) : list_{int64_t(axis)}, all_(false) {}
-  Axes(std::initializer_list<int64_t> axes) : list_(axes), all_(axes.size() == 0) {}
-  Axes(const std::vector<int64_t>& axes) : list_(axes), all_(axes.empty()) {}
+  template <std::integral T> Axes(T axis) : list_{axis}, all_(false) {}
+  Axes(std::initializer_list<detail::Size> axes) : list_(axes), all_(axes.size() == 0) {}
+  template <detail::ListOfIntegers List> Axes(const List& axes) : list_(axes), all_(list_.empty()) {}
   Axes(const Shape& axes) : list_(axes), all_(axes.empty()) {}
 
   bool all() const noexcept { return all_; }
@@ -79,6 +116,27 @@ class Axes {
  private:
   Shape list_;
   bool all_ = true;
+};
+
+// A list of any length of whole numbers of any integer type: pad(x, {1, values.size()}).
+class Ints {
+ public:
+  Ints() = default;
+  Ints(std::initializer_list<detail::Size> values) {
+    for (const detail::Size& v : values) values_.push_back(v.value);
+  }
+  template <detail::ListOfIntegers List> Ints(const List& values) {
+    for (const auto v : values) values_.push_back(detail::Size(v).value);
+  }
+
+  size_t size() const noexcept { return values_.size(); }
+  int64_t operator[](size_t i) const { return values_[i]; }
+  auto begin() const noexcept { return values_.begin(); }
+  auto end() const noexcept { return values_.end(); }
+  operator const std::vector<int64_t>&() const noexcept { return values_; }
+
+ private:
+  std::vector<int64_t> values_;
 };
 
 }  // namespace volta

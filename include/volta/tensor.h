@@ -18,9 +18,9 @@
 namespace volta {
 
 struct TensorImpl;
-struct Node;
 class Tensor;
 class Indexed;
+class MaybeTensor;
 class Generator;
 void retain(TensorImpl*) noexcept;
 void release(TensorImpl*) noexcept;
@@ -98,6 +98,8 @@ struct SearchOptions {
 };
 struct HistogramResult;
 
+// In-place methods give the tensor itself; of a temporary, which would be gone with the line, a handle to it:
+//   auto&& y = (x * 2).relu_();
 class Tensor {
  public:
   Tensor() noexcept = default;  // holds nothing: defined() is false
@@ -105,10 +107,12 @@ class Tensor {
   bool defined() const noexcept { return bool(impl_); }
   DType dtype() const;
   Device device() const;
-  const Shape& shape() const;
+  const Shape& shape() const&;
+  Shape shape() && { return static_cast<const Tensor&>(*this).shape(); }
   int64_t size(int64_t axis) const;
   int64_t stride(int64_t axis) const;  // in elements
-  const Shape& strides() const;
+  const Shape& strides() const&;
+  Shape strides() && { return static_cast<const Tensor&>(*this).strides(); }
   int64_t storage_offset() const;
   int64_t dim() const;
   int64_t numel() const;
@@ -118,7 +122,12 @@ class Tensor {
   uint32_t version() const;  // counts in-place changes of the storage
 
   // Reading values. item: x.item<float>() of one element. data<T>: the address of the first element, T as stored.
-  template <class T> T item() const { return item().as<T>(); }
+  // A value that an integer type T does not hold is an Error; fractions are cut off.
+  template <class T> T item() const {
+    const Scalar value = item();
+    if (!value.fits<T>()) refuse_item(value, dtype_of<T>());
+    return value.as<T>();
+  }
   Scalar item() const;
   template <class T> std::vector<T> to_vector() const {
     std::vector<T> values(size_t(checked("to_vector").numel()));
@@ -136,44 +145,82 @@ class Tensor {
 
   // Autograd.
   bool requires_grad() const;
-  Tensor& requires_grad_(bool on = true);
+  Tensor& requires_grad_(bool on = true) &;
+  Tensor requires_grad_(bool on = true) && { return std::move(requires_grad_(on)); }
   bool is_leaf() const;
-  std::optional<Tensor> grad() const;
+  MaybeTensor grad() const;
+  void retain_grad() const;  // a result keeps its gradient too, from the next backward on
+  bool retains_grad() const;
   void set_grad(const Tensor& grad) const;
   void zero_grad() const;
   void backward(const BackwardOptions& options = {}) const;
   void backward(const Tensor& cotangent, const BackwardOptions& options = {}) const;
-  Tensor detach() const;  // the same memory, outside the graph
+  [[nodiscard]] Tensor detach() const;  // the same memory, outside the graph
   // Runs when the gradient of this tensor is known; a returned tensor replaces it. Gives a number for remove_hook.
   int register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const;
   void remove_hook(int hook) const;
 
   // Indexing: x[0], x[{slice(), -1}], x[{ellipsis, newaxis}], x[indices], x[mask]; assigning to it writes into x.
-  Indexed operator[](int64_t index) const;
-  Indexed operator[](const Tensor& index) const;
-  Indexed operator[](Slice index) const;
-  Indexed operator[](std::initializer_list<Index> indices) const;
+  [[nodiscard]] Indexed operator[](detail::Size index) const;
+  [[nodiscard]] Indexed operator[](const Tensor& index) const;
+  [[nodiscard]] Indexed operator[](Slice index) const;
+  [[nodiscard]] Indexed operator[](std::initializer_list<Index> indices) const;
 
   // Changes in place, besides the in-place forms of the pointwise ops (add_, exp_, …).
-  Tensor& operator+=(const Operand& other);
-  Tensor& operator-=(const Operand& other);
-  Tensor& operator*=(const Operand& other);
-  Tensor& operator/=(const Operand& other);
-  Tensor& copy_(const Tensor& source);  // broadcasts and converts
-  Tensor& fill_(const Operand& value);  // a number or a 0-d tensor
-  Tensor& zero_();
-  Tensor& masked_fill_(const Tensor& mask, const Operand& value);
-  Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr);
-  Tensor& normal_(double mean = 0, double deviation = 1, Generator* generator = nullptr);
+  Tensor& operator+=(const Operand& other) &;
+  Tensor& operator-=(const Operand& other) &;
+  Tensor& operator*=(const Operand& other) &;
+  Tensor& operator/=(const Operand& other) &;
+  Tensor& operator%=(const Operand& other) &;
+  Tensor& operator&=(const Operand& other) &;
+  Tensor& operator|=(const Operand& other) &;
+  Tensor& operator^=(const Operand& other) &;
+  Tensor& operator<<=(const Operand& other) &;
+  Tensor& operator>>=(const Operand& other) &;
+  // Those of temporaries, as std::move(x) += 1, give a handle.
+  Tensor operator+=(const Operand& other) && { return std::move(*this += other); }
+  Tensor operator-=(const Operand& other) && { return std::move(*this -= other); }
+  Tensor operator*=(const Operand& other) && { return std::move(*this *= other); }
+  Tensor operator/=(const Operand& other) && { return std::move(*this /= other); }
+  Tensor operator%=(const Operand& other) && { return std::move(*this %= other); }
+  Tensor operator&=(const Operand& other) && { return std::move(*this &= other); }
+  Tensor operator|=(const Operand& other) && { return std::move(*this |= other); }
+  Tensor operator^=(const Operand& other) && { return std::move(*this ^= other); }
+  Tensor operator<<=(const Operand& other) && { return std::move(*this <<= other); }
+  Tensor operator>>=(const Operand& other) && { return std::move(*this >>= other); }
+  Tensor& copy_(const Tensor& source) &;  // broadcasts and converts
+  Tensor copy_(const Tensor& source) && { return std::move(copy_(source)); }
+  Tensor& fill_(const Operand& value) &;  // a number or a 0-d tensor
+  Tensor fill_(const Operand& value) && { return std::move(fill_(value)); }
+  Tensor& clip_(const Operand& min, const Operand& max) & { return clamp_(min, max); }
+  Tensor clip_(const Operand& min, const Operand& max) && { return std::move(clip_(min, max)); }
+  Tensor& zero_() &;
+  Tensor zero_() && { return std::move(zero_()); }
+  Tensor& masked_fill_(const Tensor& mask, const Operand& value) &;
+  Tensor masked_fill_(const Tensor& mask, const Operand& value) && { return std::move(masked_fill_(mask, value)); }
+  Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr) &;
+  Tensor uniform_(double low = 0, double high = 1, Generator* generator = nullptr) && {
+    return std::move(uniform_(low, high, generator));
+  }
+  Tensor& normal_(double mean = 0, double deviation = 1, Generator* generator = nullptr) &;
+  Tensor normal_(double mean = 0, double deviation = 1, Generator* generator = nullptr) && {
+    return std::move(normal_(mean, deviation, generator));
+  }
 
-  Tensor std(const Axes& dim = {}, const VarOptions& options = {}) const;
+  [[nodiscard]] Tensor std(const Axes& dim = {}, const VarOptions& options = {}) const;
   std::string str() const;
   friend std::ostream& operator<<(std::ostream& out, const Tensor& x);
+
+  // New tensors of this one's dtype and device, unless options say otherwise: x.new_zeros({2, 3}).
+  [[nodiscard]] Tensor new_empty(const Shape& shape, const Options& options = {}) const;
+  [[nodiscard]] Tensor new_zeros(const Shape& shape, const Options& options = {}) const;
+  [[nodiscard]] Tensor new_ones(const Shape& shape, const Options& options = {}) const;
+  [[nodiscard]] Tensor new_full(const Shape& shape, Scalar value, const Options& options = {}) const;
 
 #include <volta/methods.h>  // every op as a method, generated from the same list as the functions
 
   // For the framework itself.
-  explicit Tensor(Ptr<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+  explicit Tensor(detail::Ptr<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
   TensorImpl& impl() const { return *impl_; }
   TensorImpl* impl_pointer() const noexcept { return impl_.get(); }
   const Tensor& checked(const char* op) const {  // throws if undefined
@@ -183,14 +230,48 @@ class Tensor {
 
  private:
   [[noreturn]] static void refuse_undefined(const char* op);
+  [[noreturn]] static void refuse_item(const Scalar& value, DType as);
   void* data(DType as) const;
   void copy_to(void* out, DType as) const;
-  Ptr<TensorImpl> impl_;
+  detail::Ptr<TensorImpl> impl_;
+};
+
+// A tensor that may be absent, as x.grad() before any backward: `if (x.grad())` asks; * and -> throw an Error of kind
+// autograd where there is none.
+class [[nodiscard]] MaybeTensor {
+ public:
+  MaybeTensor() = default;
+  MaybeTensor(std::nullopt_t) {}
+  MaybeTensor(Tensor value) : value_(std::move(value)) {}  // an undefined tensor is an absent one
+
+  bool has_value() const noexcept { return value_.defined(); }
+  explicit operator bool() const noexcept { return has_value(); }
+  Tensor& value() & { return const_cast<Tensor&>(present()); }
+  const Tensor& value() const& { return present(); }
+  Tensor value() && { return std::move(value()); }
+  Tensor& operator*() & { return value(); }
+  const Tensor& operator*() const& { return value(); }
+  Tensor operator*() && { return std::move(value()); }
+  Tensor* operator->() { return &value(); }
+  const Tensor* operator->() const { return &value(); }
+  Tensor value_or(const Tensor& other) const { return has_value() ? value_ : other; }
+  operator std::optional<Tensor>() const { return has_value() ? std::optional(value_) : std::nullopt; }
+  friend bool operator==(const MaybeTensor& x, std::nullopt_t) noexcept { return !x.has_value(); }
+
+ private:
+  const Tensor& present() const {
+    if (!has_value())
+      throw Error(Error::Kind::autograd, "grad",
+                  "there is no gradient: no backward pass has reached this tensor, or it is neither a leaf that "
+                  "requires grad nor retains its gradient");
+    return value_;
+  }
+  Tensor value_;
 };
 
 struct Index {
   enum class Kind : uint8_t { integer, range, rest, fresh, tensor };
-  template <std::integral T> Index(T i) : kind(Kind::integer), integer(int64_t(i)) {}
+  template <std::integral T> Index(T i) : kind(Kind::integer), integer(detail::Size(i).value) {}
   Index(Slice s) : kind(Kind::range), range(s) {}
   Index(Ellipsis) : kind(Kind::rest) {}
   Index(NewAxis) : kind(Kind::fresh) {}
@@ -216,6 +297,23 @@ class Indexed : public Tensor {
   void operator-=(const Operand& value) &&;
   void operator*=(const Operand& value) &&;
   void operator/=(const Operand& value) &&;
+  // With a name it is a tensor like others: auto row = x[0]; row += 1 writes into x, as far as row is a view of it.
+  Indexed& operator+=(const Operand& value) & {
+    Tensor::operator+=(value);
+    return *this;
+  }
+  Indexed& operator-=(const Operand& value) & {
+    Tensor::operator-=(value);
+    return *this;
+  }
+  Indexed& operator*=(const Operand& value) & {
+    Tensor::operator*=(value);
+    return *this;
+  }
+  Indexed& operator/=(const Operand& value) & {
+    Tensor::operator/=(value);
+    return *this;
+  }
 
  private:
   Tensor base_;
@@ -232,22 +330,24 @@ struct HistogramResult {
   Tensor counts, edges;
 };
 
-Tensor operator+(const Operand& a, const Operand& b);
-Tensor operator-(const Operand& a, const Operand& b);
-Tensor operator*(const Operand& a, const Operand& b);
-Tensor operator/(const Operand& a, const Operand& b);
-Tensor operator%(const Operand& a, const Operand& b);
-Tensor operator-(const Tensor& x);
-Tensor operator==(const Operand& a, const Operand& b);
-Tensor operator!=(const Operand& a, const Operand& b);
-Tensor operator<(const Operand& a, const Operand& b);
-Tensor operator<=(const Operand& a, const Operand& b);
-Tensor operator>(const Operand& a, const Operand& b);
-Tensor operator>=(const Operand& a, const Operand& b);
-Tensor operator&(const Operand& a, const Operand& b);
-Tensor operator|(const Operand& a, const Operand& b);
-Tensor operator^(const Operand& a, const Operand& b);
-Tensor operator~(const Tensor& x);
-Tensor operator!(const Tensor& x);
+[[nodiscard]] Tensor operator+(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator-(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator*(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator/(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator%(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator-(const Tensor& x);
+[[nodiscard]] Tensor operator==(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator!=(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator<(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator<=(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator>(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator>=(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator&(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator|(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator^(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator<<(const Operand& a, const Operand& b);  // of integers; std::cout << x prints
+[[nodiscard]] Tensor operator>>(const Operand& a, const Operand& b);
+[[nodiscard]] Tensor operator~(const Tensor& x);
+[[nodiscard]] Tensor operator!(const Tensor& x);
 
 }  // namespace volta

@@ -4,6 +4,7 @@
 #include <volta/create.h>
 #include <volta/device.h>
 #include <volta/dtype.h>
+#include <volta/dtype_info.h>
 #include <volta/error.h>
 #include <volta/loss.h>
 #include <volta/nn.h>

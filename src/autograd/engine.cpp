@@ -53,7 +53,7 @@ Tensor fit(Tensor g, const OutputMeta& meta, const char* op) {
 void run_hooks(const Node& n, std::vector<Tensor>& outputs) {
   if (!n.hooks.load(std::memory_order_acquire)) return;
   for (const Hook& h : hooks_of(n))
-    if (outputs[h.output].defined())
+    if (outputs[h.output].defined() && h.function)
       if (auto replaced = h.function(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
 }
 
@@ -81,6 +81,7 @@ class Walker {
       std::vector<Tensor> outputs = std::move(order_[i].grads);
       if (!order_[i].needed || outputs.empty()) continue;
       if (!ends_at(n)) run_hooks(n, outputs);
+      if (wanted_.empty()) keep_gradients(n, outputs, create);
       if (is_wanted(n)) arrive(n, outputs);
       if (!n.is_leaf() && !ends_at(n)) step(n, outputs, retain);
     }

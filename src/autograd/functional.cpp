@@ -81,14 +81,14 @@ Tensor grad_or_zeros(const Tensor& y, const Tensor& x, const Tensor& cotangent, 
 
 Tensor with_backward(const std::string& name, const Tensor& value, const Tensors& inputs,
                      std::function<Tensors(const Tensor&)> rule) {
-  require(bool(rule), Wrong::argument, name.c_str(), "its rule is empty");
+  require_function(rule, name.c_str());
   return with_backward(name, Tensors{value}, inputs, [one = std::move(rule)](const Tensors& g) { return one(g[0]); })[0];
 }
 
 Tensors with_backward(const std::string& name, const Tensors& values, const Tensors& inputs, TensorFunction rule) {
   const char* op = name.c_str();
   require(!values.empty(), Wrong::argument, op, "needs at least one result");
-  require(bool(rule), Wrong::argument, op, "its rule is empty");
+  require_function(rule, op);
   bool any = false;
   for (const Tensor& x : inputs) any |= grad_enabled() && needs_grad(x.checked(op));
   Tensors ys;
@@ -106,6 +106,7 @@ Tensors with_backward(const std::string& name, const Tensors& values, const Tens
 }
 
 Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {
+  require_function(f, "jacobian");
   const EnableGrad on;
   const Tensor at = create_graph && needs_grad(x) ? x : leaf_copy(x.checked("jacobian")), y = f(at);
   const Shape shape = joined(y.shape(), x.shape());
@@ -117,6 +118,7 @@ Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {
 }
 
 Tensor hessian(const OneToOne& f, const Tensor& x) {
+  require_function(f, "hessian");
   const OneToOne gradient = [&](const Tensor& at) {
     const Tensor y = f(at);
     require(y.numel() == 1, Wrong::shape, "hessian", "needs a function with one output, got shape ", y);
@@ -126,6 +128,7 @@ Tensor hessian(const OneToOne& f, const Tensor& x) {
 }
 
 ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
+  require_function(f, "vjp");
   const EnableGrad on;
   const Tensor at = leaf_copy(x.checked("vjp")), y = f(at);
   return {y.detach(), grad_or_zeros(y, at, v)};
@@ -133,6 +136,7 @@ ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
 
 // Reverse mode twice: u -> u^T J is linear in u, and pulling v back through it gives J v.
 ValueProduct jvp(const OneToOne& f, const Tensor& x, const Tensor& v) {
+  require_function(f, "jvp");
   const EnableGrad on;
   require(v.checked("jvp").shape() == x.checked("jvp").shape(), Wrong::shape, "jvp", "the direction has shape ", v,
           ", the input ", x);
@@ -210,6 +214,7 @@ void require_f64(const Tensors& inputs, const char* op) {
 }  // namespace
 
 bool gradcheck_all(const TensorFunction& f, const Tensors& inputs, const GradcheckOptions& options) {
+  require_function(f, "gradcheck");
   require_f64(inputs, "gradcheck");
   const EnableGrad on;
   const Checker checker{f, inputs, options};
@@ -223,6 +228,7 @@ bool gradcheck_all(const TensorFunction& f, const Tensors& inputs, const Gradche
 }
 
 bool gradgradcheck_all(const TensorFunction& f, const Tensors& inputs, const GradcheckOptions& options) {
+  require_function(f, "gradgradcheck");
   require_f64(inputs, "gradgradcheck");
   const EnableGrad on;
   Tensors all = inputs;

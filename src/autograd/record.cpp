@@ -74,6 +74,7 @@ OutputMeta meta_of(const TensorImpl& t) { return {t.layout.shape, t.dtype, t.sto
 
 void become_output(TensorImpl& t, Ptr<Node> node) {
   node->first = meta_of(t);
+  if (t.node) move_kept(*t.node, t.output, *node);
   t.node = modes.reach ? modes.reach->made(std::move(node)) : std::move(node);
   t.output = 0;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -45,6 +46,7 @@ struct Hook {
   int id;
   uint32_t output;
   std::function<std::optional<Tensor>(const Tensor&)> function;
+  std::shared_ptr<Tensor> kept = {};  // of retain_grad: where the gradient goes, instead of a function
 };
 using Hooks = std::vector<Hook>;
 
@@ -93,6 +95,11 @@ struct Node : Pooled {
 };
 
 Hooks hooks_of(const Node& n);
+
+// retain_grad: gradients of outputs that are to be kept are; what was asked of one node's output passes to another's
+// when the tensor is changed in place.
+void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_graph);
+void move_kept(Node& from, uint32_t output, Node& to);
 
 // The end of the graph: holds the gradient of a leaf.
 struct LeafNode final : Node {

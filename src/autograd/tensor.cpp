@@ -14,7 +14,7 @@ namespace volta {
 
 bool Tensor::requires_grad() const { return needs_grad(checked("requires_grad")); }
 
-Tensor& Tensor::requires_grad_(bool on) {
+Tensor& Tensor::requires_grad_(bool on) & {
   TensorImpl& t = checked("requires_grad_").impl();
   require(!on || is_floating(t.dtype), Wrong::dtype, "requires_grad_",
           "only floating tensors can require grad, this one is ", t.dtype);
@@ -53,11 +53,82 @@ void LeafNode::accumulate(Tensor gradient, bool keep_graph) {
   }
 }
 
-std::optional<Tensor> Tensor::grad() const {
+namespace {
+
+std::mutex hooks_mutex;  // of the hooks of all nodes; few have any
+
+}  // namespace
+
+Hooks hooks_of(const Node& n) {
+  const std::lock_guard lock(hooks_mutex);
+  return *n.hooks;
+}
+
+namespace {
+
+// Where retain_grad keeps the gradient of x, if it was called; the lock is held.
+Hook* kept_by(Node& n, uint32_t output) {
+  Hooks* hooks = n.hooks.load(std::memory_order_acquire);
+  if (!hooks) return nullptr;
+  const auto found =
+      std::find_if(hooks->begin(), hooks->end(), [&](const Hook& h) { return h.kept && h.output == output; });
+  return found == hooks->end() ? nullptr : &*found;
+}
+
+Hooks& hooks_for(Node& n) {
+  if (!n.hooks) n.hooks = new Hooks;
+  return *n.hooks;
+}
+
+Tensor retained_gradient(const Tensor& x) {
+  if (!needs_grad(x)) return {};
+  const std::lock_guard lock(hooks_mutex);
+  const Hook* hook = kept_by(*x.impl().node, x.impl().output);
+  return hook ? *hook->kept : Tensor();
+}
+
+}  // namespace
+
+void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_graph) {
+  if (!n.hooks.load(std::memory_order_acquire)) return;
+  for (const Hook& h : hooks_of(n)) {
+    if (!h.kept || !outputs[h.output].defined()) continue;
+    const Tensor& g = outputs[h.output];
+    const std::lock_guard lock(hooks_mutex);
+    if (h.kept->defined()) *h.kept = *h.kept + g;
+    else *h.kept = keep_graph ? g : g.clone();
+  }
+}
+
+void move_kept(Node& from, uint32_t output, Node& to) {
+  if (!from.hooks.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(hooks_mutex);
+  Hook* hook = kept_by(from, output);
+  if (!hook) return;
+  hooks_for(to).push_back({hook->id, 0, {}, std::move(hook->kept)});
+  Hooks& all = *from.hooks.load();
+  all.erase(all.begin() + (hook - all.data()));
+}
+
+void Tensor::retain_grad() const {
+  require(needs_grad(checked("retain_grad")), Wrong::autograd, "retain_grad", "the tensor does not have requires_grad");
+  if (leaf_of(*this)) return;
+  const std::lock_guard lock(hooks_mutex);
+  Node& n = *impl_->node;
+  if (!kept_by(n, impl_->output)) hooks_for(n).push_back({-1, impl_->output, {}, std::make_shared<Tensor>()});
+}
+
+bool Tensor::retains_grad() const {
+  if (!needs_grad(checked("retains_grad")) || leaf_of(*this)) return false;
+  const std::lock_guard lock(hooks_mutex);
+  return kept_by(*impl_->node, impl_->output) != nullptr;
+}
+
+MaybeTensor Tensor::grad() const {
   LeafNode* leaf = leaf_of(checked("grad"));
-  if (!leaf) return std::nullopt;
+  if (!leaf) return retained_gradient(*this);
   const std::lock_guard lock(leaf->mutex);
-  return leaf->grad.defined() ? std::optional(leaf->grad) : std::nullopt;
+  return leaf->grad;
 }
 
 void Tensor::set_grad(const Tensor& gradient) const {
@@ -72,28 +143,19 @@ void Tensor::set_grad(const Tensor& gradient) const {
 }
 
 void Tensor::zero_grad() const {
-  if (leaf_of(checked("zero_grad"))) set_grad(Tensor());
-}
-
-namespace {
-
-std::mutex hooks_mutex;  // of the hooks of all nodes; few have any
-
-}  // namespace
-
-Hooks hooks_of(const Node& n) {
+  if (leaf_of(checked("zero_grad"))) return set_grad(Tensor());
+  if (!needs_grad(*this)) return;
   const std::lock_guard lock(hooks_mutex);
-  return *n.hooks;
+  if (Hook* hook = kept_by(*impl_->node, impl_->output)) *hook->kept = Tensor();
 }
 
 int Tensor::register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const {
+  require_function(hook, "register_hook");
   require(needs_grad(checked("register_hook")), Wrong::autograd, "register_hook",
           "the tensor does not have requires_grad");
   const std::lock_guard lock(hooks_mutex);
   static int next = 0;
-  Node& n = *impl_->node;
-  if (!n.hooks) n.hooks = new Hooks;
-  n.hooks.load()->push_back({next, impl_->output, std::move(hook)});
+  hooks_for(*impl_->node).push_back({next, impl_->output, std::move(hook), {}});
   return next++;
 }
 

@@ -1,6 +1,7 @@
 // Finds the backend of a device, by name too.
 #include "backend/backend.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backend/convolve.h"
@@ -56,13 +57,22 @@ Device::Device(std::string_view text) {
   else if (kind == "cuda") type = DeviceType::cuda;
   else fail("is not a device; use \"cpu\", \"cuda\" or \"cuda:N\"");
   if (colon == std::string_view::npos) return;
-  int number = -1;
-  for (char c : text.substr(colon + 1)) {
-    if (c < '0' || c > '9' || number > 255) fail("has no device number after the colon");
-    number = (number < 0 ? 0 : number * 10) + (c - '0');
+  const std::string_view digits = text.substr(colon + 1);
+  if (digits.empty()) fail("has no device number after the colon");
+  int number = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9') fail("names no device: what follows the colon is not a number from 0 on");
+    number = std::min(number * 10 + (c - '0'), 256);
   }
-  if (number < 0 || number > 255 || (type == DeviceType::cpu && number > 0)) fail("names no device");
+  if (number > (type == DeviceType::cpu ? 0 : 255)) fail("names no device: the number is too large");
   index = uint8_t(number);
+}
+
+void Device::refuse(DeviceType type, int64_t index) {
+  const std::string kind = type == DeviceType::cpu    ? "cpu"
+                           : type == DeviceType::cuda ? "cuda"
+                                                      : "DeviceType(" + std::to_string(int(type)) + ")";
+  throw Error(Error::Kind::device, "device", "there is no " + kind + ":" + std::to_string(index));
 }
 
 std::string Device::str() const { return is_cpu() ? "cpu" : "cuda:" + std::to_string(int(index)); }

@@ -6,6 +6,7 @@
 #include <volta/operand.h>
 #include <volta/pointwise.h>
 
+#include "core/inner.h"
 #include "core/layout.h"
 #include "core/random_call.h"
 #include "core/storage.h"

@@ -26,6 +26,20 @@ template <class... Parts> void require(bool fine, Wrong kind, const char* op, co
   if (!fine) refuse(kind, op, parts...);
 }
 
+template <class F> void require_function(const F& f, const char* op) {
+  require(bool(f), Wrong::argument, op, "the function is empty");
+}
+
+// What f throws is said of the op that was called, not of one that it is made of.
+template <class F> decltype(auto) blamed_on(const char* op, F&& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    if (e.op() == op) throw;
+    throw Error(e.kind(), op, std::string_view(e.what()).substr(e.op().size() + 2));
+  }
+}
+
 // An axis of x, which has at least so many.
 inline int axis_of(const Tensor& x, int64_t dim, const char* op, int64_t least = 0) {
   require(x.checked(op).dim() >= least, Wrong::shape, op, "needs at least ", least, " axes, got shape ", x);

@@ -2,13 +2,21 @@
 #include <algorithm>
 #include <ostream>
 
-#include "core/check.h"
+#include "core/checked.h"
 
 namespace volta {
 
 Shape::Shape(std::span<const int64_t> sizes) {
-  if (sizes.size() > size_t(max_rank)) resize(max_rank + 1);  // which throws
+  make_room(sizes.size());
   assign(sizes.data(), int(sizes.size()));
+}
+
+void Shape::refuse_rank() { refuse(Wrong::shape, "shape", "more than ", max_rank, " axes are not supported"); }
+
+int64_t Shape::place_from_end(int64_t axis) const {
+  require(axis < 0 && axis >= -rank_, Wrong::index, "shape", "axis ", axis, " is out of range for shape ", *this, " (",
+          rank_, " axes)");
+  return axis + rank_;
 }
 
 Shape Shape::filled(int rank, int64_t value) {
@@ -18,27 +26,34 @@ Shape Shape::filled(int rank, int64_t value) {
 }
 
 void Shape::resize(int rank) {
-  require(rank <= max_rank, Wrong::shape, "shape", "more than ", max_rank, " axes are not supported");
+  require(rank >= 0, Wrong::shape, "shape", "a number of axes is not negative, got ", rank);
+  make_room(size_t(rank));
   for (int i = rank_; i < rank; ++i) sizes_[i] = 0;
   rank_ = rank;
 }
 
-void Shape::push_back(int64_t size) { insert(rank_, size); }
+void Shape::push_back(int64_t size) {
+  make_room(size_t(rank_) + 1);
+  sizes_[rank_++] = size;
+}
 
 void Shape::insert(int axis, int64_t size) {
+  axis = axis == rank_ ? rank_ : int(place(axis));
   resize(rank_ + 1);
   std::move_backward(begin() + axis, end() - 1, end());
   sizes_[axis] = size;
 }
 
-void Shape::erase(int axis) noexcept {
+void Shape::erase(int axis) {
+  axis = int(place(axis));
   std::move(begin() + axis + 1, end(), begin() + axis);
   --rank_;
 }
 
 int64_t Shape::numel() const noexcept {
   int64_t n = 1;
-  for (int64_t s : *this) n *= s;
+  for (int64_t s : *this)
+    if (__builtin_mul_overflow(n, s, &n)) return std::count(begin(), end(), 0) > 0 ? 0 : INT64_MAX;
   return n;
 }
 
@@ -192,6 +207,7 @@ Shape infer_shape(const Shape& wanted, const Shape& from, const char* op) {
   fits = fits && (hole ? known != 0 && total % known == 0 : known == total);
   require(fits, Wrong::shape, op, "a tensor of shape ", from, " with ", total, " elements cannot become ", wanted);
   if (hole) *hole = total / known;
+  if (total == 0) checked_numel(out, op);  // the sizes beside the 0 may be any
   return out;
 }
 
@@ -299,6 +315,7 @@ Layout flip(Layout x, const Shape& axes) {
 }
 
 Layout diagonal(Layout x, int64_t offset, int a, int b) {
+  offset = std::clamp(offset, -x.shape[a], x.shape[b]);  // beyond them there is no diagonal
   const int64_t below = std::max<int64_t>(0, -offset), above = std::max<int64_t>(0, offset);
   const int64_t n = std::max<int64_t>(0, std::min(x.shape[a] - below, x.shape[b] - above));
   if (n > 0) x.offset += above * x.strides[b] + below * x.strides[a];

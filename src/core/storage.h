@@ -6,6 +6,8 @@
 #include <volta/counted.h>
 #include <volta/device.h>
 
+#include "core/inner.h"
+
 namespace volta {
 
 // 64-byte aligned, uninitialised. Throws Error::Kind::memory (named after `op`) when the limit or the system says no.

@@ -42,8 +42,8 @@ void Tensor::refuse_undefined(const char* op) {
 
 DType Tensor::dtype() const { return checked("dtype").impl_->dtype; }
 Device Tensor::device() const { return checked("device").impl_->storage->device; }
-const Shape& Tensor::shape() const { return checked("shape").impl_->layout.shape; }
-const Shape& Tensor::strides() const { return checked("strides").impl_->layout.strides; }
+const Shape& Tensor::shape() const& { return checked("shape").impl_->layout.shape; }
+const Shape& Tensor::strides() const& { return checked("strides").impl_->layout.strides; }
 int64_t Tensor::size(int64_t axis) const { return shape()[axis_of(*this, axis, "size")]; }
 int64_t Tensor::stride(int64_t axis) const { return strides()[axis_of(*this, axis, "stride")]; }
 int64_t Tensor::storage_offset() const { return checked("storage_offset").impl_->layout.offset; }
@@ -60,6 +60,10 @@ void* Tensor::raw_data() const { return address(checked("raw_data")); }
 void* Tensor::data(DType as) const {
   require(checked("data").dtype() == as, Wrong::dtype, "data", "asked for ", as, " of a tensor of ", dtype());
   return address(*this);
+}
+
+void Tensor::refuse_item(const Scalar& value, DType as) {
+  refuse(Wrong::argument, "item", value, " does not fit ", as);
 }
 
 Scalar Tensor::item() const {

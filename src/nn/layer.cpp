@@ -11,9 +11,13 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
-#include "core/impl.h"
+#include "core/check.h"
 
 namespace volta {
+
+void detail::no_such_position(size_t index, size_t size) {
+  refuse(Wrong::index, "Dict", "there is no entry ", index, ": there are ", size);
+}
 
 void detail::no_such_entry(std::string_view name, const std::vector<std::string>& names) {
   std::string list;
@@ -204,7 +208,10 @@ struct LayerError : Error {
 };
 }  // namespace
 
-Watch::Watch(See see) : see_(std::move(see)), before_(watcher) { watcher = this; }
+Watch::Watch(See see) : see_(std::move(see)), before_(watcher) {
+  require_function(see_, "Watch");
+  watcher = this;
+}
 Watch::~Watch() { watcher = before_; }
 
 struct Layer::Hooks {
@@ -220,11 +227,13 @@ Layer::Hooks& Layer::own_hooks() {
   return *hooks_;
 }
 int Layer::register_forward_hook(ForwardHook hook) {
+  require_function(hook, "register_forward_hook");
   Hooks& h = own_hooks();
   h.after.emplace_back(h.next, std::move(hook));
   return h.next++;
 }
 int Layer::register_forward_pre_hook(ForwardPreHook hook) {
+  require_function(hook, "register_forward_pre_hook");
   Hooks& h = own_hooks();
   h.before.emplace_back(h.next, std::move(hook));
   return h.next++;

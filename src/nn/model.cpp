@@ -9,6 +9,8 @@
 #include <volta/autograd.h>
 #include <volta/ops.h>
 
+#include "core/check.h"
+
 namespace volta {
 namespace {
 
@@ -255,6 +257,9 @@ Substitute::~Substitute() {
 
 }  // namespace nn
 
-void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f) { each_module(model, f); }
+void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f) {
+  require_function(f, "apply");
+  each_module(model, f);
+}
 
 }  // namespace volta

@@ -8,6 +8,8 @@
 #include <volta/create.h>
 #include <volta/nn/model.h>
 
+#include "core/check.h"
+
 namespace volta {
 namespace {
 
@@ -119,6 +121,7 @@ std::string describe(const ModelRef& model, const std::function<void()>& forward
 }  // namespace
 
 std::string summary(const ModelRef& model, const std::function<void()>& forward) {
+  require_function(forward, "summary");
   std::map<nn::Layer*, bool> modes;
   apply(model, [&](const nn::Module& m) {
     if (m.layer) modes[m.layer] = m.layer->training;

@@ -77,17 +77,27 @@ void write_functions(std::ostream& out, const Ops& ops) {
   out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n\n"
          "namespace volta {\n\n";
   for (const Declared& op : ops)
-    out << "// " << op.doc << "\n" << op.result << " " << op.name << "(" << join(op, 0, same) << ");\n";
+    out << "// " << op.doc << "\n[[nodiscard]] " << op.result << " " << op.name << "(" << join(op, 0, same) << ");\n";
   out << "\ntemplate <class... X>\n  requires(sizeof...(X) > 0 && (std::is_convertible_v<X, Tensor> && ...))\n"
-         "Tensor einsum(const std::string& equation, const X&... operands) {\n"
-         "  return einsum(equation, std::vector<Tensor>{operands...});\n}\n\n}  // namespace volta\n";
+         "[[nodiscard]] Tensor einsum(const std::string& equation, const X&... operands) {\n"
+         "  return einsum(equation, std::vector<Tensor>{operands...});\n}\n"
+         "// A list in braces is one of sizes, even a list of one.\n"
+         "template <std::integral T>\n"
+         "[[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::initializer_list<T> sizes, int64_t dim = 0) {\n"
+         "  return split(x, Ints(std::vector<T>(sizes)), dim);\n}\n"
+         "// Three tensors, for programs that also say using namespace std.\n"
+         "[[nodiscard]] inline Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {\n"
+         "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n\n}  // namespace volta\n";
 }
 
 void write_methods(std::ostream& out, const Ops& ops) {
   out << "// Every op as a method of Tensor, included in its definition. Generated from src/ops; do not edit.\n";
   for (const Declared& op : ops) {
-    if (op.method) out << op.result << " " << op.name << "(" << join(op, 1, same) << ") const;\n";
-    if (op.in_place) out << "Tensor& " << op.name << "_(" << join(op, 1, same) << ");\n";
+    if (op.method) out << "[[nodiscard]] " << op.result << " " << op.name << "(" << join(op, 1, same) << ") const;\n";
+    if (op.in_place)
+      out << "Tensor& " << op.name << "_(" << join(op, 1, same) << ") &;\n"
+          << "Tensor " << op.name << "_(" << join(op, 1, same) << ") && { return std::move(" << op.name << "_("
+          << join(op, 1, name_of) << ")); }\n";
   }
 }
 
@@ -99,11 +109,11 @@ void write_bodies(std::ostream& out, const Ops& ops) {
       out << op.result << " Tensor::" << op.name << "(" << rest << ") const { return volta::" << op.name << "(*this"
           << (names.empty() ? "" : ", ") << names << "); }\n";
     if (op.in_place)
-      out << "Tensor& Tensor::" << op.name << "_(" << rest << ") { return map_in_place(point_op(" << op.point
+      out << "Tensor& Tensor::" << op.name << "_(" << rest << ") & { return map_in_place(point_op(" << op.point
           << "), *this, {" << names << "}); }\n";
     if (op.point >= 0)
       out << "Tensor " << op.name << "(" << join(op, 0, without_default) << ") {\n  const Operand operands[] = {"
-          << join(op, 0, name_of) << "};\n  return map(point_op(" << op.point << "), operands);\n}\n";
+          << join(op, 0, name_of) << "};\n  return detail::map(point_op(" << op.point << "), operands);\n}\n";
   }
 }
 

@@ -6,9 +6,10 @@
 
 namespace volta {
 
-// Each throws: unless x is of floats; when a number loses its fraction in the dtype; unless the dtype, if one of
+// Each throws: unless there is such a dtype; unless x is of floats; when a number loses its fraction in the dtype; unless the dtype, if one of
 // integers, holds the number (less its fraction); when values of one dtype are of a higher kind than another can hold,
 // as floats in integers or numbers in booleans.
+void require_dtype(DType dtype, const char* op);
 void require_floating(const Tensor& x, const char* op);
 void require_storable(const Scalar& value, DType dtype, const char* op);
 void require_held(const Scalar& value, DType dtype, const char* op);

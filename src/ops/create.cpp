@@ -125,6 +125,7 @@ void collect(const Data& data, int depth, Shape& shape, std::vector<Scalar>& num
 DType default_dtype() { return default_float.load(std::memory_order_relaxed); }
 
 void set_default_dtype(DType dtype) {
+  require_dtype(dtype, "set_default_dtype");
   require(is_floating(dtype), Wrong::dtype, "set_default_dtype", "needs a floating dtype, got ", dtype);
   default_float.store(dtype, std::memory_order_relaxed);
 }
@@ -170,8 +171,13 @@ double largest_finite(DType dtype) {
   return dtype == f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
+void require_dtype(DType dtype, const char* op) {
+  require(size_t(dtype) < size_t(dtype_count), Wrong::dtype, op, "there is no dtype ", int(dtype));
+}
+
 Options resolved(Options options, DType dtype, const char* op, Device device) {
   options.dtype = options.dtype.value_or(dtype);
+  require_dtype(*options.dtype, op);
   options.device = options.device.value_or(device);
   require(!options.requires_grad || is_floating(*options.dtype), Wrong::dtype, op,
           "only floating tensors can require grad, not ", *options.dtype);
@@ -200,6 +206,19 @@ Tensor empty_like(const Tensor& x, Options options) { return made_like(x, {}, op
 Tensor zeros_like(const Tensor& x, Options options) { return made_like(x, 0, options, "zeros_like"); }
 Tensor ones_like(const Tensor& x, Options options) { return made_like(x, 1, options, "ones_like"); }
 Tensor full_like(const Tensor& x, Scalar value, Options options) { return made_like(x, value, options, "full_like"); }
+
+Tensor Tensor::new_empty(const Shape& shape, const Options& options) const {
+  return made(&shape, nullptr, {}, resolved_like(*this, options, "new_empty"), "new_empty");
+}
+Tensor Tensor::new_zeros(const Shape& shape, const Options& options) const {
+  return made(&shape, nullptr, 0, resolved_like(*this, options, "new_zeros"), "new_zeros");
+}
+Tensor Tensor::new_ones(const Shape& shape, const Options& options) const {
+  return made(&shape, nullptr, 1, resolved_like(*this, options, "new_ones"), "new_ones");
+}
+Tensor Tensor::new_full(const Shape& shape, Scalar value, const Options& options) const {
+  return made(&shape, nullptr, value, resolved_like(*this, options, "new_full"), "new_full");
+}
 
 Tensor arange(Scalar end) { return arange(0, end); }
 
@@ -285,6 +304,13 @@ Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Opti
   const Tensor x = allocate(shape, dtype, *options.device, "tensor");
   if (x.numel() > 0) backend(x.device()).upload(address(x), data, x.nbytes());
   return finished(x.to(*options.dtype), options);
+}
+
+Tensor detail::tensor_of_truths(const std::vector<bool>& values, const Shape& shape, const Options& options) {
+  const std::vector<uint8_t> bytes(values.begin(), values.end());
+  require(int64_t(bytes.size()) == shape.numel(), Wrong::shape, "tensor", bytes.size(), " values do not fill shape ",
+          shape);
+  return tensor_from(bytes.data(), boolean, shape, options);
 }
 
 Tensor from_blob(void* data, const Shape& shape, const Options& given, std::function<void()> release) {

@@ -8,6 +8,7 @@
 
 #include "autograd/record.h"
 #include "backend/cpu/cpu.h"
+#include "core/checked.h"
 #include "ops/point.h"
 #include "ops/pointwise.h"
 
@@ -326,7 +327,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
   return where(mask, filling(x, mask, value, typed, "masked_fill"), x);
 }
 
-Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) & {
   const char* op = "masked_fill_";
   require_writable(checked(op), op);
   Tensor typed;
@@ -363,13 +364,14 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   require(num_classes >= -1, Wrong::argument, op, "num_classes is -1 or not negative, got ", num_classes);
   require(num_classes >= 0 || x.numel() > 0, Wrong::argument, op,
           "an empty tensor does not say how many classes there are; give num_classes");
-  const int64_t n = num_classes < 0 ? amax(classes).item<int64_t>() + 1 : num_classes;
+  const int64_t n = num_classes < 0 ? (Checked(amax(classes).item<int64_t>()) + 1).value(op) : num_classes;
   if (classes.device().is_cpu() && classes.numel() > 0) {
     check_indices(classes, n, int(x.dim()), op);
     const int64_t low = amin(classes).item<int64_t>();
     require(low >= 0, Wrong::index, op, "class ", low, " is negative");
   }
-  return (classes.unsqueeze(-1) == counting(n, x)).to(i64);
+  checked_numel(joined(x.shape(), {n}), op);
+  return blamed_on(op, [&] { return (classes.unsqueeze(-1) == counting(n, x)).to(i64); });
 }
 
 }  // namespace volta

@@ -15,6 +15,14 @@ constexpr const char* op = "index";
 
 bool is_mask(const Index& i) { return i.kind == Index::Kind::tensor && i.tensor.checked(op).dtype() == boolean; }
 
+// A 0-d tensor of integers is an index like a number, and gives a view.
+std::optional<int64_t> whole(const Index& i) {
+  if (i.kind == Index::Kind::integer) return i.integer;
+  if (i.kind != Index::Kind::tensor || i.tensor.checked(op).dim() > 0 || !is_integral(i.tensor.dtype())) return {};
+  const Scalar value = i.tensor.item();
+  return value.fits<int64_t>() ? value.as<int64_t>() : INT64_MAX;
+}
+
 // How many axes of the tensor an index speaks of.
 int consumed(const Index& i) {
   if (i.kind == Index::Kind::rest || i.kind == Index::Kind::fresh) return 0;
@@ -111,17 +119,20 @@ Plan parse(const Tensor& x, std::span<const Index> indices) {
   std::vector<Advanced> list;
   int axis = 0, from = 0;  // where we are in the view and in the tensor
   for (const Index& i : indices) {
+    if (const auto place = whole(i)) {
+      require(*place >= -shape[from] && *place < shape[from], Wrong::index, op, "index ", *place,
+              " is out of range for axis ", from, " of size ", shape[from], ", shape ", x);
+      view = view.select(axis, *place);
+      ++from;
+      continue;
+    }
     switch (i.kind) {
       case Index::Kind::rest:
         axis += int(x.dim()) - named;
         from += int(x.dim()) - named;
         break;
       case Index::Kind::fresh: view = view.unsqueeze(axis++); break;
-      case Index::Kind::integer:
-        require(i.integer >= -shape[from] && i.integer < shape[from], Wrong::index, op, "index ", i.integer,
-                " is out of range for axis ", from, " of size ", shape[from], ", shape ", x);
-        view = view.select(axis, i.integer);
-        break;
+      case Index::Kind::integer: break;
       case Index::Kind::range:
         require(i.range.step != 0, Wrong::argument, op, "a slice's step must not be 0");
         view = view.slice(axis++, i.range.begin, i.range.end, i.range.step);
@@ -198,7 +209,7 @@ Tensor fitting(const Tensor& result, const Tensor& old) {
 }
 
 using Combination = Tensor (*)(const Operand&, const Operand&);
-using InPlace = Tensor& (Tensor::*)(const Operand&);
+using InPlace = Tensor& (Tensor::*)(const Operand&)&;
 
 void combine(Tensor& value, const Tensor& base, std::span<const Index> indices, const Operand& other, Combination f,
              InPlace f_) {
@@ -218,7 +229,7 @@ Indexed indexed(const Tensor& x, const Index& index) { return indexed(x, std::sp
 
 }  // namespace
 
-Indexed Tensor::operator[](int64_t index) const { return indexed(*this, Index(index)); }
+Indexed Tensor::operator[](detail::Size index) const { return indexed(*this, Index(index.value)); }
 Indexed Tensor::operator[](const Tensor& index) const { return indexed(*this, Index(index)); }
 Indexed Tensor::operator[](Slice index) const { return indexed(*this, Index(index)); }
 Indexed Tensor::operator[](std::initializer_list<Index> indices) const {

@@ -4,6 +4,7 @@
 
 #include <volta/kernel.h>
 
+#include "core/inner.h"
 #include "ops/point.h"
 
 namespace volta {

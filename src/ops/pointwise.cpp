@@ -242,7 +242,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
   return *tensors;
 }
 
-Tensor map(const PointOp& op, std::span<const Operand> x) {
+Tensor detail::map(const PointOp& op, std::span<const Operand> x) {
   const Inferred r = infer(op, x);
   if (op.index < 0 && !r.device.is_cpu()) return map_lifted(op, x, r);
   const Ptr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : Ptr<Node>();
@@ -309,20 +309,30 @@ Tensor operator>=(const Operand& a, const Operand& b) { return ge(a, b); }
 Tensor operator&(const Operand& a, const Operand& b) { return bitwise_and(a, b); }
 Tensor operator|(const Operand& a, const Operand& b) { return bitwise_or(a, b); }
 Tensor operator^(const Operand& a, const Operand& b) { return bitwise_xor(a, b); }
+Tensor operator<<(const Operand& a, const Operand& b) { return bitwise_left_shift(a, b); }
+Tensor operator>>(const Operand& a, const Operand& b) { return bitwise_right_shift(a, b); }
 Tensor operator~(const Tensor& x) { return bitwise_not(x); }
 Tensor operator!(const Tensor& x) { return logical_not(x); }
 
-Tensor& Tensor::operator+=(const Operand& other) { return add_(other); }
-Tensor& Tensor::operator-=(const Operand& other) { return sub_(other); }
-Tensor& Tensor::operator*=(const Operand& other) { return mul_(other); }
-Tensor& Tensor::operator/=(const Operand& other) { return div_(other); }
+Tensor& Tensor::operator+=(const Operand& other) & { return add_(other); }
+Tensor& Tensor::operator-=(const Operand& other) & { return sub_(other); }
+Tensor& Tensor::operator*=(const Operand& other) & { return mul_(other); }
+Tensor& Tensor::operator/=(const Operand& other) & { return div_(other); }
+Tensor& Tensor::operator%=(const Operand& other) & { return remainder_(other); }
+Tensor& Tensor::operator&=(const Operand& other) & { return bitwise_and_(other); }
+Tensor& Tensor::operator|=(const Operand& other) & { return bitwise_or_(other); }
+Tensor& Tensor::operator^=(const Operand& other) & { return bitwise_xor_(other); }
+Tensor& Tensor::operator<<=(const Operand& other) & { return bitwise_left_shift_(other); }
+Tensor& Tensor::operator>>=(const Operand& other) & { return bitwise_right_shift_(other); }
+
+Tensor clip(const Tensor& x, const Operand& min, const Operand& max) { return clamp(x, min, max); }
 
 Tensor polygamma(int64_t n, const Tensor& x) {
   // Beyond 170, factorials overflow.
   require(n >= 0 && n <= 170, Wrong::argument, "polygamma", "the order ", n, " is not between 0 and 170");
   if (n <= 2) return n == 0 ? digamma(x) : n == 1 ? trigamma(x) : polygamma2(x);
   const Operand operands[] = {x, n};
-  return map(point_op(index_of<point::Polygamma>(PointOps{})), operands);
+  return detail::map(point_op(index_of<point::Polygamma>(PointOps{})), operands);
 }
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "core/impl.h"
+#include "core/inner.h"
 
 namespace volta {
 

@@ -201,9 +201,9 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
 }
 
 // The paired axes side by side, as the inner axis of one matrix product.
-Tensor tensordot(const Tensor& x, const Tensor& other, const std::vector<int64_t>& dims_x,
-                 const std::vector<int64_t>& dims_other) {
+Tensor tensordot(const Tensor& x, const Tensor& other, const Ints& pairs_x, const Ints& pairs_other) {
   const char* op = "tensordot";
+  const std::vector<int64_t>&dims_x = pairs_x, &dims_other = pairs_other;
   common_device(x, other, op);
   const int count = int(dims_x.size());
   require(dims_x.size() == dims_other.size(), Wrong::argument, op, count, " axes are paired with ", dims_other.size());

@@ -132,10 +132,10 @@ Tensor uniform(const Shape& shape, double low, double high, const Options& optio
 Tensor normal(const Shape& shape, double mean, double std, const Options& options) {
   return draw_real(Distribution::normal, mean, std, shape, options, "normal");
 }
-Tensor& Tensor::uniform_(double low, double high, Generator* generator) {
+Tensor& Tensor::uniform_(double low, double high, Generator* generator) & {
   return copy_(draw_like(Distribution::uniform, low, high, *this, {.generator = generator}, "uniform_"));
 }
-Tensor& Tensor::normal_(double mean, double deviation, Generator* generator) {
+Tensor& Tensor::normal_(double mean, double deviation, Generator* generator) & {
   return copy_(draw_like(Distribution::normal, mean, deviation, *this, {.generator = generator}, "normal_"));
 }
 Tensor rand_like(const Tensor& x, Options options) {

@@ -396,7 +396,7 @@ Tensor diff(const Tensor& x, int64_t n, int64_t dim) {
     const Tensor later = narrow(y, axis, 1, rest), earlier = narrow(y, axis, 0, rest);
     y = x.dtype() == boolean ? logical_xor(later, earlier) : later - earlier;
   }
-  return y;
+  return y.shares_storage(x) ? y.clone() : y;
 }
 
 }  // namespace volta

@@ -6,6 +6,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/checked.h"
 #include "ops/check.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"
@@ -39,8 +40,10 @@ void written(const Tensor& self, const Tensor& source, const char* op) {
   rewrite_history(self, rule_node(op, std::span(&source, 1), [](const Tensor& g) { return g; }));
 }
 
-// A result is never x itself.
-Tensor apart(const Tensor& y, const Tensor& x) { return y.shares_storage(x) ? y.clone() : y; }
+// A result is never x itself, and has a place for every element.
+Tensor apart(const Tensor& y, const Tensor& x) {
+  return y.shares_storage(x) || layout(y).overlaps_itself() ? y.clone() : y;
+}
 
 // Axis `axis` n times over: the whole of it again and again, or each element.
 Tensor repeated(const Tensor& x, int axis, int64_t n, bool each, const char* op) {
@@ -60,9 +63,11 @@ Tensor repeated(const Tensor& x, int axis, int64_t n, bool each, const char* op)
 Tensor repeat_axes(const Tensor& x, const Shape& sizes, const char* op) {
   for (int64_t n : sizes)
     require(n >= 0, Wrong::argument, op, "the numbers of repetitions ", sizes, " must not be negative");
-  Tensor y = x.reshape(joined(Shape::filled(sizes.size() - int(x.dim()), 1), x.shape()));
-  for (int i = sizes.size() - 1; i >= 0; --i) y = repeated(y, i, sizes[i], false, op);
-  return apart(y, x);
+  return blamed_on(op, [&] {
+    Tensor y = x.reshape(joined(Shape::filled(sizes.size() - int(x.dim()), 1), x.shape()));
+    for (int i = sizes.size() - 1; i >= 0; --i) y = repeated(y, i, sizes[i], false, op);
+    return apart(y, x);
+  });
 }
 
 Tensor roll_axis(const Tensor& x, int axis, int64_t shift) {
@@ -82,9 +87,8 @@ void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border bord
   for (size_t k = 0; k < pad.size(); k += 2) {
     const int axis = rank - 1 - int(k / 2);
     const int64_t before = pad[k], after = pad[k + 1], n = x.shape()[axis], most = std::max(before, after);
-    int64_t size;
-    const bool fits = !__builtin_add_overflow(n, before, &size) && !__builtin_add_overflow(size, after, &size) &&
-                      size >= 0 && n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) >= 0;
+    const Checked cut = Checked(std::min<int64_t>(before, 0)) + std::min<int64_t>(after, 0);
+    const bool fits = (Checked(n) + before + after).within(0, INT64_MAX) && (n + cut).within(0, n);
     require(fits, Wrong::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
             after);
     if (border == Border::constant) continue;
@@ -109,18 +113,24 @@ Tensor pad_constant(const Tensor& x, const std::vector<int64_t>& pad, Scalar val
   return embed(kept, shape, place, value);
 }
 
-int64_t source_of(int64_t i, int64_t n, Border border) {
-  if (border == Border::replicate) return std::clamp<int64_t>(i, 0, n - 1);
-  if (border == Border::circular) return i < 0 ? i + n : i >= n ? i - n : i;
-  return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+// What stands beside an axis of x, `count` places of it, at its beginning or its end.
+Tensor beside(const Tensor& x, int axis, int64_t count, bool at_end, Border border) {
+  const int64_t n = x.size(axis);
+  if (border == Border::replicate)
+    return x.narrow(axis, at_end ? n - 1 : 0, 1).expand(spliced(x.shape(), axis, 1, {count}));
+  if (border == Border::circular) return x.narrow(axis, at_end ? 0 : n - count, count);
+  return x.narrow(axis, at_end ? n - 1 - count : 1, count).flip(axis);
 }
 
 Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border border) {
   if (before == 0 && after == 0) return x;
-  const int64_t n = x.size(axis);
-  std::vector<int64_t> index;
-  for (int64_t i = -before; i < n + after; ++i) index.push_back(source_of(i, n, border));
-  return pick_slices("pad", x, axis, tensor(index).to(x.device()));
+  checked_numel(spliced(x.shape(), axis, 1, {x.size(axis) + before + after}), "pad");
+  const int64_t from = std::max<int64_t>(-before, 0), end = x.size(axis) - std::max<int64_t>(-after, 0);
+  std::vector<Tensor> parts;
+  if (before > 0) parts.push_back(beside(x, axis, before, false, border));
+  parts.push_back(x.narrow(axis, from, end - from));
+  if (after > 0) parts.push_back(beside(x, axis, after, true, border));
+  return blamed_on("pad", [&] { return cat(parts, axis); });
 }
 
 Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
@@ -136,7 +146,11 @@ Tensor clone(const Tensor& x) { return copied("clone", x.checked("clone"), x.dty
 
 Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : copied("contiguous", x, x.dtype(), false); }
 
-Tensor to(const Tensor& x, DType dtype) { return x.checked("to").dtype() == dtype ? x : copied("to", x, dtype, true); }
+Tensor to(const Tensor& x, DType dtype) {
+  if (x.checked("to").dtype() == dtype) return x;
+  require_dtype(dtype, "to");
+  return copied("to", x, dtype, true);
+}
 
 Tensor to(const Tensor& x, const Device& device) {
   const Device from = x.checked("to").device();
@@ -145,11 +159,16 @@ Tensor to(const Tensor& x, const Device& device) {
   return record("to", moved(x.detach(), device), {x}, [from](const Tensor& g) { return g.to(from); });
 }
 
-Tensor& Tensor::copy_(const Tensor& source) {
+Tensor type_as(const Tensor& x, const Tensor& other) {
+  return x.checked("type_as").to(other.checked("type_as").dtype()).to(other.device());
+}
+
+Tensor& Tensor::copy_(const Tensor& source) & {
   const char* op = "copy_";
   source.checked(op);
   const Tensor local = source.device() == checked(op).device() ? source : source.to(device());
-  Tensor wide = local.shape() == shape() ? local : local.expand(shape());
+  Tensor wide = local;
+  if (local.shape() != shape()) wide = blamed_on(op, [&] { return local.expand(shape()); });
   require_writable(*this, op);
   if (overlaps(*this, wide)) wide = wide.clone();
   if (same_memory(*this, wide) && layout(*this) == layout(wide)) return *this;
@@ -159,7 +178,7 @@ Tensor& Tensor::copy_(const Tensor& source) {
   return *this;
 }
 
-Tensor& Tensor::fill_(const Operand& value) {
+Tensor& Tensor::fill_(const Operand& value) & {
   const char* op = "fill_";
   if (value.tensor) {
     const Tensor& v = value.tensor->checked(op);
@@ -173,7 +192,7 @@ Tensor& Tensor::fill_(const Operand& value) {
   return *this;
 }
 
-Tensor& Tensor::zero_() { return fill_(0); }
+Tensor& Tensor::zero_() & { return fill_(0); }
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "cat";
@@ -188,7 +207,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
     common_device(first, t, op);
     if (t.dim() == first.dim()) shape[axis] = t.shape()[axis];
     require(t.shape() == shape, Wrong::shape, op, first, " and ", t, " must agree on every axis but ", axis);
-    starts.push_back(starts.back() + shape[axis]);
+    starts.push_back((Checked(starts.back()) + shape[axis]).value(op));
     dtype = promote(dtype, t.dtype());
   }
   shape[axis] = starts.back();
@@ -249,7 +268,8 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
   const int axis = axis_of(x, dim.value_or(0), op);
   require(repeats >= 0, Wrong::argument, op, "the number of repetitions is negative: ", repeats);
   const bool flat = !dim || x.dim() == 0;
-  return apart(repeated(flat ? x.reshape({x.numel()}) : x, flat ? 0 : axis, repeats, true, op), x);
+  return blamed_on(
+      op, [&] { return apart(repeated(flat ? x.reshape({x.numel()}) : x, flat ? 0 : axis, repeats, true, op), x); });
 }
 
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim) {
@@ -262,12 +282,15 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
           " do not fit ", size, " elements along axis ", axis);
   require(n.numel() == 0 || amin(n).item<int64_t>() >= 0, Wrong::argument, op, "a number of repetitions is negative");
   if (size == 0) return source.clone();
-  const Tensor ends = n.reshape({n.numel()}).expand({size}).cumsum(0);
-  const Tensor places = counting(ends.select(0, size - 1).item<int64_t>(), x);
-  return pick_slices(op, source, axis, searchsorted(ends, places, {.right = true}));
+  const Tensor each = n.reshape({n.numel()}).expand({size});
+  require(each.to(f64).sum().item<double>() < 0x1p59, Wrong::shape, op, "too many elements");
+  return blamed_on(op, [&] {
+    const Tensor ends = each.cumsum(0), places = counting(ends.select(0, size - 1).item<int64_t>(), x);
+    return pick_slices(op, source, axis, searchsorted(ends, places, {.right = true}));
+  });
 }
 
-Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& options) {
+Tensor pad(const Tensor& x, const Ints& pad, const PadOptions& options) {
   const Border border = options.mode.of("pad", "mode");
   check_padding(x.checked("pad"), pad, border);
   if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
@@ -283,7 +306,8 @@ Tensor diag(const Tensor& x, int64_t diagonal) {
   const int64_t rank = x.checked("diag").dim();
   if (rank == 2) return volta::diagonal(x, diagonal).clone();
   require(rank == 1, Wrong::shape, "diag", "needs one or two axes, got shape ", x);
-  const int64_t n = x.numel() + std::abs(diagonal);
+  const Checked below = diagonal;
+  const int64_t n = (x.numel() + (diagonal < 0 ? -below : below)).value("diag");
   checked_numel({n, n}, "diag");
   return embed(x, {n, n}, views::diagonal(Layout::contiguous({n, n}), diagonal, 0, 1));
 }

@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/checked.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"
 
@@ -117,7 +118,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   const int64_t high = x.numel() == 0 ? -1 : amax(numbers).item<int64_t>();
   require(low >= 0, Wrong::index, op, "counts numbers that are not negative, got ", low);
   const Tensor w = weights.defined() && !is_floating(weights.dtype()) ? weights.to(f64) : weights;
-  return counted(op, numbers, w, std::max(high + 1, minlength));
+  const int64_t bins = std::max((Checked(high) + 1).value(op), minlength);
+  return blamed_on(op, [&] { return counted(op, numbers, w, bins); });
 }
 
 HistogramResult histogram(const Tensor& x, int64_t bins, std::optional<std::pair<double, double>> range) {
@@ -133,12 +135,14 @@ HistogramResult histogram(const Tensor& x, int64_t bins, std::optional<std::pair
   require(std::isfinite(low) && std::isfinite(high) && low <= high, Wrong::argument, op, "the range [", low, ", ", high,
           "] is not one of finite numbers");
   if (low == high) low -= 0.5, high += 0.5;
-  const Tensor edges = linspace(low, high, bins + 1, {.dtype = values.dtype(), .device = x.device()});
+  const int64_t ends = (Checked(bins) + 1).value(op);
+  const Tensor edges =
+      blamed_on(op, [&] { return linspace(low, high, ends, {.dtype = values.dtype(), .device = x.device()}); });
   // The last bin holds its right edge; everything outside, and NaN, is counted past the end and dropped.
   const Tensor bin = searchsorted(edges, values, {.right = true}) - 1;
   const Tensor inside = logical_and(values >= low, values <= high);
   const Tensor place = where(inside, bin.clamp(0, bins - 1), bins);
-  return {counted(op, place, {}, bins + 1).narrow(0, 0, bins).to(dtype), edges.to(dtype)};
+  return {counted(op, place, {}, ends).narrow(0, 0, bins).to(dtype), edges.to(dtype)};
 }
 
 }  // namespace volta

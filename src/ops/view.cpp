@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/checked.h"
 #include "ops/check.h"
 
 namespace volta {
@@ -58,6 +59,21 @@ Tensor permuted(const char* op, const Tensor& x, const Shape& axes) {
       [back](const Tensor& g) { return g.permute(back); });
 }
 
+// Throws unless every element of the layout lies in a storage of so many. Strides that are never taken stay small too:
+// later views multiply them.
+void require_inside(const Layout& l, int64_t numel, int64_t held, const char* op) {
+  constexpr int64_t longest = int64_t(1) << 59;
+  Checked low = l.offset, high = l.offset;
+  bool inside = l.offset >= 0 && l.offset <= held;
+  for (int i = 0; i < l.rank(); ++i) {
+    inside = inside && Checked(l.strides[i]).within(-longest, longest);
+    (l.strides[i] < 0 ? low : high) += Checked(l.strides[i]) * (numel == 0 ? 0 : l.shape[i] - 1);
+  }
+  inside = inside && low.within(0, held) && high.within(0, numel == 0 ? held : held - 1);
+  require(inside, Wrong::index, op, "size ", l.shape, ", stride ", l.strides, " and offset ", l.offset,
+          " leave the storage of ", held, " elements");
+}
+
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
@@ -66,13 +82,20 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   return y.defined() ? y : reshaped("reshape", x.contiguous(), target);
 }
 
-Tensor view(const Tensor& x, const Shape& shape) {
-  const Shape target = infer_shape(shape, x.checked("view").shape(), "view");
-  const Tensor y = reshaped("view", x, target);
-  require(y.defined(), Wrong::shape, "view", "shape ", x, " with strides ", x.strides(), " cannot be viewed as ",
-          target, " without a copy; use reshape");
+namespace {
+
+Tensor viewed(const char* op, const Tensor& x, const Shape& shape) {
+  const Shape target = infer_shape(shape, x.checked(op).shape(), op);
+  const Tensor y = reshaped(op, x, target);
+  require(y.defined(), Wrong::shape, op, "shape ", x, " with strides ", x.strides(), " cannot be viewed as ", target,
+          " without a copy; use reshape");
   return y;
 }
+
+}  // namespace
+
+Tensor view(const Tensor& x, const Shape& shape) { return viewed("view", x, shape); }
+Tensor view_as(const Tensor& x, const Tensor& other) { return viewed("view_as", x, other.checked("view_as").shape()); }
 
 Tensor permute(const Tensor& x, const Shape& dims) {
   const char* op = "permute";
@@ -200,9 +223,9 @@ Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::
   const int64_t numel = checked_numel(size, op), origin = x.checked(op).storage_offset();
   require(size.size() == stride.size(), Wrong::shape, op, "as many strides as sizes, got ", size, " and ", stride);
   const Layout wanted{size, stride, storage_offset.value_or(origin)};
+  const int64_t held = x.impl().storage->bytes / size_of(x.dtype());
+  require_inside(wanted, numel, held, op);
   const Extent e = extent(wanted);
-  require(numel == 0 || (e.begin >= 0 && e.end * size_of(x.dtype()) <= x.impl().storage->bytes), Wrong::index, op,
-          "size ", size, " and stride ", stride, " leave the storage");
   if (!any_needs_grad(x)) return alias(x, wanted);
   // Gradients are traced through positions in a contiguous x; other layouts have no such positions.
   require(x.is_contiguous() && e.begin >= origin && e.end <= origin + x.numel(), Wrong::autograd, op,
@@ -210,15 +233,26 @@ Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::
   return make_part(op, x, [=](const Layout& l) { return Layout{size, stride, wanted.offset - origin + l.offset}; });
 }
 
-std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+namespace {
+
+// Pieces are tensors, each with memory of its own to describe it: an expanded axis can have more than any memory holds.
+void require_pieces(const Tensor& x, int64_t pieces, const char* op) {
+  constexpr int64_t most = 1 << 24;
+  require(pieces <= most, Wrong::memory, op, pieces, " pieces of shape ", x, " are too many; the most are ", most);
+}
+
+}  // namespace
+
+std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);
-  int64_t total = 0;
+  Checked total = 0;
   for (int64_t n : sizes) {
     require(n >= 0, Wrong::shape, "split", "a size is negative: ", n);
     total += n;
   }
-  require(total == x.size(axis), Wrong::shape, "split", sizes.size(), " sizes with sum ", total,
-          " do not add up to axis ", axis, " of shape ", x);
+  require(total.get() == x.size(axis), Wrong::shape, "split", sizes.size(), " sizes",
+          total.fits() ? " with sum " + std::to_string(*total.get()) : std::string(), " do not add up to axis ", axis,
+          " of shape ", x);
   std::vector<Tensor> pieces;
   int64_t end = 0;
   for (int64_t n : sizes) pieces.push_back(x.narrow(axis, (end += n) - n, n));
@@ -228,6 +262,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);
   require(split_size > 0, Wrong::argument, "split", "needs a positive size, got ", split_size);
+  require_pieces(x, x.size(axis) / split_size, "split");
   std::vector<int64_t> sizes;
   for (int64_t rest = x.size(axis); rest > 0 || sizes.empty(); rest -= split_size)
     sizes.push_back(std::min(split_size, rest));
@@ -237,11 +272,15 @@ std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   const int64_t n = x.size(axis_of(x, dim, "chunk", 1));
   require(chunks > 0, Wrong::argument, "chunk", "needs a positive number of chunks, got ", chunks);
-  return split(x, std::max<int64_t>(1, (n + chunks - 1) / chunks), dim);
+  require_pieces(x, n == 0 ? chunks : std::min(n, chunks), "chunk");
+  // An axis without elements gives all the pieces, each of them empty.
+  if (n == 0) return split(x, std::vector<int64_t>(size_t(chunks)), dim);
+  return split(x, (n - 1) / chunks + 1, dim);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, "unbind", 1);
+  require_pieces(x, x.size(axis), "unbind");
   std::vector<Tensor> pieces;
   for (int64_t i = 0; i < x.size(axis); ++i) pieces.push_back(x.select(axis, i));
   return pieces;

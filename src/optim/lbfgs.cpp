@@ -129,7 +129,7 @@ LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t, int evalua
 }
 
 Tensor LBFGS::step(const Closure& closure) {
-  if (!closure) refuse("step needs a closure that computes the loss");
+  if (!closure) refuse("step was given an empty function");
   const NoGrad off;
   int evaluations = 0;
   const auto evaluate = [&] {

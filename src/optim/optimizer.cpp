@@ -116,7 +116,7 @@ void Optimizer::step() {
 }
 
 Tensor Optimizer::step(const Closure& closure) {
-  if (!closure) refuse("step needs a closure that computes the loss");
+  if (!closure) refuse("step was given an empty function");
   const Tensor loss = [&] {
     const EnableGrad on;
     return closure();

@@ -296,6 +296,7 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
   if (factors_.size() == 1) factors_.resize(groups, factors_[0]);
   for (const Factor& f : factors_) require(bool(f), "LambdaLR", "a function is empty");
   require(factors_.size() == groups, "LambdaLR", "needs one function, or one for each group");
+  for (const Factor& factor : factors_) require(bool(factor), "LambdaLR", "a function is empty");
   begin();
 }
 double LambdaLR::rate(double base, int64_t step, size_t group) const { return base * factors_[group](step); }

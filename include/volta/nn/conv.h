@@ -75,9 +75,9 @@ ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& weight, const ConvOp
 
 // While it lives, this thread's convolutions that ask for nothing else use one algorithm, also in their backward pass:
 // { UseConvAlgorithm use(ConvAlgorithm::direct); y = model(x); }
-class UseConvAlgorithm {
+class [[nodiscard]] UseConvAlgorithm {
  public:
-  explicit UseConvAlgorithm(const Choice<ConvAlgorithm>& algorithm);
+  [[nodiscard]] explicit UseConvAlgorithm(const Choice<ConvAlgorithm>& algorithm);
   ~UseConvAlgorithm();
   UseConvAlgorithm(const UseConvAlgorithm&) = delete;
   UseConvAlgorithm& operator=(const UseConvAlgorithm&) = delete;

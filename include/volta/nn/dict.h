@@ -13,7 +13,8 @@ namespace volta {
 
 namespace detail {
 [[noreturn]] void no_such_entry(std::string_view name, const std::vector<std::string>& names);
-}
+[[noreturn]] void no_such_position(size_t index, size_t size);
+}  // namespace detail
 
 // nn::Dict<nn::Linear> heads; heads.add("mask", nn::Linear(8, 2)); heads.at("mask")(x)
 template <class T> class Dict {
@@ -27,10 +28,13 @@ template <class T> class Dict {
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   bool contains(std::string_view name) const { return places_.find(name) != places_.end(); }
-  T& at(std::string_view name) { return entries_[place(name)].second; }
-  const T& at(std::string_view name) const { return entries_[place(name)].second; }
-  const std::string& name(size_t index) const { return entries_[index].first; }
-  T& item(size_t index) { return entries_[index].second; }
+  T& at(std::string_view name) & { return entries_[place(name)].second; }
+  const T& at(std::string_view name) const& { return entries_[place(name)].second; }
+  T at(std::string_view name) && { return std::move(entries_[place(name)].second); }
+  // By position, in the order of adding; one that is not there is an Error.
+  const std::string& name(size_t index) const& { return entries_[checked(index)].first; }
+  std::string name(size_t index) && { return std::move(entries_[checked(index)].first); }
+  T& item(size_t index) { return entries_[checked(index)].second; }
   T& operator[](const std::string& name) { return contains(name) ? at(name) : add(name, T()); }
   T& add(const std::string& name, T value) {  // a name that is taken is an Error
     if (!places_.emplace(name, entries_.size()).second)
@@ -52,6 +56,10 @@ template <class T> class Dict {
   auto end() const { return entries_.end(); }
 
  private:
+  size_t checked(size_t index) const {
+    if (index >= entries_.size()) detail::no_such_position(index, entries_.size());
+    return index;
+  }
   size_t place(std::string_view name) const {
     const auto found = places_.find(name);
     if (found == places_.end()) detail::no_such_entry(name, names());

@@ -38,8 +38,8 @@ class Lambda : public Layer {
 
 // How much to pad: one number for every side, or two per axis from the last axis on.
 struct Sides {
-  Sides(int64_t all) : list{all} {}
-  Sides(std::initializer_list<int64_t> each) : list(each) {}
+  Sides(std::integral auto all) : list{detail::Size(all).value} {}
+  Sides(std::initializer_list<detail::Size> each) : list(Ints(each)) {}
   std::vector<int64_t> list;
 };
 

@@ -57,10 +57,10 @@ using ForwardHook = std::function<std::optional<Tensor>(const Layer&, const Tens
 using ForwardPreHook = std::function<std::optional<Tensor>(const Layer&, const Tensor& input)>;
 
 // Sees every layer this thread runs while it lives: nn::Watch watch([&](auto& layer, auto& x, auto& y) { … }).
-class Watch {
+class [[nodiscard]] Watch {
  public:
   using See = std::function<void(const Layer&, const Tensor& input, const Tensor& output)>;
-  explicit Watch(See see);
+  [[nodiscard]] explicit Watch(See see);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

@@ -8,8 +8,8 @@ namespace volta {
 // One number for every axis, or one for each: 2, {2, 1}.
 class PerAxis {
  public:
-  PerAxis(std::integral auto all) : sizes_{int64_t(all)} {}
-  PerAxis(std::initializer_list<int64_t> each) : sizes_(each) {}
+  PerAxis(std::integral auto all) : sizes_{all} {}
+  PerAxis(std::initializer_list<detail::Size> each) : sizes_(each) {}
   PerAxis(const Shape& each) : sizes_(each) {}
   const Shape& given() const { return sizes_; }
   // Throws unless there are one or `axes` numbers.

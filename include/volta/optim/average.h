@@ -33,9 +33,9 @@ class Average {
   void load(const std::vector<Tensor>& averages, int64_t updates);  // ema.load(saved.averages(), saved.updates())
 
   // While it lives the model has the averaged weights: { auto averaged = ema.swap(); evaluate(model); }
-  class Swap {
+  class [[nodiscard]] Swap {
    public:
-    explicit Swap(const Average& average);
+    [[nodiscard]] explicit Swap(const Average& average);
     ~Swap();
     Swap(const Swap&) = delete;
     Swap& operator=(const Swap&) = delete;
@@ -44,7 +44,7 @@ class Average {
     const Average& average_;
     std::vector<Tensor> kept_;
   };
-  Swap swap() const { return Swap(*this); }
+  [[nodiscard]] Swap swap() const { return Swap(*this); }
 
  protected:
   Average(std::vector<Tensor> params, std::optional<double> decay);

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/split.h"
+#include "core/inner.h"
 #include "ops/point_binary.h"
 
 namespace volta::cpu {

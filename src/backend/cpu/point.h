@@ -2,6 +2,7 @@
 #pragma once
 #include <volta/kernel.h>
 
+#include "core/inner.h"
 #include "ops/point.h"
 
 namespace volta::cpu {

@@ -3,6 +3,7 @@
 #include <volta/kernel.h>
 
 #include "backend/cuda/element.h"
+#include "core/inner.h"
 #include "ops/point.h"
 
 namespace volta::cuda {

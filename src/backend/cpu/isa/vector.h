@@ -8,6 +8,7 @@
 #include <volta/ahead.h>
 
 #include "backend/cpu/kernels.h"
+#include "core/inner.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {

@@ -1,0 +1,77 @@
+// What dtypes hold and how they meet, for programs that ask.
+#include <volta/dtype_info.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/check.h"
+#include "ops/pointwise.h"
+
+namespace volta {
+namespace {
+
+// Of a format with so many bits, of them `digits` of the mantissa (the hidden one included), and exponents from `least`.
+FloatInfo described(DType dtype, int bits, int digits, int least, double max, double resolution) {
+  const double normal = std::ldexp(1, least);
+  return {bits,   std::ldexp(1, 1 - digits),         max,        -max, normal,
+          normal, std::ldexp(1, least + 1 - digits), resolution, dtype};
+}
+
+}  // namespace
+
+FloatInfo finfo(DType dtype) {
+  require_dtype(dtype, "finfo");
+  require(is_floating(dtype), Wrong::dtype, "finfo", "needs a floating dtype, got ", dtype);
+  const double max = largest_finite(dtype);
+  if (dtype == f16) return described(dtype, 16, 11, -14, max, 1e-3);
+  if (dtype == bf16) return described(dtype, 16, 8, -126, max, 1e-2);
+  if (dtype == f32) return described(dtype, 32, 24, -126, max, 1e-6);
+  return described(dtype, 64, 53, -1022, max, 1e-15);
+}
+
+IntegerInfo iinfo(DType dtype) {
+  require_dtype(dtype, "iinfo");
+  require(is_integral(dtype), Wrong::dtype, "iinfo", "needs a dtype of integers, got ", dtype);
+  return visit(dtype, [&]<class T>(TypeTag<T>) -> IntegerInfo {
+    if constexpr (!std::is_integral_v<T>) return {};
+    else
+      return {int(8 * sizeof(T)), uint64_t(std::numeric_limits<T>::max()), int64_t(std::numeric_limits<T>::min()),
+              dtype};
+  });
+}
+
+DType result_type(const Operand& a, const Operand& b) {
+  for (const Operand* x : {&a, &b})
+    if (x->tensor) x->tensor->checked("result_type");
+  const Operand both[] = {a, b};
+  return result_type(both, "result_type");
+}
+
+DType promote_types(DType a, DType b) {
+  for (DType t : {a, b}) require_dtype(t, "promote_types");
+  return promote(a, b);
+}
+DType result_type(DType a, DType b) { return promote_types(a, b); }
+
+bool can_cast(DType from, DType to) {
+  for (DType t : {from, to}) require_dtype(t, "can_cast");
+  return traits(from).kind <= traits(to).kind || (is_integral(from) && is_integral(to));
+}
+
+bool isdtype(DType dtype, std::string_view kind) {
+  constexpr std::string_view kinds[] = {"bool",     "signed integer", "unsigned integer",
+                                        "integral", "real floating",  "numeric"};
+  require_dtype(dtype, "isdtype");
+  const Kind k = traits(dtype).kind;
+  switch (choice(kind, kinds, "kind", "isdtype")) {
+    case 0: return k == Kind::boolean;
+    case 1: return k == Kind::signed_int;
+    case 2: return k == Kind::unsigned_int;
+    case 3: return is_integral(dtype);
+    case 4: return is_floating(dtype);
+    default: return k != Kind::boolean;
+  }
+}
+bool isdtype(DType dtype, DType other) { return dtype == other; }
+
+}  // namespace volta

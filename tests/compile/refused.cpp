@@ -1,0 +1,31 @@
+// Mistakes that the compiler must find. With CASE 0 none is made, and the file compiles.
+#include <volta/volta.h>
+using namespace volta;
+
+int main() {
+  Tensor x = ones({3});
+#if CASE == 1
+  NoGrad();
+#elif CASE == 2
+  InferenceMode();
+#elif CASE == 3
+  DetectAnomaly();
+#elif CASE == 4
+  x.exp();
+#elif CASE == 5
+  add(x, 1);
+#elif CASE == 6
+  x + 1;
+#elif CASE == 7
+  zeros({3});
+#elif CASE == 8
+  Tensor& y = (x * 2).relu_();
+  y.add_(1);
+#elif CASE == 9
+  const Tensor g = grad({x.sum()}, {x});
+#endif
+  x.add_(1);
+  x[0].fill_(2);
+  ones({2}).add_(1);
+  return x.sum().item<float>() > 0 ? 0 : 1;
+}
