@@ -1,4 +1,4 @@
-# Installation: the library, its headers, and the package files behind find_package(volta).
+# Installation: the library, its headers, the package files behind find_package(volta) and pkg-config, and what gdb reads.
 include(CMakePackageConfigHelpers)
 set(volta_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/volta)
 
@@ -13,3 +13,20 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/voltaConfig.cmake.in $
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/voltaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/voltaConfig.cmake ${PROJECT_BINARY_DIR}/voltaConfigVersion.cmake
         DESTINATION ${volta_package_dir})
+
+# For builds without CMake: pkg-config --cflags --libs volta. A static library passes on what it links.
+set(volta_pc_libs -pthread)
+if(NOT BUILD_SHARED_LIBS)
+  if(volta_with_cuda)
+    list(APPEND volta_pc_libs -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt)
+  endif()
+  if(VOLTA_BLAS)
+    list(APPEND volta_pc_libs ${BLAS_LIBRARIES})
+  endif()
+  list(APPEND volta_pc_libs -lstdc++ -lm)
+endif()
+list(JOIN volta_pc_libs " " volta_pc_libs)
+file(RELATIVE_PATH volta_pc_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/volta.pc.in ${PROJECT_BINARY_DIR}/volta.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/volta.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/volta.py DESTINATION ${CMAKE_INSTALL_DATADIR}/volta/gdb)

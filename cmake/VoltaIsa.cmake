@@ -16,6 +16,11 @@ else()
 endif()
 set(VOLTA_ISA_LEVELS "${volta_known_levels}" CACHE STRING "Instruction-set levels to build kernels for; baseline always belongs to them")
 
+if(NOT "baseline" IN_LIST VOLTA_ISA_LEVELS)  # what every other level falls back to
+  message(STATUS "Volta: VOLTA_ISA_LEVELS=${VOLTA_ISA_LEVELS} needs baseline too; added")
+  list(PREPEND VOLTA_ISA_LEVELS baseline)
+endif()
+
 function(volta_add_isa_objects library)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/cpu/isa/*.cpp)
   foreach(source IN LISTS sources)

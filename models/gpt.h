@@ -4,6 +4,7 @@
 #include <volta/volta.h>
 
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 namespace volta::models {
@@ -18,11 +19,20 @@ struct GPTAttention {
   nn::Linear c_attn{config.width, 3 * config.width}, c_proj{config.width, config.width};
   nn::Dropout drop{config.dropout};
 
-  Tensor operator()(const Tensor& x) const {
+  // With a cache, x are the steps after those it holds.
+  Tensor operator()(const Tensor& x, nn::KeyValueCache* cache = nullptr) const {
     const auto [batch, time, width] = sizes<3>(x);
     const Tensor qkv = c_attn(x).view({batch, time, 3, config.heads, width / config.heads}).permute({2, 0, 3, 1, 4});
-    const double dropout = drop.training ? config.dropout : 0;
-    const Tensor y = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {.dropout_p = dropout, .is_causal = true});
+    Tensor k = qkv[1], v = qkv[2];
+    AttentionOptions options{.dropout_p = drop.training ? config.dropout : 0, .is_causal = true};
+    if (cache) {
+      const int64_t past = cache->size();
+      std::tie(k, v) = cache->append(k, v);
+      options.is_causal = past == 0;
+      if (past > 0 && time > 1)
+        options.attn_mask = ones({time, past + time}, {.dtype = boolean, .device = x.device()}).tril(past);
+    }
+    const Tensor y = scaled_dot_product_attention(qkv[0], k, v, options);
     return drop(c_proj(y.transpose(1, 2).reshape({batch, time, width})));
   }
 };
@@ -40,14 +50,15 @@ struct GPTBlock {
   GPTAttention attn{config};
   nn::LayerNorm ln_2{config.width};
   GPTFeedForward mlp{config};
-  Tensor operator()(Tensor x) const {
-    x = x + attn(ln_1(x));
+  Tensor operator()(Tensor x, nn::KeyValueCache* cache = nullptr) const {
+    x = x + attn(ln_1(x), cache);
     return x + mlp(ln_2(x));
   }
 };
 
 // models::GPT net = models::gpt({.vocab = 65, .context = 64, .width = 128, .heads = 4, .layers = 4});
-// net(ids) gives logits [n, t, vocab] of [n, t]; the last layer shares wte's weight.
+// net(ids) gives logits [n, t, vocab] of [n, t]; the last layer shares wte's weight. Decoding step by step, with NoGrad:
+// std::vector<nn::KeyValueCache> caches; net(prompt, &caches); net(next, &caches) for the tokens that follow.
 struct GPT {
   GPTConfig config;
   nn::Embedding wte{config.vocab, config.width}, wpe{config.context, config.width};
@@ -55,9 +66,11 @@ struct GPT {
   std::vector<GPTBlock> h = nn::repeat<GPTBlock>(config.layers, config);
   nn::LayerNorm ln_f{config.width};
 
-  Tensor operator()(const Tensor& ids) const {
-    Tensor x = drop(wte(ids) + wpe.weight.slice(0, 0, ids.size(1)));
-    for (const GPTBlock& block : h) x = block(x);
+  Tensor operator()(const Tensor& ids, std::vector<nn::KeyValueCache>* caches = nullptr) const {
+    if (caches) caches->resize(h.size());
+    const int64_t past = caches && !h.empty() ? caches->front().size() : 0;
+    Tensor x = drop(wte(ids) + wpe.weight.slice(0, past, past + ids.size(1)));
+    for (size_t i = 0; i < h.size(); ++i) x = h[i](x, caches ? &(*caches)[i] : nullptr);
     return linear(ln_f(x), wte.weight);
   }
 };
@@ -77,14 +90,20 @@ struct GenerateOptions {
   int64_t tokens = 100;
   double temperature = 1;  // 0: always the likeliest
   int64_t top_k = 0;       // 0: all
+  bool use_cache = true;   // keep keys and values of the steps so far; without, each step runs over all of them
 };
 
 // ids [n, t] with new tokens appended: generate(net, prompt, {.tokens = 50, .temperature = 0.8}).
 inline Tensor generate(const GPT& net, Tensor ids, const GenerateOptions& options = {}) {
   const NoGrad off;
+  std::vector<nn::KeyValueCache> caches;
+  int64_t done = 0;  // steps in the caches
   for (int64_t i = 0; i < options.tokens; ++i) {
-    const int64_t begin = std::max<int64_t>(0, ids.size(1) - net.config.context);
-    Tensor logits = net(ids.slice(1, begin, ids.size(1))).select(1, -1);
+    const int64_t length = ids.size(1), begin = std::max<int64_t>(0, length - net.config.context);
+    const bool cached = options.use_cache && begin == 0;  // past the context every position moves
+    const Tensor steps = ids.slice(1, cached ? done : begin, length);
+    Tensor logits = net(steps, cached ? &caches : nullptr).select(1, -1);
+    done = length;
     if (options.temperature == 0) {
       ids = cat({ids, logits.argmax(-1, true)}, 1);
       continue;

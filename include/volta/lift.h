@@ -37,6 +37,14 @@ class Term {
   double value() const { return scalar_.as<double>(); }
   Operand operand() const { return constant() ? Operand(scalar_) : Operand(tensor()); }
 
+  // if, ?:, && and || on values would choose one branch for a whole tensor.
+  template <std::same_as<bool> Truth> explicit operator Truth() const {
+    static_assert(sizeof(Truth) == 0,
+                  "a formula cannot branch on its values: write select(condition, a, b) for if and ?:, & and | for && "
+                  "and ||");
+    return false;
+  }
+
   // Results of ops: a probe if any argument is one, a constant if all are, else what the tensor op will give.
   template <class OnTensors, class OnNumbers, class... X>
   static Term combine(OnTensors, OnNumbers on_numbers, const X&... x) {

@@ -27,7 +27,15 @@ struct PointOp {
 // Bits of PointOp::uses: 1 is g, 2 << i operand i, 2 << arity the output. `passes_through`: the derivative is g itself.
 inline constexpr uint32_t uses_g = 1, passes_through = uint32_t(1) << 31;
 
-struct UserTag {};
+// Marks the kernels of users' ops. Compilers show its name where a formula does not compile.
+struct UseSelectForIfAndVoltaScalarFunctionsForStd {};
+
+template <int N> struct OperandsGiven { static constexpr int count = N; };
+template <int N> struct OperandsOfTheFormula { static constexpr int count = N; };
+// The numbers stand in the compiler's message.
+template <class Op, class Given, class Taken> constexpr void check_count() {
+  static_assert(Given::count == Taken::count, "pointwise<Op>(…) takes as many operands as the formula Op::f");
+}
 
 template <class Op, int Kernel> Term lifted(const Term* x) {
   return [&]<size_t... I>(std::index_sequence<I...>)->Term {
@@ -48,8 +56,10 @@ template <class Op, int Kernel> uint32_t uses() {
 }
 
 template <class Op> const Rows* user_rows(int kernel) {
-  static constexpr Rows table[] = {rows_of<UserTag, Op, 0>(), rows_of<UserTag, Op, 1>(), rows_of<UserTag, Op, 2>(),
-                                   rows_of<UserTag, Op, 3>()};
+  static constexpr Rows table[] = {rows_of<UseSelectForIfAndVoltaScalarFunctionsForStd, Op, 0>(),
+                                   rows_of<UseSelectForIfAndVoltaScalarFunctionsForStd, Op, 1>(),
+                                   rows_of<UseSelectForIfAndVoltaScalarFunctionsForStd, Op, 2>(),
+                                   rows_of<UseSelectForIfAndVoltaScalarFunctionsForStd, Op, 3>()};
   return &table[kernel];
 }
 
@@ -76,7 +86,8 @@ Tensor map(const PointOp& op, std::span<const Operand> operands);
 
 // pointwise<Bump>(x, width): see examples/custom_op.cpp.
 template <class Op, class... Args> [[nodiscard]] Tensor pointwise(const Args&... args) {
-  static_assert(sizeof...(Args) == detail::arity<Op>, "as many operands as the formula takes");
+  detail::check_count<Op, detail::OperandsGiven<int(sizeof...(Args))>,
+                      detail::OperandsOfTheFormula<detail::arity<Op>>>();
   static constexpr detail::PointOp op = detail::describe<Op>(-1, &detail::user_rows<Op>, &detail::lifted<Op, 0>);
   const Operand operands[] = {Operand(args)...};
   return detail::map(op, operands);

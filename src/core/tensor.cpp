@@ -110,3 +110,14 @@ void require_writable(const Tensor& x, const char* op) {
 }
 
 }  // namespace volta
+
+// What a debugger shows of a tensor: tools/gdb/volta.py calls it, and so may you. Kept here, in a file every program links.
+extern "C" const char* volta_debug_text(const volta::Tensor* x) noexcept {
+  static std::string text;
+  try {
+    text = x->str();
+  } catch (const std::exception& e) {
+    text = e.what();
+  }
+  return text.c_str();
+}

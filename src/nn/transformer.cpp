@@ -57,8 +57,11 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t width, int64_t heads, c
 }
 Tensor TransformerEncoderLayer::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
+    require(!in.caches, Wrong::argument, type(), "one layer takes .cache, not .caches");
     const Tensor y = residual(x, norm1, options.norm_first, [&](const Tensor& h) {
-      return dropout1(self_attn(h, h, h, {in.src_key_padding_mask, in.mask, in.is_causal}).output);
+      MultiheadInput input{in.src_key_padding_mask, in.mask, in.is_causal};
+      input.cache = in.cache;
+      return dropout1(self_attn(h, h, h, input).output);
     });
     return residual(y, norm2, options.norm_first, [&](const Tensor& h) { return dropout2(feed_forward(*this, h)); });
   });
@@ -109,8 +112,17 @@ TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer, int
       norm(std::move(last)) {}
 Tensor TransformerEncoder::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
+    require(!in.cache, Wrong::argument, type(), "takes .caches, one for each layer, not .cache");
+    require(!in.caches || in.caches->empty() || in.caches->size() == layers.size(), Wrong::argument, type(),
+            in.caches ? in.caches->size() : 0, " caches for ", layers.size(), " layers");
+    if (in.caches) in.caches->resize(layers.size());
+    EncoderInput own = in;
+    own.caches = nullptr;
     Tensor y = x;
-    for (const auto& layer : layers) y = layer(y, in);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      own.cache = in.caches ? &(*in.caches)[i] : nullptr;
+      y = layers[i](y, own);
+    }
     return norm ? (*norm)(y) : y;
   });
 }

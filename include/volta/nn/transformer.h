@@ -26,6 +26,9 @@ struct TransformerOptions {
 struct EncoderInput {
   Tensor mask = {}, src_key_padding_mask = {};
   bool is_causal = false;
+  // Decoding step by step, without gradients: what is given are the steps after those in the cache.
+  KeyValueCache* cache = nullptr;                // of a TransformerEncoderLayer
+  std::vector<KeyValueCache>* caches = nullptr;  // of a TransformerEncoder, one for each layer; an empty list is filled
 };
 struct DecoderInput {
   Tensor tgt_mask = {}, memory_mask = {}, tgt_key_padding_mask = {}, memory_key_padding_mask = {};
