@@ -2,8 +2,10 @@
 JOBS ?= 2
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
+CALLS ?= 100000
+SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage docs figures oracle install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage docs figures fuzz oracle install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +30,11 @@ asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 
 tsan: setup  ## the threading tests under ThreadSanitizer
 	@tools/run_tests tsan $(JOBS) $(CMAKE_ARGS)
+
+fuzz: setup  ## CALLS random calls of everything under the sanitizers, from SEED on
+	@cmake --preset asan $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset asan --parallel $(JOBS) --target volta_fuzz
+	@build/asan/tests/fuzz/volta_fuzz --calls $(CALLS) --seed $(SEED)
 
 coverage: setup  ## line coverage of src/ in build/coverage/coverage.html
 	@tools/run_tests coverage $(JOBS) $(CMAKE_ARGS)

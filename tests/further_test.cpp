@@ -184,6 +184,10 @@ TEST(OracleFurther, SWALR) {
     }
     EXPECT_TRUE(allclose(tensor(rates), kept(c.outputs[0].data), {.rtol = 1e-12, .atol = 0})) << c.label;
   }
+  const Tensor w = zeros({1}, {.requires_grad = true});
+  optim::SGD opt({w}, {.lr = 0.5});
+  optim::SWALR at_once(opt, {.swa_lr = 0.2, .anneal_epochs = 0});
+  EXPECT_EQ(opt.lr(), 0.2);
 }
 
 TEST(NnFurther, SecondDerivatives) {

@@ -126,6 +126,30 @@ void write_table(std::ostream& out, const Ops& ops) {
         << (op.differentiable ? "any number of times" : "no") << " | " << op.doc << " |\n";
 }
 
+std::string type_of(const std::string& parameter) {
+  const std::string p = without_default(parameter);
+  return p.substr(0, p.find_last_of(" &") + (p[p.find_last_of(" &")] == '&'));
+}
+
+// Calls of add() and add_in_place() with every op, for programs that try them all (tests/fuzz).
+void write_calls(std::ostream& out, const Ops& ops) {
+  out << "// Generated from src/ops; do not edit.\n";
+  for (const Declared& op : ops) {
+    std::string names;
+    for (const std::string& p : op.parameters) {
+      if (!names.empty()) names += ' ';
+      names += name_of(p);
+    }
+    out << "add(calls, \"" << op.name << "\", \"" << names << "\", static_cast<" << op.result << " (*)("
+        << join(op, 0, type_of) << ")>(&volta::" << op.name << "));\n";
+    if (!op.in_place) continue;
+    const std::string rest = join(op, 1, without_default);
+    out << "add_in_place(calls, \"" << op.name << "_\", \"" << names << "\", +[](Tensor& self"
+        << (rest.empty() ? "" : ", ") << rest << ") -> Tensor { return self." << op.name << "_(" << join(op, 1, name_of)
+        << "); });\n";
+  }
+}
+
 // Leaves an unchanged file alone, so that nothing is compiled again for it.
 bool write(const std::string& path, const Ops& ops, void (*content)(std::ostream&, const Ops&)) {
   std::ostringstream text, before;
@@ -143,8 +167,9 @@ int main(int count, char** arguments) {
   }
   const std::string folder = std::string(arguments[1]) + "/";
   const Ops ops = all_ops();
-  const bool ok =
-      write(folder + "volta/ops.h", ops, write_functions) && write(folder + "volta/methods.h", ops, write_methods) &&
-      write(folder + "volta/method_bodies.h", ops, write_bodies) && write(folder + "ops.md", ops, write_table);
+  const bool ok = write(folder + "volta/ops.h", ops, write_functions) &&
+                  write(folder + "volta/methods.h", ops, write_methods) &&
+                  write(folder + "volta/method_bodies.h", ops, write_bodies) &&
+                  write(folder + "op_calls.inc", ops, write_calls) && write(folder + "ops.md", ops, write_table);
   return ok ? 0 : 1;
 }

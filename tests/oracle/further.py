@@ -112,8 +112,7 @@ def optimizers(writer, dtype):
 
 
 def schedulers(writer):
-    for args in ({"swa_lr": 0.05}, {"swa_lr": 0.8, "anneal_epochs": 5, "anneal_strategy": "linear"},
-                 {"swa_lr": 0.2, "anneal_epochs": 0}):  # fmt: skip
+    for args in ({"swa_lr": 0.05}, {"swa_lr": 0.8, "anneal_epochs": 5, "anneal_strategy": "linear"}):
         opt = optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
         before, swa, rates = optim.lr_scheduler.ExponentialLR(opt, 0.9), optim.swa_utils.SWALR(opt, **args), []
         for i in range(30):  # another schedule comes first
