@@ -9,6 +9,7 @@
 
 #include "autograd/record.h"
 #include "core/check.h"
+#include "core/fork.h"
 
 namespace volta {
 
@@ -77,6 +78,7 @@ void Tensor::zero_grad() const {
 namespace {
 
 std::mutex hooks_mutex;  // of the hooks of all nodes; few have any
+[[maybe_unused]] const bool fork_watched = fork_waits_for(hooks_mutex);
 
 }  // namespace
 

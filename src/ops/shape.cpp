@@ -6,6 +6,8 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/checked.h"
+#include "core/room.h"
 #include "ops/check.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"
@@ -118,8 +120,19 @@ int64_t source_of(int64_t i, int64_t n, Border border) {
 
 Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border border) {
   if (before == 0 && after == 0) return x;
-  const int64_t n = x.size(axis);
+  const int64_t n = x.size(axis), size = n + before + after;
+  const Shape shape = spliced(x.shape(), axis, 1, {size});
+  const Checked bytes = Checked(checked_numel(shape, "pad")) * size_of(x.dtype()) + Checked(size) * 16;
+  if (border == Border::replicate && size > n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0)) {
+    const auto edge = [&](int64_t at, int64_t count) {
+      return x.narrow(axis, at, 1).expand(spliced(x.shape(), axis, 1, {std::max<int64_t>(count, 0)}));
+    };
+    const int64_t cut = std::max<int64_t>(-before, 0), kept = n - cut - std::max<int64_t>(-after, 0);
+    return cat({edge(0, before), x.narrow(axis, cut, kept), edge(n - 1, after)}, axis);
+  }
+  require_memory(bytes.value("pad"), "pad");
   std::vector<int64_t> index;
+  index.reserve(size_t(size));
   for (int64_t i = -before; i < n + after; ++i) index.push_back(source_of(i, n, border));
   return pick_slices("pad", x, axis, tensor(index).to(x.device()));
 }
@@ -271,6 +284,9 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, const PadOptions& o
   const auto border = Border(choice(options.mode, borders, "mode", "pad"));
   check_padding(x.checked("pad"), pad, border);
   if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
+  Shape all = x.shape();
+  for (size_t k = 0; k < pad.size(); ++k) all[all.size() - 1 - int(k / 2)] += pad[k];
+  checked_numel(all, "pad");
   Tensor y = x;
   for (size_t k = 0; k < pad.size(); k += 2) y = pad_axis(y, int(x.dim()) - 1 - int(k / 2), pad[k], pad[k + 1], border);
   return apart(y, x);
