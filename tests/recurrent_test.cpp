@@ -59,7 +59,7 @@ TEST_P(RecurrentKinds, GiveWhatTheirStepsGive) {
         to(*layer, dtype);
         to(*layer, device);
         const Tensor x = randn({6, batch, 5}, {f64, device}).to(dtype);
-        const nn::RecurrentOutput y = (*layer)(x);
+        const auto y = layer->run(x);
         nn::Recurrent::Weights w = layer->weights[0];
         for (nn::Parameter* p : {&w.ih, &w.hh, &w.bias_ih, &w.bias_hh})
           if (p->defined()) p->set_data(p->detach().to(f64));
@@ -87,7 +87,7 @@ TEST_P(RecurrentKinds, PassNumericalChecksOfBothOrders) {
     const std::vector<int64_t> lengths[] = {{}, {2, 1}};
     for (const auto& ends : lengths) {
       const auto f = [&](const Tensors& x) {
-        const nn::RecurrentOutput y = (*layer)(x[0], {x[1], lstm() ? x[2] : Tensor(), ends});
+        const auto y = layer->run(x[0], {x[1], lstm() ? x[2] : Tensor(), ends});
         return lstm() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
       };
       const Tensors given = lstm() ? in : Tensors{in[0], in[1]};
@@ -102,7 +102,7 @@ TEST_P(RecurrentKinds, WeightGradientsAreThoseOfOrdinaryOps) {
   for (const int64_t size : {9, 12}) {
     const auto layer = GetParam().make(4, size, {.num_layers = 2, .bidirectional = true});
     const Tensor x = randn({11, 10, 4});
-    const nn::RecurrentOutput y = (*layer)(x, {.lengths = {11, 3, 7, 0, 1, 11, 5, 6, 2, 9}});
+    const auto y = layer->run(x, {.lengths = {11, 3, 7, 4, 1, 11, 5, 6, 2, 9}});
     const Tensor loss = y.output.square().sum() + y.h_n.sum();
     const Tensors all = parameters(*layer);
     const Tensors found = grad(loss, all, {.retain_graph = true}), want = grad(loss, all, {.create_graph = true});
@@ -114,7 +114,7 @@ TEST_P(RecurrentKinds, GradientsOfManyRowsAreThoseOfOrdinaryOps) {
   manual_seed(10);
   const auto layer = GetParam().make(4, 70, {});
   const Tensor x = randn({4, 21, 4}, {.requires_grad = true});
-  const Tensor loss = (*layer)(x).output.square().mean();
+  const Tensor loss = layer->run(x).output.square().mean();
   Tensors all = parameters(*layer);
   all.push_back(x);
   const Tensors found = grad(loss, all, {.retain_graph = true}), want = grad(loss, all, {.create_graph = true});
@@ -143,12 +143,12 @@ TEST_P(RecurrentKinds, BatchFirstIsAnOrderInMemory) {
 TEST_P(RecurrentKinds, FrozenWeightsTakeNothingFromTheOthers) {
   manual_seed(13);
   const auto layer = GetParam().make(6, 21, {});
-  const Tensor x = randn({5, 9, 6}), y = (*layer)(x).output.square().sum();
+  const Tensor x = randn({5, 9, 6}), y = layer->run(x).output.square().sum();
   nn::Recurrent::Weights& w = layer->weights[0];
   const Tensors want = grad(y, {w.ih, w.hh});
   for (const bool first : {false, true}) {
     w.ih.requires_grad_(first), w.hh.requires_grad_(!first);
-    const Tensor again = (*layer)(x).output.square().sum();
+    const Tensor again = layer->run(x).output.square().sum();
     const Tensor found = grad(again, first ? w.ih : w.hh);
     EXPECT_TRUE(equal(found, want[first ? 0 : 1])) << distance(found, want[first ? 0 : 1]);
   }
@@ -159,14 +159,14 @@ TEST_P(RecurrentKinds, PaddingDoesNotCount) {
   const auto layer = GetParam().make(4, 6, {.num_layers = 2, .batch_first = true, .bidirectional = true});
   const std::vector<int64_t> lengths{3, 5, 1};
   const Tensor x = randn({3, 5, 4});
-  const nn::RecurrentOutput y = (*layer)(x, {.lengths = lengths});
-  const nn::PackedOutput z = (*layer)(pack_padded_sequence(x, lengths, true));
+  const auto y = layer->run(x, {.lengths = lengths});
+  const auto z = layer->run(pack_padded_sequence(x, lengths, true));
   const PaddedSequence padded = pad_packed_sequence(z.output, true);
   EXPECT_EQ(padded.lengths, lengths);
   EXPECT_TRUE(equal(padded.data.detach(), y.output.detach()));
   for (int64_t i = 0; i < 3; ++i) {
     const int64_t n = lengths[size_t(i)];
-    const nn::RecurrentOutput alone = (*layer)(x[i].narrow(0, 0, n));
+    const auto alone = layer->run(x[i].narrow(0, 0, n));
     EXPECT_LT(distance(y.output[i].narrow(0, 0, n), alone.output), 1e-6);
     EXPECT_TRUE(equal(y.output[i].narrow(0, n, 5 - n).detach(), zeros({5 - n, 12})));
     EXPECT_LT(distance(y.h_n.select(1, i), alone.h_n), 1e-6);
@@ -180,7 +180,7 @@ TEST_P(RecurrentKinds, BitsDoNotDependOnTheNumberOfThreads) {
     const Tensor x = randn({5, 37, 8}, {.requires_grad = true});
     const auto run = [&](int threads) {
       set_num_threads(threads);
-      const nn::RecurrentOutput y = (*layer)(x);
+      const auto y = layer->run(x);
       Tensors wanted = parameters(*layer);
       wanted.push_back(x);
       Tensors all = grad(y.output.square().sum(), wanted);
@@ -235,10 +235,10 @@ TEST(RecurrentGates, AreAccurateNearZero) {
 TEST(RecurrentState, GoesOnStepByStep) {
   nn::LSTM layer(3, 7, {.num_layers = 2});
   const Tensor x = randn({5, 2, 3});
-  const nn::RecurrentOutput want = layer(x);
-  nn::RecurrentInput state;
+  const auto want = layer(x);
+  nn::LSTMInput state;
   for (int64_t t = 0; t < 5; ++t) {
-    const nn::RecurrentOutput y = layer(x.narrow(0, t, 1), state);
+    const auto y = layer(x.narrow(0, t, 1), state);
     EXPECT_LT(distance(y.output[0], want.output[t]), 1e-6);
     state.h_0 = y.h_n, state.c_0 = y.c_n;
   }
@@ -267,7 +267,7 @@ TEST(RecurrentDropout, WorksBetweenLayersInTraining) {
 
 TEST(RecurrentShapes, BatchMayBeEmpty) {
   nn::LSTM layer(3, 4);
-  const nn::RecurrentOutput y = layer(randn({5, 0, 3}));
+  const auto y = layer(randn({5, 0, 3}));
   EXPECT_EQ(y.output.shape(), (Shape{5, 0, 4}));
   EXPECT_EQ(y.c_n.shape(), (Shape{1, 0, 4}));
   y.output.sum().backward();
@@ -284,7 +284,7 @@ TEST(RecurrentErrors, NameTheShapes) {
   using enum Error::Kind;
   const nn::LSTM layer(3, 4);
   const Tensor x = randn({5, 2, 3});
-  const auto call = [&](const Tensor& in, const nn::RecurrentInput& given = {}) {
+  const auto call = [&](const Tensor& in, const nn::LSTMInput& given = {}) {
     return [&layer, in, given] { return layer(in, given).output; };
   };
   fails(shape, "[5, 2, 4] is not [time, batch, 3]", call(randn({5, 2, 4})));
@@ -301,7 +301,7 @@ TEST(RecurrentErrors, NameTheShapes) {
 
 TEST(RecurrentErrors, StatesChangedBeforeBackwardAreNoticed) {
   const nn::GRU layer(3, 4);
-  nn::RecurrentOutput y = layer(randn({5, 2, 3}));
+  auto y = layer(randn({5, 2, 3}));
   const Tensor loss = y.output.sum();
   {
     const NoGrad off;

@@ -92,17 +92,17 @@ template <class L> void recurrent(const Case& c) {
   if (a.has("nonlinearity")) o.nonlinearity = a.text("nonlinearity");
   L layer(3, 5, o);
   check.load(layer);
-  nn::RecurrentInput in;
+  nn::LSTMInput in;
   in.lengths = a.list("lengths");
   if (check.inputs.size() > 1) in.h_0 = check.inputs[1];
   if (check.inputs.size() > 2) in.c_0 = check.inputs[2];
-  const nn::RecurrentOutput y = layer(check.inputs[0], in);
+  const nn::LSTMOutput y = layer.run(check.inputs[0], in);
   Tensors results{y.output, y.h_n};
   if (y.c_n.defined()) results.push_back(y.c_n);
   check.results(results);
   if (in.lengths.empty()) return;
   const PackedSequence packed = pack_padded_sequence(check.inputs[0], in.lengths, o.batch_first);
-  const nn::PackedOutput z = layer(packed, {in.h_0, in.c_0});
+  const nn::PackedLSTMOutput z = layer.run(packed, {in.h_0, in.c_0});
   check.close(pad_packed_sequence(z.output, o.batch_first).data, y.output.detach(), "packed output");
 }
 

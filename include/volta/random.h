@@ -1,7 +1,6 @@
 // Generator: a counter-based random stream. The same seed gives the same numbers on any device and thread count.
 #pragma once
 #include <cstdint>
-#include <mutex>
 
 namespace volta {
 
@@ -12,6 +11,8 @@ class Generator {
     friend bool operator==(const State&, const State&) = default;
   };
   explicit Generator(uint64_t seed = 0) : state_{seed, 0} {}
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
 
   State state() const;
   void set_state(const State& state);
@@ -20,7 +21,6 @@ class Generator {
   State take(uint64_t counters);
 
  private:
-  mutable std::mutex mutex_;
   State state_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "autograd/record.h"
 #include "core/check.h"
+#include "core/fork.h"
 
 namespace volta {
 
@@ -56,6 +57,7 @@ void LeafNode::accumulate(Tensor gradient, bool keep_graph) {
 namespace {
 
 std::mutex hooks_mutex;  // of the hooks of all nodes; few have any
+[[maybe_unused]] const bool fork_watched = fork_waits_for(hooks_mutex);
 
 }  // namespace
 

@@ -7,10 +7,13 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "core/check.h"
+#include "core/fork.h"
+#include "core/processors.h"
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -175,10 +178,22 @@ class Pool {
 };
 
 // Never destroyed: loops may still run while static objects are being destroyed, and idle workers end with the process.
+constinit std::atomic<Pool*> instance{nullptr};
+
 Pool& pool() {
-  static Pool& instance = *new Pool;
-  return instance;
+  Pool* p = instance.load(memory_order_acquire);
+  if (p) return *p;
+  Pool* fresh = new Pool;
+  if (instance.compare_exchange_strong(p, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;  // another thread was first
+  return *p;
 }
+
+// A child has none of the workers: it begins with a pool of its own when it needs one.
+[[maybe_unused]] const bool fork_renewed = fork_renews([] {
+  instance.store(nullptr, memory_order_relaxed);
+  in_region = false;
+});
 
 int available_processors() {
   int count = int(std::thread::hardware_concurrency());
@@ -187,9 +202,9 @@ int available_processors() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
 #endif
   std::ifstream file("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (file >> quota >> period && quota > 0 && period > 0) count = std::min(count, int(std::lround(quota / period)));
-  return std::clamp(count, 1, max_threads);
+  std::string quota;
+  std::getline(file, quota);
+  return std::min(within_quota(count, quota), max_threads);
 }
 
 int default_threads() {
@@ -207,6 +222,14 @@ std::atomic<int>& thread_count() {
 }
 
 }  // namespace
+
+int within_quota(int count, const std::string& cpu_max) {
+  std::istringstream text(cpu_max);
+  double quota = 0, period = 0;
+  if (text >> quota >> period && quota > 0 && period > 0)
+    count = int(std::min<double>(count, std::round(quota / period)));
+  return std::max(count, 1);
+}
 
 void detail::run_parts(int64_t parts, PartFunction function, void* context) {
   const int threads = in_region ? 1 : get_num_threads();

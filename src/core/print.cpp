@@ -11,11 +11,13 @@
 #include <volta/ops.h>
 
 #include "core/check.h"
+#include "core/fork.h"
 
 namespace volta {
 namespace {
 
 std::mutex options_mutex;
+[[maybe_unused]] const bool fork_watched = fork_waits_for(options_mutex);
 PrintOptions current_options;
 
 constexpr double largest_plain = 1e8, smallest_plain = 1e-4;  // beyond these, scientific notation

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 
 #include "core/check.h"
+#include "core/fork.h"
+#include "core/room.h"
 
 namespace volta {
 namespace {
@@ -136,6 +138,18 @@ ThreadCache* thread_cache() noexcept {
   return slot.cache = &holder.cache;
 }
 
+// A child has this thread alone: the others' counts stay, their caches, which may have been in the midst of a change, do not.
+[[maybe_unused]] const bool fork_watched = fork_waits_for(shared.mutex) && fork_renews([] {
+                                             ThreadCache* const mine = slot.cache;
+                                             for (const ThreadCache* t = shared.threads; t; t = t->next) {
+                                               if (t == mine) continue;
+                                               shared.in_use += t->in_use;
+                                               shared.requests += t->requests;
+                                             }
+                                             shared.threads = mine;
+                                             if (mine) mine->next = mine->previous = nullptr;
+                                           });
+
 [[noreturn]] void refuse_memory(size_t bytes, const char* op) {
   refuse(Wrong::memory, op, "cannot allocate ", bytes, " bytes of host memory: ", memory::stats().in_use,
          " in use, limit ", current_limit());
@@ -182,6 +196,13 @@ void* host_allocate(size_t bytes, const char* op) {
     shared.count(int64_t(size));
   }
   return block;
+}
+
+void require_memory(int64_t bytes, const char* op) {
+  if (bytes < 0 || (size_t(bytes) >= large_bytes && bytes > current_limit() - shared.held)) {
+    memory::empty_cache();
+    if (bytes < 0 || bytes > current_limit() - shared.held) refuse_memory(size_t(bytes), op);
+  }
 }
 
 void host_release(void* block, size_t bytes) noexcept {

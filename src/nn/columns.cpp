@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/checked.h"
 #include "ops/check.h"
 
 namespace volta {
@@ -15,6 +16,25 @@ struct Columns {
   const char* op;
   Shape image, kernel, stride, padding, dilation, places;
   int64_t count() const { return places.numel(); }
+
+  // Of a padded image [n, c, h, w], what tap (i, j) of every window sees, or what window (i, j) sees under every tap.
+  Tensor seen(const Tensor& padded, bool by_tap, int64_t i, int64_t j) const {
+    const Shape &from = by_tap ? dilation : stride, &step = by_tap ? stride : dilation, &n = by_tap ? places : kernel;
+    const auto along = [&](const Tensor& x, int axis, int64_t at) {
+      const int64_t first = at * from[axis];
+      return x.slice(axis + 2, first, first + (n[axis] - 1) * step[axis] + 1, step[axis]);
+    };
+    return along(along(padded, 0, i), 1, j);
+  }
+  // f(part of columns [n, c, kernel…, places…], part of the padded image), as few of them as there are taps or windows.
+  template <class F> void each(const Tensor& columns, const Tensor& padded, F f) const {
+    if (columns.numel() == 0) return;
+    const bool by_tap = kernel.numel() <= places.numel();
+    const Shape& n = by_tap ? kernel : places;
+    const int axis = by_tap ? 2 : 4;
+    for (int64_t i = 0; i < n[0]; ++i)
+      for (int64_t j = 0; j < n[1]; ++j) f(columns.select(axis, i).select(axis, j), seen(padded, by_tap, i, j));
+  }
 };
 
 Columns columns_of(const char* op, const Shape& image, const PerAxis& kernel, const ColumnOptions& o) {
@@ -29,21 +49,14 @@ Columns columns_of(const char* op, const Shape& image, const PerAxis& kernel, co
     require(c.kernel[i] > 0 && c.stride[i] > 0 && c.dilation[i] > 0 && c.padding[i] >= 0, Wrong::argument, op,
             "kernel ", c.kernel, ", stride ", c.stride, ", dilation ", c.dilation, " and padding ", c.padding,
             ": sizes must be positive");
-    const int64_t room = image[i] + 2 * c.padding[i] - c.dilation[i] * (c.kernel[i] - 1) - 1;
+    const int64_t room =
+        (image[i] + 2 * Checked(c.padding[i]) - Checked(c.dilation[i]) * (c.kernel[i] - 1) - 1).value(op);
     require(image[i] > 0 && room >= 0, Wrong::shape, op, "a kernel of ", c.kernel, " with dilation ", c.dilation,
             " is larger than an image of ", image, " padded by ", c.padding);
     c.places.push_back(room / c.stride[i] + 1);
   }
+  checked_numel(joined(c.kernel, c.places), op);
   return c;
-}
-
-// Of a padded image [n, c, h, w], the elements that tap (i, j) of every window sees.
-Tensor seen_by(const Tensor& padded, const Columns& c, int64_t i, int64_t j) {
-  const auto along = [&](const Tensor& x, int axis, int64_t tap) {
-    const int64_t first = tap * c.dilation[axis];
-    return x.slice(axis + 2, first, first + (c.places[axis] - 1) * c.stride[axis] + 1, c.stride[axis]);
-  };
-  return along(along(padded, 0, i), 1, j);
 }
 
 Tensor to_image(const Tensor& columns, const Columns& c);
@@ -53,10 +66,9 @@ Tensor to_columns(const Tensor& x, const Columns& c) {
   Tensor y;
   {
     const NoGrad off;
+    y = allocate({n, channels, c.kernel[0], c.kernel[1], c.places[0], c.places[1]}, x.dtype(), x.device(), c.op);
     const Tensor padded = pad(x, {c.padding[1], c.padding[1], c.padding[0], c.padding[0]});
-    y = empty({n, channels, c.kernel[0], c.kernel[1], c.places[0], c.places[1]}, {x.dtype(), x.device()});
-    for (int64_t i = 0; i < c.kernel[0]; ++i)
-      for (int64_t j = 0; j < c.kernel[1]; ++j) y.select(2, i).select(2, j).copy_(seen_by(padded, c, i, j));
+    c.each(y, padded, [](Tensor part, const Tensor& seen) { part.copy_(seen); });
     y = y.reshape({n, channels * c.kernel.numel(), c.count()});
   }
   return record(c.op, y, {x}, [c](const Tensor& g, Gradients& d) { d[0] = to_image(g, c); });
@@ -70,8 +82,7 @@ Tensor to_image(const Tensor& columns, const Columns& c) {
     const Tensor split = columns.reshape({n, channels, c.kernel[0], c.kernel[1], c.places[0], c.places[1]});
     const Tensor padded = zeros({n, channels, c.image[0] + 2 * c.padding[0], c.image[1] + 2 * c.padding[1]},
                                 {is_half(columns.dtype()) ? f32 : columns.dtype(), columns.device()});
-    for (int64_t i = 0; i < c.kernel[0]; ++i)
-      for (int64_t j = 0; j < c.kernel[1]; ++j) seen_by(padded, c, i, j).add_(split.select(2, i).select(2, j));
+    c.each(split, padded, [](const Tensor& part, Tensor seen) { seen.add_(part); });
     y = padded.narrow(2, c.padding[0], c.image[0]).narrow(3, c.padding[1], c.image[1]).to(columns.dtype()).contiguous();
   }
   return record(c.op, y, {columns}, [c](const Tensor& g, Gradients& d) { d[0] = to_columns(g, c); });

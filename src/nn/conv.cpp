@@ -7,6 +7,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "core/checked.h"
 #include "nn/check.h"
 
 namespace volta::nn {
@@ -47,7 +48,7 @@ std::vector<int64_t> sides(const ConvLayerOptions& o, const Tensor& weight, int 
   const Shape sizes = o.padding.sizes().of(axes, op, "padding"), dilation = o.dilation.of(axes, op, "dilation");
   std::vector<int64_t> pairs;
   for (int i = axes - 1; i >= 0; --i) {
-    const int64_t reach = dilation[i] * (weight.size(2 + i) - 1);
+    const int64_t reach = (Checked(dilation[i]) * (weight.size(2 + i) - 1)).value(op);
     const bool same = o.padding.name() == "same";
     pairs.push_back(same ? reach / 2 : sizes[i]);
     pairs.push_back(same ? reach - reach / 2 : sizes[i]);
@@ -112,9 +113,9 @@ template <int Axes> Tensor ConvTranspose<Axes>::operator()(const Tensor& x, cons
       const Shape dilation = options.dilation.of(Axes, type(), "dilation");
       Shape missing;
       for (int i = 0; i < Axes; ++i) {
-        const int64_t least =
-            (in.size(i - Axes) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.size(2 + i) - 1) + 1;
-        missing.push_back(output_size[i] - least);
+        const Checked least = (Checked(in.size(i - Axes)) - 1) * stride[i] - 2 * Checked(padding[i]) +
+                              Checked(dilation[i]) * (weight.size(2 + i) - 1) + 1;
+        missing.push_back((output_size[i] - least).value(type()));
       }
       more = missing;
     }

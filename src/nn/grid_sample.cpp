@@ -118,6 +118,7 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
     require(size[i] > 0, Wrong::argument, name, "sizes must be positive, got ", size);
     places.push_back(size[i]);
   }
+  checked_numel(joined(joined({size[0]}, places), {axes + 1}), name);
   std::vector<Tensor> coordinates;  // x first
   for (int i = axes; i >= 1; --i) {
     const int64_t n = places[i];

@@ -27,7 +27,7 @@ struct Scaling {
 };
 
 Taps nearest_taps(const Scaling& s, double shift) {
-  Taps t(s.in, s.out, 1);
+  Taps t(s.in, s.out, 1, op);
   for (int64_t j = 0; j < s.out; ++j)  // in f32, as PyTorch places them for every dtype
     t.at(0, j) = std::min(int64_t(std::floor((float(j) + float(shift)) * float(s.step))), s.in - 1);
   t.weight.assign(size_t(s.out), 1);
@@ -35,7 +35,7 @@ Taps nearest_taps(const Scaling& s, double shift) {
 }
 
 Taps linear_taps(const Scaling& s) {
-  Taps t(s.in, s.out, 2);
+  Taps t(s.in, s.out, 2, op);
   t.weight.resize(t.index.size());
   for (int64_t j = 0; j < s.out; ++j) {
     const double place = std::max(0.0, s.source(j));
@@ -48,7 +48,7 @@ Taps linear_taps(const Scaling& s) {
 }
 
 Taps cubic_taps(const Scaling& s) {
-  Taps t(s.in, s.out, 4);
+  Taps t(s.in, s.out, 4, op);
   t.weight.resize(t.index.size());
   for (int64_t j = 0; j < s.out; ++j) {
     const double place = s.source(j), left = std::floor(place);
@@ -131,7 +131,7 @@ Taps (*find_mode(const InterpolateOptions& o, const Tensor& x))(const Scaling&) 
                                    {2, linear_taps},
                                    {3, linear_taps},
                                    {2, cubic_taps},
-                                   {0, [](const Scaling& s) { return adaptive_taps(s.in, s.out); }}};
+                                   {0, [](const Scaling& s) { return adaptive_taps(s.in, s.out, op); }}};
   const Mode* mode = &modes[size_t(o.mode.of(op, "mode"))];
   require(mode->axes == 0 || x.dim() == mode->axes + 2, Wrong::shape, op, "mode ", o.mode.name(), " needs ",
           mode->axes + 2, " axes, got shape ", x);
@@ -151,8 +151,12 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   require(x.dim() >= 3 && x.dim() <= 5, Wrong::shape, op, "needs [n, c, ...] with one to three axes more, got shape ",
           x);
   const auto taps_of = find_mode(o, x);
+  const std::vector<Scaling> list = scalings(x, o);
+  Shape sizes;
+  for (const Scaling& s : list) sizes.push_back(s.out);
+  require_room(x, sizes, op);
   auto taps = std::make_shared<std::vector<Taps>>();
-  for (const Scaling& s : scalings(x, o)) taps->push_back(taps_of(s));
+  for (const Scaling& s : list) taps->push_back(taps_of(s));
   return sum_of_taps(op, x, taps);
 }
 

@@ -6,6 +6,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "core/checked.h"
 #include "nn/check.h"
 
 namespace volta {
@@ -61,14 +62,17 @@ Tensor gelu(const Tensor& x, const GELUOptions& options) {
   return options.approximate.of("gelu", "approximate") == GeluApproximation::tanh ? gelu_tanh(x) : gelu(x);
 }
 Tensor pixel_shuffle(const Tensor& x, int64_t r) {
-  if (x.dim() < 3 || r < 1 || x.size(-3) % (r * r)) refuse_factor("pixel_shuffle", x, r);
+  if (x.checked("pixel_shuffle").dim() < 3 || r < 1 || x.size(-3) % (Checked(r) * r).value("pixel_shuffle"))
+    refuse_factor("pixel_shuffle", x, r);
   const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
-  return rearranged(x, {c, r, r, h, w}, {0, 1, 4, 2, 5, 3}, {c, h * r, w * r});
+  return rearranged(x, {c, r, r, h, w}, {0, 1, 4, 2, 5, 3},
+                    {c, (Checked(h) * r).value("pixel_shuffle"), (Checked(w) * r).value("pixel_shuffle")});
 }
 Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
-  if (x.dim() < 3 || r < 1 || x.size(-2) % r || x.size(-1) % r) refuse_factor("pixel_unshuffle", x, r);
+  if (x.checked("pixel_unshuffle").dim() < 3 || r < 1 || x.size(-2) % r || x.size(-1) % r)
+    refuse_factor("pixel_unshuffle", x, r);
   const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
-  return rearranged(x, {c, h, r, w, r}, {0, 1, 3, 5, 2, 4}, {c * r * r, h, w});
+  return rearranged(x, {c, h, r, w, r}, {0, 1, 3, 5, 2, 4}, {(Checked(c) * r * r).value("pixel_unshuffle"), h, w});
 }
 
 namespace nn {

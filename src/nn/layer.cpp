@@ -12,6 +12,8 @@
 
 #include "autograd/record.h"
 #include "core/check.h"
+#include "core/fork.h"
+#include "core/impl.h"
 
 namespace volta {
 
@@ -181,14 +183,18 @@ struct Layer::Place {
   int depth;
 };
 
+namespace {
+std::mutex places_mutex;
+[[maybe_unused]] const bool fork_watched = fork_waits_for(places_mutex);
+}  // namespace
+
 // Paths live for ever: there are as many as the models' structures have places.
 void Layer::set_path(const Path& path) const {
   const Place* known = place_.place.load(std::memory_order_acquire);
   const int depth = path.depth();
   if (depth == 0 || (known && known->depth >= depth)) return;
-  static std::mutex mutex;
   static auto& places = *new std::map<std::string, Place>;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(places_mutex);
   std::string text = path.str();
   place_.place.store(&places.try_emplace(text, Place{text, depth}).first->second, std::memory_order_release);
 }

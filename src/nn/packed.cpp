@@ -6,11 +6,33 @@
 #include <volta/nn/recurrent.h>
 #include <volta/ops.h>
 
+#include "core/checked.h"
 #include "ops/check.h"
 
 namespace volta {
 
+void PackedSequence::check(const char* op) const {
+  require(data.checked(op).dim() > 0, Wrong::shape, op, "packed data need an axis of rows, got shape ", data);
+  const auto count = int64_t(order.size());
+  Checked rows = 0;
+  for (size_t t = 0; t < batch_sizes.size(); ++t) {
+    const int64_t n = batch_sizes[t], most = t == 0 ? count : batch_sizes[t - 1];
+    require(n > 0 && n <= most && (t > 0 || n == count), Wrong::argument, op, "batch_sizes must begin with the ", count,
+            " sequences of `order` and not grow: number ", t, " is ", n);
+    rows += n;
+  }
+  require(rows.within(data.size(0), data.size(0)) && batch_sizes.empty() == order.empty(), Wrong::argument, op,
+          "the batch sizes do not add up to ", data.size(0), " rows");
+  std::vector<bool> seen(order.size());
+  for (const int64_t i : order) {
+    require(i >= 0 && i < count && !seen[size_t(i)], Wrong::argument, op, "order must name each of ", count,
+            " sequences once: ", i, " does not fit");
+    seen[size_t(i)] = true;
+  }
+}
+
 std::vector<int64_t> PackedSequence::lengths() const {
+  check("PackedSequence::lengths");
   std::vector<int64_t> list(order.size(), 0);
   for (const int64_t n : batch_sizes)
     for (int64_t i = 0; i < n; ++i) ++list[size_t(order[size_t(i)])];
@@ -42,10 +64,8 @@ PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>&
 
 PaddedSequence pad_packed_sequence(const PackedSequence& p, bool batch_first, double padding_value) {
   const char* op = "pad_packed_sequence";
-  const int64_t rows = p.data.checked(op).size(0), batch = int64_t(p.order.size()),
-                time = int64_t(p.batch_sizes.size());
-  require(rows == std::accumulate(p.batch_sizes.begin(), p.batch_sizes.end(), int64_t{0}), Wrong::argument, op,
-          "the batch sizes do not add up to ", rows, " rows");
+  p.check(op);
+  const int64_t rows = p.data.size(0), batch = int64_t(p.order.size()), time = int64_t(p.batch_sizes.size());
   std::vector<int64_t> places(size_t(batch * time), rows);  // the row after the last is padding
   int64_t row = 0;
   for (int64_t t = 0; t < time; ++t)

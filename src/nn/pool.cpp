@@ -6,6 +6,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "core/checked.h"
 #include "nn/taps.h"
 #include "ops/check.h"
 #include "ops/reduce.h"
@@ -85,10 +86,11 @@ Shape adaptive_sizes(const Tensor& x, int axes, const PerAxis& wanted, const cha
   }
   return sizes;
 }
-TapTable adaptive_table(const Tensor& x, const Shape& sizes) {
+TapTable adaptive_table(const Tensor& x, const Shape& sizes, const char* op) {
+  require_room(x, sizes, op);
   auto taps = std::make_shared<std::vector<Taps>>();
   const Shape in = last_sizes(x, sizes.size());
-  for (int i = 0; i < sizes.size(); ++i) taps->push_back(adaptive_taps(in[i], sizes[i]));
+  for (int i = 0; i < sizes.size(); ++i) taps->push_back(adaptive_taps(in[i], sizes[i], op));
   return taps;
 }
 
@@ -122,7 +124,7 @@ Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPo
   require(p != 0, Wrong::argument, op, "norm_type must not be 0");
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
   const Tensor means = average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
-  return pow(sign(means) * relu(abs(means)) * double(sizes.numel()), 1 / p);
+  return pow(sign(means) * relu(abs(means)) * double(checked_numel(sizes, op)), 1 / p);
 }
 
 Tensor adaptive_average(int axes, const Tensor& x, const PerAxis& output_size) {
@@ -133,13 +135,13 @@ Tensor adaptive_average(int axes, const Tensor& x, const PerAxis& output_size) {
     for (int i = -axes; i < 0; ++i) last.push_back(i);
     return x.mean(last, true);
   }
-  return sum_of_taps(op, x, adaptive_table(x, sizes));
+  return sum_of_taps(op, x, adaptive_table(x, sizes, op));
 }
 
 ValuesIndices adaptive_max(int axes, const Tensor& x, const PerAxis& output_size, bool indices) {
   const char* op = adaptive_max_names[axes - 1];
   const Shape sizes = adaptive_sizes(x, axes, output_size, op);
-  return max_of_taps(op, x, adaptive_table(x, sizes), indices);
+  return max_of_taps(op, x, adaptive_table(x, sizes, op), indices);
 }
 
 Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& kernel, const MaxUnpoolOptions& o) {
@@ -155,13 +157,14 @@ Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& k
   Shape out;
   for (int i = 0; i < axes; ++i) {
     const Window& w = windows[size_t(i)];
-    const int64_t least = (in[i] - 1) * w.stride - 2 * w.padding + w.kernel;
+    const int64_t least = ((Checked(in[i]) - 1) * w.stride - 2 * w.padding + w.kernel).value(op);
     out.push_back(given ? o.output_size[given - axes + i] : least);
     require(out[i] > least - w.stride && out[i] < least + w.stride, Wrong::shape, op, "a size of ", out[i],
             " is not within ", w.stride, " of ", least, ", which axis ", from + i, " of shape ", x, " came from");
   }
   const Shape shape = spliced(x.shape(), from, axes, out);
-  const int64_t plane = out.numel();
+  checked_numel(shape, op);
+  const int64_t plane = checked_numel(out, op);
   if (x.numel() > 0) {
     const auto low = indices.min().item<int64_t>(), high = indices.max().item<int64_t>();
     require(low >= 0 && high < plane, Wrong::index, op, "indices from ", low, " to ", high, " leave a plane of ", out);

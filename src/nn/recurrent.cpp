@@ -23,7 +23,7 @@ Cell cell_named(const Choice<Nonlinearity>& name, const char* type) {
 void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t time, const char* op) {
   require(int64_t(lengths.size()) == batch, Wrong::argument, op, lengths.size(), " lengths for a batch of ", batch);
   for (const int64_t n : lengths)
-    require(n >= 0 && n <= time, Wrong::argument, op, "length ", n, " is not within the ", time, " steps");
+    require(n > 0 && n <= time, Wrong::argument, op, "length ", n, " is not within 1 and ", time);
 }
 
 // A given state of shape `wanted`, or zeros.
@@ -77,8 +77,9 @@ void Recurrent::fields(Fields& f) {
   }
 }
 
-RecurrentOutput Recurrent::run(const Tensor& x, const RecurrentInput& given) const {
+LSTMOutput Recurrent::run_layers(const Tensor& x, const LSTMInput& given) const {
   const bool lstm = Cell(kind_) == Cell::lstm;
+  require(lstm || !given.c_0.defined(), Wrong::argument, type(), "has no cell state c_0: that is an LSTM's");
   const int64_t batch = x.size(1), directions = options.bidirectional ? 2 : 1, count = int64_t(weights.size());
   const Shape state{count, batch, weights[0].hh.size(1)}, cell{count, batch, hidden_size};
   const Tensor h0 = state_of(given.h_0, state, x, type(), "h_0");
@@ -118,7 +119,7 @@ RecurrentOutput Recurrent::run(const Tensor& x, const RecurrentInput& given) con
   return {y, stack(h_n), lstm ? stack(c_n) : Tensor()};
 }
 
-RecurrentOutput Recurrent::operator()(const Tensor& x, const RecurrentInput& given) const {
+LSTMOutput Recurrent::run(const Tensor& x, const LSTMInput& given) const {
   return call(x, [&](const Tensor& in) {
     const int64_t rank = in.checked(type()).dim();
     require((rank == 2 || rank == 3) && in.size(-1) == input_size, Wrong::shape, type(), "an input of shape ", in,
@@ -128,28 +129,39 @@ RecurrentOutput Recurrent::operator()(const Tensor& x, const RecurrentInput& giv
     const bool turned = rank == 3 && options.batch_first;
     require(in.size(turned ? 1 : 0) > 0, Wrong::shape, type(), "an input of shape ", in, " has no steps");
     if (turned || rank == 3) {
-      RecurrentOutput y = run(turned ? in.transpose(0, 1) : in, given);
+      LSTMOutput y = run_layers(turned ? in.transpose(0, 1) : in, given);
       if (turned) y.output = y.output.transpose(0, 1);
       return y;
     }
     const auto alone = [](const Tensor& s) { return s.defined() ? s.unsqueeze(1) : s; };
-    const RecurrentOutput y = run(in.unsqueeze(1), {alone(given.h_0), alone(given.c_0), given.lengths});
-    return RecurrentOutput{y.output.squeeze(1), y.h_n.squeeze(1), y.c_n.defined() ? y.c_n.squeeze(1) : y.c_n};
+    const LSTMOutput y = run_layers(in.unsqueeze(1), {alone(given.h_0), alone(given.c_0), given.lengths});
+    return LSTMOutput{y.output.squeeze(1), y.h_n.squeeze(1), y.c_n.defined() ? y.c_n.squeeze(1) : y.c_n};
   });
 }
 
-PackedOutput Recurrent::operator()(const PackedSequence& x, const RecurrentInput& given) const {
+PackedLSTMOutput Recurrent::run(const PackedSequence& x, const LSTMInput& given) const {
+  x.check(type());
+  require(given.lengths.empty(), Wrong::argument, type(), "a packed sequence has its own lengths");
   const PaddedSequence padded = pad_packed_sequence(x, options.batch_first);
-  const RecurrentOutput y = (*this)(padded.data, {given.h_0, given.c_0, padded.lengths});
+  const LSTMOutput y = run(padded.data, {given.h_0, given.c_0, padded.lengths});
   return {pack_padded_sequence(y.output, padded.lengths, options.batch_first), y.h_n, y.c_n};
 }
 
+RecurrentOutput SingleState::operator()(const Tensor& x, const RecurrentInput& given) const {
+  LSTMOutput y = run(x, {given.h_0, {}, given.lengths});
+  return {std::move(y.output), std::move(y.h_n)};
+}
+PackedOutput SingleState::operator()(const PackedSequence& x, const RecurrentInput& given) const {
+  PackedLSTMOutput y = run(x, {given.h_0, {}, given.lengths});
+  return {std::move(y.output), std::move(y.h_n)};
+}
+
 RNN::RNN(int64_t input, int64_t hidden, const RecurrentOptions& o)
-    : Recurrent("RNN", int(cell_named(o.nonlinearity, "RNN")), input, hidden, o) {}
+    : SingleState("RNN", int(cell_named(o.nonlinearity, "RNN")), input, hidden, o) {}
 LSTM::LSTM(int64_t input, int64_t hidden, const RecurrentOptions& o)
     : Recurrent("LSTM", int(Cell::lstm), input, hidden, o) {}
 GRU::GRU(int64_t input, int64_t hidden, const RecurrentOptions& o)
-    : Recurrent("GRU", int(Cell::gru), input, hidden, o) {}
+    : SingleState("GRU", int(Cell::gru), input, hidden, o) {}
 
 RecurrentCell::RecurrentCell(const char* type, int kind, int64_t input, int64_t hidden, const CellOptions& o)
     : Layer(type), kind_(kind) {
@@ -162,7 +174,7 @@ RecurrentCell::RecurrentCell(const char* type, int kind, int64_t input, int64_t 
 void RecurrentCell::fields(Fields& f) {
   f("weight_ih", weight_ih), f("weight_hh", weight_hh), f("bias_ih", bias_ih), f("bias_hh", bias_hh);
 }
-RecurrentOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c) const {
+LSTMOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c) const {
   return call(x, [&](const Tensor& in) {
     require((in.checked(type()).dim() == 1 || in.dim() == 2) && in.size(-1) == weight_ih.size(1), Wrong::shape, type(),
             "an input of shape ", in, " is not [batch, ", weight_ih.size(1), "] nor [", weight_ih.size(1), "]");
@@ -172,7 +184,7 @@ RecurrentOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tens
     const Tensor h0 = state_of(h, shape, in, type(), "h"), c0 = lstm ? state_of(c, shape, in, type(), "c") : Tensor();
     const RecurLayer layer{Cell(kind_), false, weight_ih, weight_hh, bias_ih, bias_hh, {}, nullptr};
     const RecurStates y = recur_step(layer, linear(in, weight_ih, bias_ih), h0, c0);
-    return RecurrentOutput{{}, y.hidden, y.cells};
+    return LSTMOutput{{}, y.hidden, y.cells};
   });
 }
 

@@ -9,14 +9,17 @@
 #include "autograd/record.h"
 #include "backend/fused.h"
 #include "backend/pool.h"
+#include "core/checked.h"
+#include "core/room.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
 
 namespace volta {
 namespace {
 
-int64_t outputs_of(int64_t in, const Window& w) {
-  const int64_t room = in + 2 * w.padding - w.dilation * (w.kernel - 1) - 1 + (w.ceil ? w.stride - 1 : 0);
+int64_t outputs_of(int64_t in, const Window& w, const char* op) {
+  const int64_t room =
+      (in + 2 * Checked(w.padding) - Checked(w.dilation) * (w.kernel - 1) - 1 + (w.ceil ? w.stride - 1 : 0)).value(op);
   if (room < 0) return 0;
   const int64_t out = room / w.stride + 1;
   return w.ceil && (out - 1) * w.stride >= in + w.padding ? out - 1
@@ -26,10 +29,12 @@ int64_t outputs_of(int64_t in, const Window& w) {
 }  // namespace
 
 Taps window_taps(int64_t in, const Window& w, const char* op) {
-  const int64_t out = outputs_of(in, w);
+  const int64_t out = outputs_of(in, w, op);
   require(in > 0 && out > 0, Wrong::shape, op, "a kernel of ", w.kernel, " with dilation ", w.dilation,
           " is larger than an axis of ", in, " padded by ", w.padding);
-  Taps t(in, out, w.kernel);
+  // A window that is larger than the input never sees all of its places: those that it can see are enough.
+  const int64_t most = (in - 1) / w.dilation + 1, count = std::min(w.kernel, most);
+  Taps t(in, out, count, op);
   t.weight.resize(t.index.size());
   for (int64_t j = 0; j < out; ++j) {
     const int64_t start = j * w.stride - w.padding;
@@ -38,9 +43,10 @@ Taps window_taps(int64_t in, const Window& w, const char* op) {
     require(first < in && skipped < w.kernel, Wrong::argument, op, "a window with dilation ", w.dilation,
             " sees nothing but padding");
     int64_t last = first;
-    for (int64_t k = 0; k < w.kernel; ++k) {
-      const int64_t place = start + k * w.dilation;
-      const bool inside = place >= 0 && place < in;
+    const int64_t from = count < w.kernel ? skipped : 0;
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t place = start + (from + k) * w.dilation;
+      const bool inside = place >= 0 && place < in && from + k < w.kernel;
       if (inside) last = place;
       t.at(k, j) = last;
       t.weight[size_t(k * out + j)] = inside;
@@ -53,12 +59,28 @@ Taps window_taps(int64_t in, const Window& w, const char* op) {
   return t;
 }
 
-Taps adaptive_taps(int64_t in, int64_t out) {
+size_t Taps::entries(int64_t outputs, int64_t taps_each, const char* op) {
+  constexpr int64_t bytes = sizeof(int64_t) + sizeof(double);
+  const int64_t n = (Checked(outputs) * taps_each).value(op);
+  require_memory((Checked(n) * bytes + Checked(outputs) * int64_t(sizeof(double))).value(op), op);
+  return size_t(n);
+}
+
+void require_room(const Tensor& x, const Shape& last, const char* op) {
+  Shape shape = x.shape();
+  for (int i = 0; i < last.size(); ++i) shape[shape.size() - last.size() + i] = last[i];
+  const Checked bytes = Checked(checked_numel(shape, op)) * size_of(x.dtype());
+  if (x.device().is_cpu()) require_memory(bytes.value(op), op);
+}
+
+Taps adaptive_taps(int64_t in, int64_t out, const char* op) {
+  (Checked(in) * out + in + out).value(op);
+  require_memory((Checked(out) * int64_t(sizeof(double))).value(op), op);  // before all outputs are gone through
   const auto begin = [=](int64_t j) { return j * in / out; };
   const auto end = [=](int64_t j) { return ((j + 1) * in + out - 1) / out; };
   int64_t most = 0;
   for (int64_t j = 0; j < out; ++j) most = std::max(most, end(j) - begin(j));
-  Taps t(in, out, most);
+  Taps t(in, out, most, op);
   t.weight.resize(t.index.size());
   for (int64_t j = 0; j < out; ++j) {
     const int64_t n = end(j) - begin(j);

@@ -9,8 +9,9 @@
 namespace volta {
 
 struct Taps {
-  Taps(int64_t inputs, int64_t outputs, int64_t taps_each)
-      : in(inputs), out(outputs), count(taps_each), index(size_t(outputs * taps_each)) {}
+  // Throws unless memory holds the table.
+  Taps(int64_t inputs, int64_t outputs, int64_t taps_each, const char* op)
+      : in(inputs), out(outputs), count(taps_each), index(entries(outputs, taps_each, op)) {}
   int64_t& at(int64_t tap, int64_t output) { return index[size_t(tap * out + output)]; }
 
   int64_t in, out, count;
@@ -19,6 +20,9 @@ struct Taps {
   std::vector<double> divisor;  // [out], for averages, else empty
   // In [begin, end) every tap moves by `stride` from one output to the next, and weighs 1.
   int64_t begin = 0, end = 0, stride = 0;
+
+ private:
+  static size_t entries(int64_t outputs, int64_t taps_each, const char* op);
 };
 using TapTable = std::shared_ptr<const std::vector<Taps>>;  // one for each of the last axes, at most three
 
@@ -30,7 +34,9 @@ struct Window {
 // Places in the padding are left out: they repeat another tap, with weight 0. Throws where a window does not fit.
 Taps window_taps(int64_t in, const Window& window, const char* op);
 // Output j sees inputs [j in / out, (j + 1) in / out), rounded outwards.
-Taps adaptive_taps(int64_t in, int64_t out);
+Taps adaptive_taps(int64_t in, int64_t out, const char* op);
+// Throws unless memory holds a tensor like x with these sizes of the last axes: asked before any table is made.
+void require_room(const Tensor& x, const Shape& last, const char* op);
 
 // The sums over the taps of the last axes, as often differentiable as one likes: its gradient is its transpose. `back` is
 // that transpose, from outputs to inputs.

@@ -8,6 +8,7 @@
 
 #include "autograd/record.h"
 #include "backend/convolve.h"
+#include "core/checked.h"
 #include "ops/check.h"
 #include "ops/conv.h"
 #include "ops/pointwise.h"
@@ -99,7 +100,8 @@ void check_operands(const char* op, int rank, const Tensor& x, const Tensor& w, 
   require(groups > 0, Wrong::argument, op, "groups must be positive, not ", groups);
   require(w.numel() > 0, Wrong::shape, op, "an empty weight ", w);
   const int64_t channels = x.size(x.dim() - rank - 1), first = w.size(0), second = w.size(1);
-  const int64_t in = transposed ? first : second * groups, out = transposed ? second * groups : first;
+  const int64_t all = (Checked(second) * groups).value(op), in = transposed ? first : all,
+                out = transposed ? all : first;
   require(first % groups == 0, Wrong::shape, op, groups, " groups do not divide the ", first, " channels of weight ",
           w);
   require(channels == in, Wrong::shape, op, "input ", x, " has ", channels, " channels where weight ", w, " with ",
@@ -127,6 +129,16 @@ ConvolveGeometry geometry_of(const Tensor& x, const Tensor& w, int rank, int64_t
   return g;
 }
 
+// The most elements of an axis with its padding: their bytes, and sums of a few such numbers, fit 64 bits.
+constexpr int64_t most_elements = int64_t(1) << 58;
+
+// What an axis, its padding and the kernel's reach add up to, less a few.
+int64_t extent(Checked size, const char* op, const Tensor& x) {
+  require(size.fits() && size.value_or(0) <= most_elements, Wrong::shape, op, "input ", x,
+          " with this stride, padding and dilation has an axis of too many elements");
+  return size.value_or(0);
+}
+
 ConvAlgorithm wanted(ConvAlgorithm asked) { return asked == ConvAlgorithm::automatic ? preferred : asked; }
 
 void check_chunk(int64_t chunk, const char* op) {
@@ -145,14 +157,16 @@ Convolution convolution_of(const char* op, int rank, const Tensor& x, const Tens
   ConvolveGeometry g = geometry_of(x, w, rank, o.groups, stride, o.dilation.of(rank, op, "dilation"), op);
   for (int i = 0; i < rank; ++i) {
     ConvolveAxis& a = g.axes[space - rank + i];
-    const int64_t reach = (a.kernel - 1) * a.dilation;
+    const int64_t reach = extent(Checked(a.kernel - 1) * a.dilation, op, x);
     require(!same || a.stride == 1, Wrong::argument, op, "padding \"same\" needs a stride of 1, not ", stride);
     a.input = x.size(x.dim() - rank + i);
     a.padding = same ? reach / 2 : padding[i];
-    const int64_t padded = a.input + (same ? reach : 2 * a.padding);
+    const int64_t padded = extent(a.input + (same ? Checked(reach) : 2 * Checked(a.padding)), op, x);
     require(padded > reach, Wrong::shape, op, "the kernel of weight ", w, " spans ", reach + 1,
             " elements of an axis where input ", x, " has ", padded, " with its padding");
     a.output = (padded - reach - 1) / a.stride + 1;
+    a.stride = std::min(a.stride, padded);  // larger ones, of one output, make no difference
+    if (a.kernel == 1) a.dilation = 1;
   }
   return {op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk};
 }
@@ -161,9 +175,44 @@ template <class F> Tensor batched(const Tensor& x, int rank, F f) {
   return x.dim() == rank + 2 ? f(x) : f(x.unsqueeze(0)).squeeze(0);
 }
 
+// A kernel can reach much further than there is anything to see, which the loops would stage as zeros: then it is narrowed to
+// the taps that see something, and the input to what they see, from element `skipped` on.
+struct Near {
+  Convolution c;
+  Tensor w;
+  int64_t skipped[space] = {};
+  bool changed = false;
+
+  Near(const Convolution& convolution, const Tensor& weight) : c(convolution), w(weight) {
+    for (int i = 0; i < c.rank; ++i) {
+      ConvolveAxis& a = c.g.axes[space - c.rank + i];
+      constexpr int64_t much = 64;
+      const int64_t along = (a.output - 1) * a.stride;
+      if ((a.kernel - 1) * a.dilation / much <= a.input + along) continue;
+      const int64_t before = a.padding - along, first = before > 0 ? (before - 1) / a.dilation + 1 : 0;
+      const int64_t last = std::min(a.kernel - 1, (a.padding + a.input - 1) / a.dilation);
+      const int64_t start = a.padding - first * a.dilation;
+      changed = true;
+      skipped[i] = first > last ? a.input : std::max<int64_t>(0, -start);
+      a.kernel = std::max<int64_t>(1, last - first + 1);
+      w = w.narrow(2 + i, first > last ? 0 : first, a.kernel);
+      a.padding = std::max<int64_t>(0, start);
+      a.input -= skipped[i];
+      if (a.kernel == 1) a.dilation = 1;
+    }
+  }
+};
+
 Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& o) {
   const Convolution c = convolution_of(op, rank, x, w, bias, o);
-  return batched(x, rank, [&](const Tensor& in) { return forward_piece(c, in, w, bias); });
+  checked_numel(c.y_shape(), op);
+  return batched(x, rank, [&](const Tensor& in) {
+    const Near near(c, w);
+    Tensor seen = in;
+    for (int i = 0; i < rank; ++i)
+      if (near.skipped[i] > 0) seen = seen.narrow(2 + i, near.skipped[i], in.size(2 + i) - near.skipped[i]);
+    return forward_piece(near.c, seen, near.w, bias);
+  });
 }
 
 Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias,
@@ -181,12 +230,25 @@ Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tens
             " must be smaller than the stride or the dilation");
     a.output = x.size(x.dim() - rank + i);
     a.padding = padding[i];
-    a.input = (a.output - 1) * a.stride - 2 * a.padding + (a.kernel - 1) * a.dilation + more[i] + 1;
+    const int64_t whole =
+        extent((Checked(a.output) - 1) * a.stride + Checked(a.kernel - 1) * a.dilation + more[i] + 1, op, x);
+    extent(2 * Checked(a.padding), op, x);
+    a.input = whole - 2 * a.padding;
+    if (a.output == 1) a.stride = std::min(a.stride, std::max<int64_t>(1, whole));
+    if (a.kernel == 1) a.dilation = 1;
     require(a.output > 0 && a.input > 0, Wrong::shape, op, "input ", x, " with weight ", w, " and padding ", padding,
             " leaves an output of ", a.input, " elements along an axis");
   }
   const Convolution c{op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk};
-  return batched(x, rank, [&](const Tensor& in) { return input_piece(c, w, in, bias); });
+  checked_numel(c.x_shape(), op);
+  return batched(x, rank, [&](const Tensor& in) {
+    const Near near(c, w);
+    if (!near.changed) return input_piece(c, w, in, bias);
+    std::vector<int64_t> sides;
+    for (int i = rank - 1; i >= 0; --i) sides.insert(sides.end(), {near.skipped[i], 0});
+    const Tensor y = pad(input_piece(near.c, near.w, in), sides);
+    return bias.defined() ? y + bias.reshape(joined({-1}, Shape::filled(rank, 1))) : y;
+  });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Random tensors, the checks of a call for random numbers, and the generator behind them.
 #include <cmath>
+#include <mutex>
 #include <numbers>
 
 #include <volta/ops.h>
@@ -7,6 +8,7 @@
 #include "autograd/record.h"
 #include "backend/backend.h"
 #include "core/draws.h"
+#include "core/fork.h"
 #include "ops/check.h"
 
 namespace volta {
@@ -90,13 +92,21 @@ void check(const RandomCall& call, const char* op) {
   check(a >= -most && b <= most && b - a <= most, "bounds ", a, " and ", b, " are beyond ", call.dtype);
 }
 
+namespace {
+
+// Of all generators: it is held for a few additions, and one alone can be waited for by a fork.
+std::mutex generators;
+[[maybe_unused]] const bool fork_watched = fork_waits_for(generators);
+
+}  // namespace
+
 Generator::State Generator::state() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(generators);
   return state_;
 }
 
 void Generator::set_state(const State& state) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(generators);
   state_ = state;
 }
 
@@ -104,7 +114,7 @@ void Generator::manual_seed(uint64_t seed) { set_state({seed, 0}); }
 
 Generator::State Generator::take(uint64_t counters) {
   const auto fresh = [&] {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(generators);
     const State before = state_;
     state_.offset += counters;
     return before;

@@ -294,6 +294,9 @@ Tensor pad(const Tensor& x, const Ints& pad, const PadOptions& options) {
   const Border border = options.mode.of("pad", "mode");
   check_padding(x.checked("pad"), pad, border);
   if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
+  Shape all = x.shape();
+  for (size_t k = 0; k < pad.size(); ++k) all[all.size() - 1 - int(k / 2)] += pad[k];
+  checked_numel(all, "pad");
   Tensor y = x;
   for (size_t k = 0; k < pad.size(); k += 2) y = pad_axis(y, int(x.dim()) - 1 - int(k / 2), pad[k], pad[k + 1], border);
   return apart(y, x);

@@ -1,5 +1,6 @@
 // Recurrent layers and cells: RNN, LSTM, GRU over sequences of equal or different lengths.
 #pragma once
+#include <concepts>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct PackedSequence {
   std::vector<int64_t> batch_sizes;  // how many sequences last to each step
   std::vector<int64_t> order;        // of the sequences: order[i] is the place of number i in the batch it came from
   std::vector<int64_t> lengths() const;  // in the batch's order
+  void check(const char* op) const;      // throws unless the parts fit each other; everything that takes one asks
 };
 struct PaddedSequence {
   Tensor data;
@@ -38,18 +40,32 @@ PackedSequence pack_sequence(const std::vector<Tensor>& sequences);  // pack_seq
 
 namespace nn {
 
-// Where a call starts, and how long the sequences are: gru(x, {.h_0 = h, .lengths = {5, 3}}). Undefined states are zeros.
+// Where a call starts, and how long the sequences are: gru(x, {.h_0 = h, .lengths = {5, 3}}), lstm(x, {h, c}). Undefined
+// states are zeros; lengths are from 1 to the steps of x.
 struct RecurrentInput {
-  Tensor h_0 = {}, c_0 = {};  // [layers * directions, batch, size]
+  Tensor h_0 = {};  // [layers * directions, batch, size]
+  std::vector<int64_t> lengths = {};
+};
+struct LSTMInput {
+  Tensor h_0 = {}, c_0 = {};
   std::vector<int64_t> lengths = {};
 };
 struct RecurrentOutput {
-  Tensor output, h_n, c_n;  // c_n of an LSTM
+  Tensor output, h_n;
+};
+struct LSTMOutput {
+  Tensor output, h_n, c_n;
 };
 struct PackedOutput {
   PackedSequence output;
+  Tensor h_n;
+};
+struct PackedLSTMOutput {
+  PackedSequence output;
   Tensor h_n, c_n;
 };
+template <class T>
+concept StateTensor = std::convertible_to<const T&, Tensor>;  // gru(x, h) beside gru(x, {})
 
 enum class Nonlinearity { tanh, relu };
 constexpr std::array<std::string_view, 2> choice_names(Nonlinearity) { return {"tanh", "relu"}; }
@@ -66,9 +82,9 @@ struct RecurrentOptions {
 // weight_hr_l0, with _reverse for the second direction, and drawn within 1 / sqrt(hidden_size).
 class Recurrent : public Layer {
  public:
-  // x [time, batch, input_size], batch first if so made, or [time, input_size]: auto [y, h, c] = lstm(x).
-  RecurrentOutput operator()(const Tensor& x, const RecurrentInput& input = {}) const;
-  PackedOutput operator()(const PackedSequence& x, const RecurrentInput& input = {}) const;
+  // What all three do, for code that does not know which it has; c_n is undefined unless it is an LSTM's.
+  LSTMOutput run(const Tensor& x, const LSTMInput& input = {}) const;
+  PackedLSTMOutput run(const PackedSequence& x, const LSTMInput& input = {}) const;
   void reset_parameters();
   void fields(Fields& f) override;
 
@@ -83,15 +99,37 @@ class Recurrent : public Layer {
   Recurrent(const char* type, int kind, int64_t input, int64_t hidden, const RecurrentOptions& o);
 
  private:
-  RecurrentOutput run(const Tensor& x, const RecurrentInput& input) const;
+  LSTMOutput run_layers(const Tensor& x, const LSTMInput& input) const;
   int kind_;
 };
 
-// clang-format off
-struct RNN : Recurrent { RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {}); };   // nn::RNN(8, 16)
-struct LSTM : Recurrent { LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {}); }; // nn::LSTM(8, 16, {.num_layers = 2})
-struct GRU : Recurrent { GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {}); };   // nn::GRU(8, 16, {.batch_first = true})
-// clang-format on
+// One state. x [time, batch, input_size], batch first if so made, or [time, input_size]: auto [y, h] = gru(x, h0).
+class SingleState : public Recurrent {
+ public:
+  using Recurrent::Recurrent;
+  RecurrentOutput operator()(const Tensor& x, const RecurrentInput& input = {}) const;
+  PackedOutput operator()(const PackedSequence& x, const RecurrentInput& input = {}) const;
+  RecurrentOutput operator()(const Tensor& x, const StateTensor auto& h_0) const {
+    return (*this)(x, RecurrentInput{h_0});
+  }
+  PackedOutput operator()(const PackedSequence& x, const StateTensor auto& h_0) const {
+    return (*this)(x, RecurrentInput{h_0});
+  }
+};
+// nn::RNN(8, 16)
+struct RNN : SingleState {
+  RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+};
+// nn::GRU(8, 16, {.batch_first = true})
+struct GRU : SingleState {
+  GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+};
+// nn::LSTM(8, 16, {.num_layers = 2}): auto [y, h, c] = lstm(x, {h0, c0}).
+struct LSTM : Recurrent {
+  LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+  LSTMOutput operator()(const Tensor& x, const LSTMInput& input = {}) const { return run(x, input); }
+  PackedLSTMOutput operator()(const PackedSequence& x, const LSTMInput& input = {}) const { return run(x, input); }
+};
 
 struct CellOptions {
   bool bias = true;
@@ -105,7 +143,7 @@ class RecurrentCell : public Layer {
 
  protected:
   RecurrentCell(const char* type, int kind, int64_t input, int64_t hidden, const CellOptions& o);
-  RecurrentOutput step(const Tensor& x, const Tensor& h, const Tensor& c) const;
+  LSTMOutput step(const Tensor& x, const Tensor& h, const Tensor& c) const;
 
  private:
   int kind_;
@@ -126,7 +164,7 @@ struct LSTMState {
 struct LSTMCell : RecurrentCell {
   LSTMCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
   LSTMState operator()(const Tensor& x, const LSTMState& state = {}) const {
-    const RecurrentOutput y = step(x, state.h, state.c);
+    const LSTMOutput y = step(x, state.h, state.c);
     return {y.h_n, y.c_n};
   }
 };

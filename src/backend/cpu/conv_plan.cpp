@@ -20,9 +20,18 @@ PassAxis forward_axis(const ConvolveAxis& a) {
   return p;
 }
 
+// In rising order; there are at most as many as taps, however large the stride is.
+std::vector<int64_t> phases_reached(const ConvolveAxis& a) {
+  std::vector<int64_t> phases;
+  for (int64_t k = 0; k < a.kernel; ++k) phases.push_back(k * a.dilation % a.stride);
+  std::sort(phases.begin(), phases.end());
+  phases.erase(std::unique(phases.begin(), phases.end()), phases.end());
+  return phases;
+}
+
 // Of the inputs i with (i + padding) % stride == phase.
 PassAxis input_axis(const ConvolveAxis& a, int64_t phase) {
-  const int64_t first = a.padding > phase ? divide_up(a.padding - phase, a.stride) : 0;
+  const int64_t first = a.padding > phase ? divide_up(a.padding - phase, a.stride) : 0;  // sums fit: see ops/conv.cpp
   const int64_t last = a.input - 1 + a.padding - phase;
   const int64_t to = first * a.stride + phase - a.padding;
   PassAxis p{last < 0 ? 0 : std::max<int64_t>(0, last / a.stride - first + 1), a.output, 1, 0, to, a.stride, {0}, {}};
@@ -48,16 +57,22 @@ bool Pass::straight() const {
   return std::all_of(axes, axes + conv_space, [](const PassAxis& a) { return a.to == 0 && a.to_step == 1; });
 }
 
-std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece) {
+std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece, bool* complete) {
   if (piece != ConvPiece::input) return {{{forward_axis(g.axes[0]), forward_axis(g.axes[1]), forward_axis(g.axes[2])}}};
   std::vector<Pass> passes;
-  const int64_t all = g.axes[0].stride * g.axes[1].stride * g.axes[2].stride;
-  for (int64_t i = 0; i < all; ++i) {
-    const int64_t a = i / g.axes[2].stride,
-                  phases[] = {a / g.axes[1].stride, a % g.axes[1].stride, i % g.axes[2].stride};
-    Pass pass{{input_axis(g.axes[0], phases[0]), input_axis(g.axes[1], phases[1]), input_axis(g.axes[2], phases[2])}};
-    if (pass.outputs() > 0) passes.push_back(std::move(pass));
+  std::vector<PassAxis> along[conv_space];
+  bool all = true;
+  for (int i = 0; i < conv_space; ++i) {
+    const ConvolveAxis& a = g.axes[i];
+    const std::vector<int64_t> phases = phases_reached(a);
+    all = all && int64_t(phases.size()) == a.stride;
+    for (const int64_t phase : phases) along[i].push_back(input_axis(a, phase));
   }
+  if (complete) *complete = all;
+  for (const PassAxis& d : along[0])
+    for (const PassAxis& h : along[1])
+      for (const PassAxis& w : along[2])
+        if (d.count > 0 && h.count > 0 && w.count > 0) passes.push_back({{d, h, w}});
   return passes;
 }
 

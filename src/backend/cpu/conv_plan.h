@@ -35,8 +35,8 @@ struct Pass {
 
 // The forward pass and that of the weight are one pass over x. The input's gradient has one over y for each phase of the
 // stride: with u = i + padding = q * stride + a, kernel element k reaches it from output q - t where k * dilation = t * stride
-// + a. Passes without outputs are left out.
-std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece);
+// + a. Phases that no tap reaches are left out, `complete` says whether there are none, and so are passes without outputs.
+std::vector<Pass> passes_of(const ConvolveGeometry& g, ConvPiece piece, bool* complete = nullptr);
 
 // Outputs [begin, begin + count) of each axis: consecutive in memory, because an axis is cut only where those before it are
 // single.

@@ -89,10 +89,11 @@ struct StagedRow {
   DType dtype;
 
   StagedRow(int64_t count, const Image& source, int64_t size, int64_t first, int64_t step)
-      : n(count), end(count), stride(step * source.axis[2]), dtype(source.dtype) {
+      : n(count), end(count), from(0), stride(0), dtype(source.dtype) {
     while (begin < n && first + begin * step < 0) ++begin;
     while (end > begin && first + (end - 1) * step >= size) --end;
-    from = (first + begin * step) * source.axis[2];
+    if (begin < end) from = (first + begin * step) * source.axis[2];
+    if (begin + 1 < end) stride = step * source.axis[2];
   }
 
   // Zeros before `head` and from `tail` on; values in between are written later.
@@ -129,7 +130,7 @@ template <class T> void stage_channel(T* to, const Image& source, const char* ch
         for (int64_t i = 0; i < planes; ++i) {
           const int64_t z = first(0, phase_d) + i * d.step, top = first(1, phase_h);
           const bool inside = z >= 0 && z < d.size;
-          const char* plane = channel + z * source.axis[0];
+          const char* plane = channel + (inside ? z * source.axis[0] : 0);
           for (int64_t j = 0, y = top; j < rows; ++j, y += step, to += row.n) {
             if (inside && y >= 0 && y < size) row.copy(to, plane + y * stride);
             else row.clear(to, row.n, row.n);
@@ -420,6 +421,16 @@ template <class T> struct Convolver {
     });
   }
 
+  // What no tap reaches: the bias, or zeros.
+  void fill_input() const {
+    const int64_t channels = g.in_channels, size = size_of(dtype), n = call.x.layout->numel();
+    auto* x = static_cast<char*>(call.x.data);
+    if (!call.bias.data) return void(std::memset(x, 0, size_t(n * size)));
+    const int64_t planes = call.geometry.batch * channels, pixels = n / planes;
+    for (int64_t i = 0; i < planes; ++i)
+      fill_row(size, pixels, x + i * pixels * size, static_cast<const char*>(call.bias.data) + i % channels * size);
+  }
+
   void run() const {
     if (call.piece == ConvPiece::weight) {
       ConvolveGeometry same = g;  // y as an image of its own, for staging its boxes
@@ -434,7 +445,10 @@ template <class T> struct Convolver {
       cast_row(dtype_of<T>(), dtype)(rows, bias.data(), call.bias.data);
       b = bias.data();
     }
-    for (const Pass& pass : passes_of(g, call.piece)) {
+    bool complete = true;
+    const std::vector<Pass> passes = passes_of(g, call.piece, &complete);
+    if (!complete) fill_input();
+    for (const Pass& pass : passes) {
       if (forward()) correlate(pass, image(call.x), image(call.y), w, b, in, out);
       else correlate(pass, image(call.y), image(call.x), w, b, out, in);
     }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/room.h"
 #include "volta/error.h"
 #ifdef __linux__
 #include <sys/mman.h>
@@ -35,6 +36,7 @@ void grow(Buffer& buffer, size_t bytes) {
   static thread_local FreeAtThreadEnd guard;
   static_cast<void>(&guard);
   const size_t page = bytes >= huge_page ? huge_page : small_page, rounded = (bytes + page - 1) / page * page;
+  require_memory(int64_t(rounded), "scratch");  // all of it is touched below, which the system may not survive
   std::free(buffer.data);
   buffer = {std::aligned_alloc(page, rounded), 0};
   if (!buffer.data)

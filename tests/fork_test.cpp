@@ -1,0 +1,142 @@
+// fork(): children compute with a pool of their own, whatever the parent's threads were doing.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include <volta/volta.h>
+
+#include "core/processors.h"
+
+namespace volta::test {
+namespace {
+
+// The status a child ends with, or -1 when it was killed or took too long.
+int in_child(const std::function<bool()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    bool fine = false;
+    try {
+      fine = work();
+    } catch (...) {}
+    _exit(fine ? 0 : 1);
+  }
+  for (int i = 0; i < 6000; ++i) {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return -1;
+}
+
+// What a worker of a data loader does: random numbers, augmentation, products, a gradient.
+Tensor some_work() {
+  manual_seed(3);
+  const Tensor x = randn({96, 128}), w = randn({128, 96}).requires_grad_();
+  const Tensor y = softmax(matmul(x, w), -1);
+  return cat({y.detach().flatten(), grad(y.square().sum(), w).flatten(), rand({1 << 16})});
+}
+
+class ThreadsFork : public testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = get_num_threads();
+    set_num_threads(4);
+  }
+  void TearDown() override { set_num_threads(before_); }
+  int before_ = 1;
+};
+
+TEST_F(ThreadsFork, ChildrenGetAPoolOfTheirOwn) {
+  const Tensor wanted = some_work();
+  for (const int threads : {1, 2, 4, 8})
+    EXPECT_EQ(in_child([&] {
+                set_num_threads(threads);
+                return get_num_threads() == threads && equal(some_work(), wanted);
+              }),
+              0)
+        << threads;
+  EXPECT_EQ(in_child([&] { return equal(some_work(), wanted); }), 0);
+  EXPECT_TRUE(equal(some_work(), wanted));  // and the parent keeps its own
+}
+
+TEST_F(ThreadsFork, ChildrenOfChildren) {
+  const Tensor wanted = some_work();
+  EXPECT_EQ(in_child([&] {
+              return equal(some_work(), wanted) && in_child([&] {
+                                                     set_num_threads(2);
+                                                     return equal(some_work(), wanted);
+                                                   }) == 0;
+            }),
+            0);
+}
+
+// Threads of the parent allocate, draw and compute all the while: a child must not find their locks held.
+TEST_F(ThreadsFork, WhileOtherThreadsWork) {
+  const Tensor wanted = some_work();
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i)
+    others.emplace_back([&, i] {
+      Generator own{uint64_t(i)};
+      while (!ends) {
+        Tensor sum = zeros({});
+        for (int64_t n = 1; n < 200; ++n) sum = sum + randn({n * 7}).sum() + Tensor(empty({n * n})).zero_().sum();
+        own.take(1);
+        matmul(randn({64, 64}), randn({64, 64}));
+      }
+    });
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(in_child([&] {
+                set_num_threads(1 + i % 3);
+                return equal(some_work(), wanted) && memory::stats().in_use > 0;
+              }),
+              0)
+        << i;
+  ends = true;
+  for (std::thread& t : others) t.join();
+}
+
+// Memory is counted as before, and released.
+TEST_F(ThreadsFork, MemoryIsCounted) {
+  const Tensor kept = zeros({1 << 20});
+  std::thread([] { zeros({1 << 10}); }).join();
+  const int64_t before = memory::stats().in_use;
+  EXPECT_EQ(in_child([&] {
+              if (memory::stats().in_use != before) return false;
+              { const Tensor more = zeros({1 << 20}); }
+              std::thread([] { zeros({1 << 10}); }).join();
+              memory::empty_cache();
+              return memory::stats().in_use == before;
+            }),
+            0);
+}
+
+TEST(ThreadsQuota, IsThatOfTheCgroup) {
+  EXPECT_EQ(within_quota(8, "max 100000"), 8);
+  EXPECT_EQ(within_quota(8, ""), 8);
+  EXPECT_EQ(within_quota(8, "200000 100000"), 2);
+  EXPECT_EQ(within_quota(8, "250000 100000"), 3);
+  EXPECT_EQ(within_quota(8, "240000 100000"), 2);
+  EXPECT_EQ(within_quota(8, "50000 100000"), 1);
+  EXPECT_EQ(within_quota(8, "1000 100000"), 1);
+  EXPECT_EQ(within_quota(4, "1600000 100000"), 4);
+  EXPECT_EQ(within_quota(4, "400000 50000"), 4);
+  EXPECT_EQ(within_quota(8, "200000"), 8);
+  EXPECT_EQ(within_quota(8, "0 100000"), 8);
+  EXPECT_EQ(within_quota(8, "-1 100000"), 8);
+  EXPECT_EQ(within_quota(8, "100000 0"), 8);
+  EXPECT_EQ(within_quota(8, "100000 -1"), 8);
+  EXPECT_EQ(within_quota(8, "1e300 1"), 8);
+  EXPECT_EQ(within_quota(0, "max 100000"), 1);
+}
+
+}  // namespace
+}  // namespace volta::test

@@ -1,0 +1,105 @@
+// Recurrent layers as PyTorch has them: which states go in and come out, and descriptors that do not fit.
+#include <gtest/gtest.h>
+
+#include <volta/volta.h>
+
+namespace volta::test {
+namespace {
+
+TEST(RecurrentApi, StatesGoInAndComeOut) {
+  const Tensor x = randn({5, 2, 3}), h0 = randn({1, 2, 4}), c0 = randn({1, 2, 4});
+  const nn::GRU gru(3, 4);
+  const nn::RNN rnn(3, 4);
+  const nn::LSTM lstm(3, 4);
+  const auto [y, h] = gru(x, h0);
+  EXPECT_TRUE(equal(y.detach(), gru(x, {.h_0 = h0}).output.detach()));
+  EXPECT_TRUE(equal(h.detach(), y.detach().narrow(0, 4, 1)));
+  const auto [ry, rh] = rnn(x, {});
+  EXPECT_TRUE(equal(ry.detach(), rnn(x, zeros({1, 2, 4})).output.detach()));
+  EXPECT_TRUE(equal(rh.detach(), ry.detach().narrow(0, 4, 1)));
+  const auto [ly, lh, lc] = lstm(x, {h0, c0});
+  EXPECT_TRUE(equal(ly.detach(), lstm(x, {.h_0 = h0, .c_0 = c0}).output.detach()));
+  EXPECT_TRUE(equal(lh.detach(), ly.detach().narrow(0, 4, 1)));
+  EXPECT_EQ(lc.shape(), (Shape{1, 2, 4}));
+  const PackedSequence packed = pack_padded_sequence(x, {5, 3});
+  const auto [py, ph] = gru(packed, h0);
+  EXPECT_TRUE(equal(ph.detach(), gru(x, {.h_0 = h0, .lengths = {5, 3}}).h_n.detach()));
+  const auto [qy, qh, qc] = lstm(packed, {h0, c0});
+  EXPECT_TRUE(equal(qc.detach(), lstm(x, {h0, c0, {5, 3}}).c_n.detach()));
+  EXPECT_EQ(py.lengths(), (std::vector<int64_t>{5, 3}));
+  EXPECT_EQ(qy.lengths(), (std::vector<int64_t>{5, 3}));
+  EXPECT_EQ(qh.shape(), ph.shape());
+}
+
+TEST(RecurrentApi, RefusesWhatDoesNotFit) {
+  const nn::GRU gru(3, 4);
+  const nn::LSTM lstm(3, 4);
+  const Tensor x = randn({5, 2, 3}), h = zeros({1, 2, 4});
+  EXPECT_THROW(lstm(x, {.lengths = {5, 0}}), Error);
+  EXPECT_THROW(gru(x, {.lengths = {-1, 2}}), Error);
+  EXPECT_THROW(gru.run(x, {.c_0 = h}), Error);
+  EXPECT_THROW(gru(pack_padded_sequence(x, {5, 3}), {.lengths = {5, 3}}), Error);
+  EXPECT_THROW(gru(PackedSequence{zeros({3, 3}), {2, 1}, {5, 1}}), Error);
+}
+
+// The same rows, one of the parts wrong.
+TEST(RecurrentApi, PackedSequencesAreChecked) {
+  const Tensor rows = randn({3, 2});
+  const PackedSequence fine{rows, {2, 1}, {1, 0}};
+  EXPECT_EQ(fine.lengths(), (std::vector<int64_t>{1, 2}));
+  EXPECT_TRUE(equal(pad_packed_sequence(fine).data[{1, 1}], rows[{2}]));
+  const PackedSequence wrong[] = {
+      {rows, {2, 1}, {5, 1}},         // beyond the batch
+      {rows, {2, 1}, {-1, 1}},        // before it
+      {rows, {2, 1}, {1, 1}},         // one twice
+      {rows, {2, 1}, {0}},            // fewer sequences than rows of the first step
+      {rows, {2, 1}, {2, 0, 1}},      // more
+      {rows, {1, 2}, {0}},            // growing
+      {rows, {2, 2}, {0, 1}},         // too few rows
+      {rows, {2}, {0, 1}},            // too many
+      {rows, {3, -1, 1}, {0, 1, 2}},  // adds up, but goes below nothing
+      {rows, {2, 0, 1}, {0, 1}},      // a step without sequences
+      {rows, {}, {}},                 // no steps for rows
+      {rows, {}, {0}},                // nor for sequences
+      {zeros({}), {1}, {0}},          // no axis of rows
+      {Tensor(), {1}, {0}},           // no rows
+      {rows, {int64_t(1) << 62, int64_t(1) << 62}, {0, 1}},
+  };
+  for (const PackedSequence& p : wrong) {
+    EXPECT_THROW(pad_packed_sequence(p), Error);
+    EXPECT_THROW(p.lengths(), Error);
+  }
+}
+
+TEST(RecurrentApi, CellsCheckTheirInput) {
+  const nn::GRUCell gru(3, 4);
+  const nn::LSTMCell lstm(3, 4);
+  const nn::RNNCell rnn(3, 4);
+  for (const Shape& shape : {Shape{2, 4}, Shape{4}, Shape{1, 2, 3}, Shape{}, Shape{3, 2}}) {
+    EXPECT_THROW(gru(zeros(shape)), Error) << shape.str();
+    EXPECT_THROW(rnn(zeros(shape)), Error) << shape.str();
+    EXPECT_THROW(lstm(zeros(shape)), Error) << shape.str();
+  }
+  EXPECT_EQ(gru(zeros({3})).shape(), (Shape{4}));
+  EXPECT_EQ(rnn(zeros({2, 3})).shape(), (Shape{2, 4}));
+  EXPECT_EQ(lstm(zeros({3})).c.shape(), (Shape{4}));
+}
+
+// Sizes that a stride leaves open, beside padding and dilation: those of the input from which the other direction leads here.
+TEST(NnConvTranspose, OutputSizeAccountsForPaddingAndDilation) {
+  for (const int64_t padding : {0, 1, 2})
+    for (const int64_t dilation : {1, 2})
+      for (const int64_t size : {9, 10, 11}) {
+        const nn::Conv1d down(2, 3, 4, {.stride = 3, .padding = padding, .dilation = dilation});
+        const nn::ConvTranspose1d up(3, 2, 4, {.stride = 3, .padding = padding, .dilation = dilation});
+        const Tensor x = randn({1, 2, size}), y = down(x), z = up(y, {size});
+        EXPECT_EQ(z.shape(), x.shape());
+        const Tensor least = up(y);
+        EXPECT_TRUE(allclose(z.narrow(2, 0, least.size(2)), least));
+        EXPECT_THROW(up(y, {least.size(2) - 1}), Error);
+        EXPECT_THROW(up(y, {least.size(2) + 3}), Error);
+      }
+}
+
+}  // namespace
+}  // namespace volta::test
