@@ -44,23 +44,26 @@ std::vector<Side> class_weights() {
   for (const Reduce how : {Reduce::none, Reduce::mean, Reduce::sum}) {
     for (const double smoothing : {0.0, 0.2})
       for (const int64_t ignore : {-100, 2}) {
-        list.push_back({"cross_entropy", [=](const Tensor& t) {
+        list.push_back({"cross_entropy",
+                        [=](const Tensor& t) {
                           return cross_entropy(x, y, {t, how, ignore, smoothing});
-                        }, w});
+                        },
+                        w});
       }
-    list.push_back({"cross_entropy of probabilities", [=](const Tensor& t) {
+    list.push_back({"cross_entropy of probabilities",
+                    [=](const Tensor& t) {
                       return cross_entropy(x, soft, {.weight = t, .reduction = how, .label_smoothing = 0.1});
-                    }, w});
+                    },
+                    w});
     list.push_back({"nll_loss", [=](const Tensor& t) { return nll_loss(logs, y, {t, how, 1}); }, w});
-    list.push_back({"multi_margin_loss", [=](const Tensor& t) {
-                      return multi_margin_loss(x, y, {.weight = t, .reduction = how});
-                    }, w});
+    list.push_back({"multi_margin_loss",
+                    [=](const Tensor& t) { return multi_margin_loss(x, y, {.weight = t, .reduction = how}); }, w});
   }
   const Tensor with_zero = tensor<double>({0.0, 2.0, 1.0});
-  list.push_back({"cross_entropy, a weight of 0", [=](const Tensor& t) { return cross_entropy(x, y, {.weight = t}); },
-                  with_zero});
-  list.push_back({"nll_loss, a weight of 0", [=](const Tensor& t) { return nll_loss(logs, y, {.weight = t}); },
-                  with_zero});
+  list.push_back(
+      {"cross_entropy, a weight of 0", [=](const Tensor& t) { return cross_entropy(x, y, {.weight = t}); }, with_zero});
+  list.push_back(
+      {"nll_loss, a weight of 0", [=](const Tensor& t) { return nll_loss(logs, y, {.weight = t}); }, with_zero});
   return list;
 }
 
@@ -108,7 +111,8 @@ std::vector<Side> layers() {
       {"batch_norm var", [=](const Tensor& v) { return batch_norm(x, mean, v, c, mean); }, c},
       {"batch_norm weight", [=](const Tensor& v) { return batch_norm(x, mean, c, v, mean); }, c},
       {"batch_norm training", [=](const Tensor& v) { return batch_norm(x, v, c.clone(), c, mean, true); }, mean, true},
-      {"batch_norm training var", [=](const Tensor& v) { return batch_norm(x, mean.clone(), v, c, mean, true); }, c, true},
+      {"batch_norm training var", [=](const Tensor& v) { return batch_norm(x, mean.clone(), v, c, mean, true); }, c,
+       true},
       {"instance_norm mean", [=](const Tensor& v) { return instance_norm(x, v, c, c, mean, false); }, mean},
       {"instance_norm var", [=](const Tensor& v) { return instance_norm(x, mean, v, c, mean, false); }, c},
       {"instance_norm training", [=](const Tensor& v) { return instance_norm(x, v, c.clone(), c, mean); }, mean, true},
@@ -130,7 +134,11 @@ std::vector<Side> layers() {
          return embedding_bag(table, ids, tensor<int64_t>({0, 2, 2}), {.mode = "sum"}, v);
        },
        numbers({6}, 0.5, 2, 8)},
-      {"conv bias", [=](const Tensor& v) { return conv1d(x, numbers({2, 3, 2}, -1, 1), v); }, numbers({2}, 0, 1)},
+      {"conv bias",
+       [=](const Tensor& v) {
+         return conv1d(x, numbers({2, 3, 2}, -1, 1), v);
+       },
+       numbers({2}, 0, 1)},
       {"masked_fill value", [=](const Tensor& v) { return x.masked_fill(x > 0, v); }, numbers({}, 1, 2)},
       {"clamp bounds", [=](const Tensor& v) { return clamp(x, v, v + 1); }, numbers({4}, -1, 1, 9)},
       {"assigned value",
@@ -213,17 +221,20 @@ TEST(AutogradViews, ViewsMadeUnderNoGradRefuseChanges) {
 // The gradients of every pointwise op on operands of several dtypes are the same whether or not they are recorded.
 class AutogradMixed : public testing::TestWithParam<const Sample*> {};
 
-double rounding(DType dtype) { return dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : dtype == f32 ? 0x1p-22 : 0x1p-50; }
+double rounding(DType dtype) {
+  return dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : dtype == f32 ? 0x1p-22 : 0x1p-50;
+}
 
 TEST_P(AutogradMixed, RecordingTheGradientDoesNotChangeIt) {
   const Sample& s = *GetParam();
   const auto drawn = draw(s, f64);
-  for (const auto& [first, second] : {std::pair(f32, u8), std::pair(u8, f32), std::pair(f16, bf16), std::pair(f64, f32),
-                                      std::pair(f32, f64), std::pair(f32, i64), std::pair(f16, f16), std::pair(bf16, f32)}) {
+  for (const auto& [first, second] :
+       {std::pair(f32, u8), std::pair(u8, f32), std::pair(f16, bf16), std::pair(f64, f32), std::pair(f32, f64),
+        std::pair(f32, i64), std::pair(f16, f16), std::pair(bf16, f32)}) {
     Tensors x;
     for (size_t i = 0; i < drawn.size(); ++i) {
       const DType dtype = i % 2 ? second : first;
-      Tensor t = (is_floating(dtype) ? drawn[i] : drawn[i].abs() * 9 + 1).to(dtype);
+      Tensor t = (is_floating(dtype) ? drawn[i].clone() : drawn[i].abs() * 9 + 1).to(dtype);
       x.push_back(is_floating(dtype) ? t.requires_grad_() : t);
     }
     std::vector<Tensors> found;
@@ -239,7 +250,8 @@ TEST_P(AutogradMixed, RecordingTheGradientDoesNotChangeIt) {
         if (t.requires_grad()) wanted.push_back(t);
       if (ys.empty()) break;
       Tensors cotangents;
-      for (const Tensor& y : ys) cotangents.push_back(linspace(0.5, 1.5, y.numel(), {.dtype = f64}).reshape(y.shape()).to(y.dtype()));
+      for (const Tensor& y : ys)
+        cotangents.push_back(linspace(0.5, 1.5, y.numel(), {.dtype = f64}).reshape(y.shape()).to(y.dtype()));
       found.push_back(grad(ys, wanted, {.grad_outputs = cotangents, .create_graph = create, .allow_unused = true}));
     }
     if (found.size() < 2) continue;
@@ -257,6 +269,11 @@ TEST_P(AutogradMixed, RecordingTheGradientDoesNotChangeIt) {
   }
 }
 
+std::string plain(std::string text) {
+  for (char& c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return text;
+}
 std::vector<const Sample*> differentiable() {
   std::vector<const Sample*> list;
   for (const Sample& s : samples())
@@ -264,10 +281,7 @@ std::vector<const Sample*> differentiable() {
   return list;
 }
 std::string label(const testing::TestParamInfo<const Sample*>& info) {
-  std::string text = info.param->label;
-  for (char& c : text)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return text + "_" + std::to_string(info.index);
+  return plain(info.param->label) + "_" + std::to_string(info.index);
 }
 INSTANTIATE_TEST_SUITE_P(All, AutogradMixed, testing::ValuesIn(differentiable()), label);
 
@@ -280,6 +294,26 @@ TEST(AutogradMixedValues, Atan2) {
 // Ops with a real kink at 0, or where all operands are equal: they have no second derivative there to compare with.
 const std::set<std::string>& kinks() {
   static const std::set<std::string> names = {
+      "abs",         "amax",
+      "amin",        "ceil",
+      "clamp_max",   "clamp_min",
+      "copysign",    "cummax",
+      "cummin",      "elu",
+      "floor",       "floor_divide",
+      "fmax",        "fmin",
+      "heaviside",   "kthvalue",
+      "leaky_relu",  "linear_relu",
+      "masked_fill", "max_all",
+      "max_axis",    "maximum",
+      "median_all",  "median_axis",
+      "min_all",     "min_axis",
+      "minimum",     "relu6",
+      "relu",        "remainder",
+      "selu",        "sign",
+      "sort",        "sort_descending",
+      "std",         "threshold",
+      "topk",        "topk_smallest",
+      "where",
   };
   return names;
 }
@@ -288,7 +322,7 @@ class AutogradKinks : public testing::TestWithParam<const Sample*> {};
 
 TEST_P(AutogradKinks, SecondOrderAtZero) {
   const Sample& s = *GetParam();
-  if (kinks().contains(s.op)) return;
+  if (kinks().contains(plain(s.label))) return;
   Tensors x = draw(s, f64);
   bool any = false;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -452,7 +486,7 @@ TEST(AutogradEmptyValues, EmptySelectionsGiveZeros) {
   };
   for (const auto& [name, y] : results) {
     ASSERT_TRUE(y.requires_grad()) << name;
-    const Tensor g = grad(y.sum(), w);
+    const Tensor g = grad(y.sum(), w, {.retain_graph = true});
     EXPECT_TRUE(equal(g, zeros({3}, {.dtype = f64}))) << name << ' ' << g.str();
   }
 }

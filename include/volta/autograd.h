@@ -162,7 +162,8 @@ template <class R, class See> void each_tensor(R& r, const See& see) {
     for (auto& member : r) each_tensor(member, see);
   else {
     using A = AnyMember;
-    static_assert(std::is_aggregate_v<R> && !requires { R{A(), A(), A(), A(), A()}; },
+    constexpr bool larger = requires { R{A(), A(), A(), A(), A()}; };
+    static_assert(std::is_aggregate_v<R> && !larger,
                   "checkpoint: the function must return tensors: one, a list, a tuple, or a struct of up to four");
     if constexpr (requires { R{A(), A(), A(), A()}; }) {
       auto& [a, b, c, d] = r;
@@ -187,6 +188,10 @@ template <class R> std::vector<Tensor> tensors_of(R r) {
 
 // Runs f now, and `again` in the backward pass.
 std::vector<Tensor> checkpoint_all(const TensorFunction& f, TensorFunction again, const std::vector<Tensor>& inputs);
+
+using ListArgument = const std::vector<Tensor>&;
+template <class F>
+concept TakesList = std::is_invocable_v<F&, ListArgument>;
 
 // call(f, inputs) says how f takes its inputs.
 template <class F, class Call> auto checkpoint_with(F&& f, const std::vector<Tensor>& inputs, const Call& call) {
@@ -221,15 +226,15 @@ template <class F, class Call> auto checkpoint_with(F&& f, const std::vector<Ten
 // f must do the same when it runs again: tensors it uses may not change in between (an Error says so), and it may not
 // change its inputs in place. Running statistics of batch norm move once. Inside f nothing can be differentiated.
 template <class F, class... X>
-requires std::is_invocable_v<F&, const Tensor&, const X&...> auto checkpoint(F&& f, const Tensor& x, const X&... more) {
+requires std::is_invocable_v<F&, const Tensor&, const X&...>
+auto checkpoint(F&& f, const Tensor& x, const X&... more) {
   return detail::checkpoint_with(std::forward<F>(f), {x, more...}, [](auto& g, const std::vector<Tensor>& in) {
     return [&]<size_t... I>(std::index_sequence<I...>) { return g(in[I]...); }
     (std::index_sequence_for<Tensor, X...>());
   });
 }
 // The same for a function that takes a list.
-template <class F>
-requires std::is_invocable_v<F&, const std::vector<Tensor>&> auto checkpoint(F&& f, const std::vector<Tensor>& inputs) {
+template <detail::TakesList F> auto checkpoint(F&& f, const std::vector<Tensor>& inputs) {
   return detail::checkpoint_with(std::forward<F>(f), inputs,
                                  [](auto& g, const std::vector<Tensor>& in) { return g(in); });
 }

@@ -134,10 +134,13 @@ struct Replay {
     const Tensors ys = computed(x, wanted, reached);
     for (size_t i = 0; i < reached.size(); ++i)
       if (d.needs(x.size() + i)) wanted.push_back(reached[i]);
-    Tensors found = gradients(ys, g, wanted, create);
+    Tensors sums;
+    for (size_t i = 0; i < d.size(); ++i)
+      if (d.needs(i)) sums.push_back(std::move(d[i]));
+    sums = gradients(ys, g, wanted, std::move(sums), create);
     size_t next = 0;
     for (size_t i = 0; i < d.size(); ++i)
-      if (d.needs(i)) d[i] = std::move(found[next++]);
+      if (d.needs(i)) d[i] = std::move(sums[next++]);
   }
 
   Tensors computed(const Tensors& x, const Tensors& own, const Tensors& reached) {
@@ -151,7 +154,8 @@ struct Replay {
     return ys;
   }
 
-  Tensors gradients(const Tensors& ys, std::span<const Tensor> g, const Tensors& wanted, bool create) const {
+  Tensors gradients(const Tensors& ys, std::span<const Tensor> g, const Tensors& wanted, Tensors sums,
+                    bool create) const {
     Tensors from, cotangents;
     for (size_t i = 0; i < roots.size(); ++i) {
       if (!g[i].defined()) continue;
@@ -161,7 +165,7 @@ struct Replay {
       from.push_back(ys[roots[i]]);
       cotangents.push_back(g[i]);
     }
-    return grad_up_to(from, cotangents, wanted, create);
+    return grad_up_to(from, cotangents, wanted, std::move(sums), create);
   }
 };
 
@@ -174,8 +178,7 @@ std::vector<uint32_t> versions_of(const Tensors& xs) {
 // A result that shares memory with what the caller holds, or with another result, gets memory of its own: the graph
 // would not see a change in place through the other.
 bool shares_memory(const Tensor& y, std::span<const Tensor> others) {
-  return std::any_of(others.begin(), others.end(),
-                     [&](const Tensor& x) { return x.defined() && same_memory(x, y); });
+  return std::any_of(others.begin(), others.end(), [&](const Tensor& x) { return x.defined() && same_memory(x, y); });
 }
 
 }  // namespace
@@ -213,7 +216,9 @@ Tensors detail::checkpoint_all(const TensorFunction& f, TensorFunction again, co
     if (shares_memory(y, all) || shares_memory(y, ys)) y = unrecorded([&] { return y.clone(); });
     results.push_back(ys[i] = y);
   }
-  record_all(op, results, all, std::move(replay));
+  const Ptr<Node> node = rule_node(op, all, std::move(replay));
+  node->takes_sums = true;
+  attach(node, results);
   return ys;
 }
 

@@ -72,6 +72,7 @@ class Walker {
   }
 
   void seed(const Tensor& y, Tensor g) { add(at(y.impl().node.get()), y.impl().output, std::move(g)); }
+  bool reaches(const Tensor& x) { return positions_[x.impl().node.get()] != Positions::unseen; }
 
   // Calls arrive(node, gradients of its outputs) at the wanted nodes.
   template <class Arrive> void run(bool retain, bool create, Arrive arrive) {
@@ -104,8 +105,9 @@ class Walker {
     const auto enter = [&](Node* n) {
       int64_t& position = positions_[n];
       if (position != Positions::unseen) return;
-      require(!n->inside, Wrong::autograd, n->name,
-              "the graph inside is not kept: nothing can be differentiated there, and tensors leave it as results only");
+      require(
+          !n->inside, Wrong::autograd, n->name,
+          "the graph inside is not kept: nothing can be differentiated there, and tensors leave it as results only");
       stack.emplace_back(n, ends_at(*n) ? n->edges.size() : 0);
       position = 0;
     };
@@ -143,6 +145,7 @@ class Walker {
   void step(Node& n, std::span<const Tensor> outputs, bool retain) {
     n.require_unreleased();
     std::vector<Tensor> inputs(n.edges.size());
+    if (n.takes_sums) take_sums(n, inputs);
     if (!added_in_place(n, outputs)) n.backward(outputs, inputs);
     if (!retain) {
       n.release_saved();
@@ -155,6 +158,17 @@ class Walker {
       if (!v.needed) continue;
       if (modes.anomaly) check_finite(n, inputs[i]);
       add(v, e.output, fit(std::move(inputs[i]), e.node->meta(e.output), n.name));
+    }
+  }
+
+  // A node that stands for many adds their gradients one by one to what has arrived, as it would be without it: the same
+  // order gives the same bits. Of edges to one tensor the first takes the sum.
+  void take_sums(Node& n, std::vector<Tensor>& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Edge& e = n.edges[i];
+      if (!e.node) continue;
+      Visit& v = at(e.node.get());
+      if (v.needed && !v.grads.empty()) inputs[i] = std::exchange(v.grads[e.output], Tensor());
     }
   }
 
@@ -222,18 +236,19 @@ std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor
 }
 
 std::vector<Tensor> grad_up_to(std::span<const Tensor> ys, std::span<const Tensor> gs, std::span<const Tensor> xs,
-                               bool create_graph) {
-  std::vector<Tensor> result(xs.size());
-  if (ys.empty() || xs.empty()) return result;
+                               std::vector<Tensor> sums, bool create_graph) {
+  if (ys.empty() || xs.empty()) return sums;
   std::unordered_set<Node*> wanted;
   for (const Tensor& x : xs) wanted.insert(x.impl().node.get());
   Walker walker(ys, std::move(wanted), true);
+  for (size_t i = 0; i < xs.size(); ++i)
+    if (sums[i].defined() && walker.reaches(xs[i])) walker.seed(xs[i], std::exchange(sums[i], Tensor()));
   for (size_t i = 0; i < ys.size(); ++i) walker.seed(ys[i], gs[i].to(ys[i].dtype()));
   walker.run(create_graph, create_graph, [&](Node& n, const std::vector<Tensor>& outputs) {
     for (size_t i = 0; i < xs.size(); ++i)
-      if (xs[i].impl().node.get() == &n) result[i] = outputs[xs[i].impl().output];
+      if (xs[i].impl().node.get() == &n) sums[i] = outputs[xs[i].impl().output];
   });
-  return result;
+  return sums;
 }
 
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options) {

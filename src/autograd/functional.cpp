@@ -82,7 +82,8 @@ Tensor grad_or_zeros(const Tensor& y, const Tensor& x, const Tensor& cotangent, 
 Tensor with_backward(const std::string& name, const Tensor& value, const Tensors& inputs,
                      std::function<Tensors(const Tensor&)> rule) {
   require_function(rule, name.c_str());
-  return with_backward(name, Tensors{value}, inputs, [one = std::move(rule)](const Tensors& g) { return one(g[0]); })[0];
+  return with_backward(name, Tensors{value}, inputs,
+                       [one = std::move(rule)](const Tensors& g) { return one(g[0]); })[0];
 }
 
 Tensors with_backward(const std::string& name, const Tensors& values, const Tensors& inputs, TensorFunction rule) {

@@ -19,7 +19,7 @@ class Reach {
   Reach(const Reach&) = delete;
   Reach& operator=(const Reach&) = delete;
 
-  Tensor marked(const Tensor& x) const;                  // x as an input of the function, its graph cut off
+  Tensor marked(const Tensor& x) const;                    // x as an input of the function, its graph cut off
   void own(const Tensor& x) { made_.insert(node_of(x)); }  // x is inside
 
   void meet(const Tensor& x);                                   // x is an input of a recorded call

@@ -86,6 +86,7 @@ void attach(const Ptr<Node>& node, std::span<Tensor> outputs) {
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     TensorImpl& t = outputs[i].impl();
     if (i > 0) node->more_outputs.push_back(meta_of(t));
+    t.unrecorded = TensorImpl::Unrecorded::no;
     if (!is_floating(t.dtype)) continue;
     t.node = node;
     t.output = i;
@@ -126,7 +127,9 @@ void mark_unrecorded(TensorImpl& y, const Tensor& x) {
 }
 
 void require_recorded_view(const Tensor& self, const char* op) {
-  require(self.impl().unrecorded == TensorImpl::Unrecorded::no, Wrong::autograd, op,
+  const TensorImpl& t = self.impl();
+  // With memory of its own there is no base left that could notice.
+  require(t.unrecorded == TensorImpl::Unrecorded::no || t.storage->unique(), Wrong::autograd, op,
           "in-place change of a view that was made under NoGrad: its base would keep the old graph; make the view "
           "again, or change it under NoGrad");
 }

@@ -85,7 +85,9 @@ struct Node : Pooled {
   void require_unreleased() const;  // throws when a backward pass has consumed the graph
 
   std::atomic<uint32_t> refs{1};
-  bool released = false, inside = false;  // inside: stands for a call within a checkpoint, whose graph was dropped
+  bool released = false;
+  bool inside = false;      // stands for a call within a checkpoint, whose graph was dropped
+  bool takes_sums = false;  // backward is given what has arrived at each input, and adds to it
   const char* name;
   Edges edges;
   OutputMeta first;
@@ -169,10 +171,10 @@ template <class Rule> struct RuleNode final : Node {
   std::optional<Rule> rule;
 };
 
-// Gradients of ys at xs with the cotangents gs; undefined where none arrives. Walks no further than the nodes of xs:
-// paths from one of them to another do not count, and their hooks do not run.
+// Gradients of ys at xs with the cotangents gs, added to `sums` one by one; undefined where there are none. Walks no
+// further than the nodes of xs: paths from one of them to another do not count, and their hooks do not run.
 std::vector<Tensor> grad_up_to(std::span<const Tensor> ys, std::span<const Tensor> gs, std::span<const Tensor> xs,
-                               bool create_graph);
+                               std::vector<Tensor> sums, bool create_graph);
 
 void connect(Node& node, size_t input, const Tensor& x);
 void attach(const Ptr<Node>& node, std::span<Tensor> outputs);

@@ -9,7 +9,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "autograd/composed.h"
 #include "nn/check.h"
 #include "nn/normalize.h"
 #include "ops/reduce.h"
@@ -65,7 +65,6 @@ void move_towards(Tensor running, const Tensor& value, double momentum) {
   running.mul_(1 - momentum).add_((value * momentum).to(running.dtype()));
 }
 
-// By statistics that have a gradient themselves.
 Tensor by_given(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias,
                 double eps) {
   Shape shape = Shape::filled(int(x.dim()), 1);
@@ -77,6 +76,23 @@ Tensor by_given(const Tensor& x, const Tensor& mean, const Tensor& var, const Te
   return (bias.defined() ? y + along(bias) : y).to(x.dtype());
 }
 
+// By statistics that have a gradient themselves.
+Tensor by_recorded(const NormSets& sets, const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
+                   const Tensor& bias) {
+  NormStatistics given{mean, var, true};
+  const Tensor y = unrecorded([&] { return normalized(sets, x, weight, bias, given); });
+  const Tensor inputs[] = {x, mean, var, weight, bias};
+  std::vector<Saved> kept;
+  for (const Tensor& t : inputs) kept.push_back(save(t));
+  return record(sets.op, y, std::span(inputs), [kept, eps = sets.eps](const Tensor& g, Gradients& d) {
+    std::vector<Tensor> at;
+    for (const Saved& s : kept) at.push_back(s ? d.take(s) : Tensor());
+    through_composed(at, std::span(&g, 1), d, [&](const std::vector<Tensor>& in) {
+      return std::vector{by_given(in[0], in[1], in[2], in[3], in[4], eps)};
+    });
+  });
+}
+
 // Normalises channels by their own statistics, and keeps the running ones; or by the running ones.
 Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
                     const Tensor& bias, bool own, double momentum) {
@@ -85,9 +101,9 @@ Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, c
   if (!own) {
     if (!mean.defined())
       throw Error(Error::Kind::argument, sets.op, "needs running statistics to normalise by, or the input's own");
-    if (any_needs_grad(mean, var)) return by_given(x, mean, var, weight, bias, sets.eps);
     NormSets of_channels = sets;
     of_channels.over_outer = true;
+    if (any_needs_grad(mean, var)) return by_recorded(of_channels, x, mean, var, weight, bias);
     statistics = {mean, var, true};
     return normalized(of_channels, x, weight, bias, statistics);
   }

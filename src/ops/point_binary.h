@@ -27,7 +27,12 @@ struct Div : Op<Floating, "div", "a / b; integers give the default float"> {
 struct Pow : Op<Numeric, "pow", "a to the power b", "x, exponent"> {
   template <class T> [[gnu::always_inline]] static constexpr T f(T a, T b) { return pow(a, b); }
   template <class T> static constexpr T back0(T g, T a, T b, T) {
-    return select(b == T(0), T(0), g * b * pow(a, b - T(1)));
+    if constexpr (Expression<T>) {  // 0 at exponent 0 too, but the slope by the exponent is kept
+      const T safe = select(b == T(0), select(isfinite(T(1) / a), a, T(1)), a);
+      return g * b * pow(safe, b - T(1));
+    } else {
+      return select(b == T(0), T(0), g * b * pow(a, b - T(1)));
+    }
   }
   template <class T> static constexpr T back1(T g, T a, T b, T y) {
     return select((a == T(0)) & (b >= T(0)), T(0), g * y * log(a));

@@ -21,6 +21,7 @@ template <class F, class Rule> Tensor make_view(const char* op, const Tensor& x,
     mark_unrecorded(y.impl(), x);
     return y;
   }
+  y.impl().unrecorded = x.impl().unrecorded;
   const auto& parent = x.impl().view;
   if (parent) remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt);
   else if (x.is_contiguous() && layout(x).offset == 0) remember_view(y, x, seen);

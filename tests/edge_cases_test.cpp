@@ -1,0 +1,267 @@
+// Cases that decide what a line of code must be: accumulation with a graph, line searches, trust ratios, einsum's axes,
+// empty classes, positions of masks, subgradients at kinks.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+
+#include <volta/volta.h>
+
+namespace volta::test {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+std::optional<Error::Kind> kind_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.kind();
+  }
+  return std::nullopt;
+}
+
+TEST(AutogradAccumulation, SecondBackwardWithAGraphAdds) {
+  const Tensor x = tensor<double>({1.0, 2.0}).requires_grad_();
+  (x * x * x).sum().backward({.create_graph = true});
+  (x * x).sum().backward({.create_graph = true});
+  const Tensor g = *x.grad();  // 3 x^2 + 2 x
+  EXPECT_TRUE(equal(g.detach(), tensor<double>({5.0, 16.0})));
+  EXPECT_TRUE(equal(grad(g.sum(), x), tensor<double>({8.0, 14.0})));  // 6 x + 2
+}
+
+struct Search {
+  const char* name;
+  std::function<Tensor(const Tensor&)> f;
+  std::vector<double> start;
+  double lr;
+  std::vector<std::pair<int, std::vector<double>>> after;  // each step: evaluations so far, and where it is
+};
+
+// Steps of one iteration each, as PyTorch takes them.
+TEST(OptimLBFGS, LineSearchesTakeTheKnownSteps) {
+  const auto wave = [](const Tensor& x) { return (x + 3 * sin(4 * x) + 0.3 * x * x).sum(); };
+  const std::vector<Search> searches = {
+      {"rosenbrock",
+       [](const Tensor& x) { return square(1 - x[0]) + 100 * square(x[1] - x[0] * x[0]); },
+       {-1.2, 1.0},
+       1,
+       {{3, {-1.0245319303460325, 1.0716196202669255}},
+        {5, {-1.0284565745562346, 1.068187455748677}},
+        {7, {-1.0288795348319695, 1.0655029516848564}},
+        {9, {-1.0276177663827242, 1.0584120782656612}},
+        {11, {-1.0203084803940978, 1.0352769866467468}},
+        {13, {-0.9970310351680055, 0.9755913846740083}}}},
+      {"wave", wave, {2.0}, 1, {{5, {1.1409699006335619}}, {8, {1.142813575652311}}, {10, {1.1428616252772958}}}},
+      {"wave, long steps",
+       wave,
+       {1.2},
+       5,
+       {{5, {-1.9496430279212307}}, {10, {-1.9593743494922329}}, {13, {-1.9598307249989497}}}},
+      {"quartic",
+       [](const Tensor& x) { return pow(x, 4).sum() + x[0] * x[1]; },
+       {3.0, -2.0},
+       0.01,
+       {{4, {2.7620886925925925, -1.9349110574074073}},
+        {8, {2.503767024064284, -1.810872613606309}},
+        {12, {2.275322098945066, -1.6726335390150608}},
+        {16, {2.07040904593446, -1.5368161708551966}}}},
+      {"exponential",
+       [](const Tensor& x) { return (exp(x) - 20 * x).sum(); },
+       {0.0},
+       0.01,
+       {{6, {2.92279781639267}}, {9, {2.9461686688521427}}, {12, {2.9513095192863044}}}},
+      {"corners",
+       [](const Tensor& x) { return (sqrt(1e-6 + square(x)) + 0.1 * x + 0.5 * sqrt(1e-6 + square(x - 1))).sum(); },
+       {3.0},
+       2,
+       {{2, {1.0}}, {6, {0.20601369221565416}}, {13, {0.0026720701878234997}}, {18, {0.0004291507738397171}}}},
+      {"steep",
+       [](const Tensor& x) { return log(1 + 1e4 * square(x)).sum(); },
+       {0.3},
+       1,
+       {{7, {0.00013640672058335866}}, {12, {1.0357607606328319e-08}}}},
+      {"two waves",
+       [](const Tensor& x) { return (sin(10 * x) + sin(3.3 * x) + 0.05 * square(x)).sum(); },
+       {0.9},
+       3,
+       {{4, {1.2341009632610112}}, {7, {1.1609532579636836}}, {10, {1.129497183922056}}, {13, {1.1264358266689607}}}},
+  };
+  for (const Search& s : searches) {
+    const Tensor x = tensor(s.start).requires_grad_();
+    optim::LBFGS opt({x}, {.lr = s.lr, .max_iter = 1, .max_eval = 1000, .strong_wolfe = true});
+    int evaluations = 0;
+    for (const auto& [count, place] : s.after) {
+      opt.step([&] {
+        ++evaluations;
+        opt.zero_grad();
+        const Tensor loss = s.f(x);
+        loss.backward();
+        return loss;
+      });
+      EXPECT_EQ(evaluations, count) << s.name;
+      const Tensor want = tensor(place);
+      EXPECT_TRUE(allclose(x.detach(), want, {.rtol = 1e-7, .atol = 1e-13})) << s.name << ' ' << x.detach().str();
+    }
+  }
+}
+
+TEST(OptimLBFGS, MaxEvalHoldsInsideTheLineSearch) {
+  for (int most = 1; most <= 9; ++most) {
+    const Tensor x = tensor<double>({1.2}).requires_grad_();
+    optim::LBFGS opt({x}, {.lr = 5, .max_iter = 20, .max_eval = most, .strong_wolfe = true});
+    int evaluations = 0;
+    double first = 0;
+    const auto loss_at = [&] { return (x + 3 * sin(4 * x) + 0.3 * x * x).sum(); };
+    opt.step([&] {
+      opt.zero_grad();
+      const Tensor loss = loss_at();
+      if (++evaluations == 1) first = loss.item<double>();
+      loss.backward();
+      return loss;
+    });
+    EXPECT_LE(evaluations, most);
+    EXPECT_LE(loss_at().item<double>(), first);
+  }
+}
+
+TEST(OptimLAMB, TheTrustRatioOfZeros) {
+  // A parameter of zeros has no size to compare with: the step is lr times the direction.
+  const Tensor x = zeros({2}, {.dtype = f64}).requires_grad_();
+  optim::LAMB opt({x}, {.lr = 0.1, .eps = 0, .weight_decay = 0});
+  x.set_grad(tensor<double>({2.0, -3.0}));
+  opt.step();
+  EXPECT_TRUE(allclose(x.detach(), tensor<double>({-0.1, 0.1}), {.rtol = 1e-12}));
+  // Nor has a direction of zeros a length: nothing moves.
+  const Tensor still = tensor<double>({1.0, 2.0}).requires_grad_();
+  optim::LAMB at_rest({still}, {.lr = 0.1, .weight_decay = 0});
+  still.set_grad(zeros({2}, {.dtype = f64}));
+  at_rest.step();
+  EXPECT_TRUE(equal(still.detach(), tensor<double>({1.0, 2.0})));
+  // Otherwise the step has lr times the parameter's size.
+  const Tensor y = tensor<double>({3.0, 4.0}).requires_grad_();
+  optim::LAMB both({y}, {.lr = 0.1, .eps = 0, .weight_decay = 0});
+  y.set_grad(tensor<double>({2.0, -3.0}));
+  both.step();
+  EXPECT_NEAR(norm(y.detach() - tensor<double>({3.0, 4.0})).item<double>(), 0.5, 1e-12);
+}
+
+// Sums over every label by loops.
+Tensor einsum_by_hand(const std::string& a, const std::string& b, const std::string& out, const Tensor& x,
+                      const Tensor& y) {
+  std::string all = a;
+  for (char l : b + out)
+    if (all.find(l) == std::string::npos) all += l;
+  std::map<char, int64_t> size;
+  for (size_t i = 0; i < a.size(); ++i) size[a[i]] = std::max(size[a[i]], x.size(int64_t(i)));
+  for (size_t i = 0; i < b.size(); ++i) size[b[i]] = std::max(size[b[i]], y.size(int64_t(i)));
+  Shape shape;
+  for (char l : out) shape.push_back(size[l]);
+  Tensor result = zeros(shape, {.dtype = f64});
+  int64_t total = 1;
+  for (char l : all) total *= size[l];
+  for (int64_t flat = 0; flat < total; ++flat) {
+    std::map<char, int64_t> at;
+    int64_t rest = flat;
+    for (char l : all) at[l] = rest % size[l], rest /= size[l];
+    const auto place = [&](const Tensor& t, const std::string& labels) {
+      Tensor part = t;
+      for (char l : labels) part = part.select(0, part.size(0) == 1 ? 0 : at[l]);
+      return part;
+    };
+    place(result, out).add_(place(x, a) * place(y, b));
+  }
+  return result;
+}
+
+// Axes that are free, shared, kept or summed, of size 1 in one operand or both.
+TEST(ValuesEinsum, FreeSharedAndSingleAxes) {
+  manual_seed(1);
+  const std::vector<std::array<std::string, 3>> equations = {
+      {"ij", "jk", "ik"}, {"ij", "jk", ""},     {"ij", "kl", "il"}, {"ij", "kl", ""},    {"ij", "ij", "ij"},
+      {"ij", "ij", "i"},  {"ij", "ji", "j"},    {"ij", "k", "kij"}, {"ij", "j", "j"},    {"ijk", "jl", "il"},
+      {"ijk", "kj", "i"}, {"ijk", "ikl", "lj"}, {"ij", "ik", "jk"}, {"ij", "ik", "ijk"}, {"i", "j", "ji"}};
+  for (const auto& [a, b, out] : equations)
+    for (int single = 0; single < 16; ++single) {
+      std::map<char, int64_t> size{{'i', 2}, {'j', 3}, {'k', 4}, {'l', 5}};
+      for (int bit = 0; bit < 4; ++bit)
+        if (single >> bit & 1) size["ijkl"[bit]] = 1;
+      const auto drawn = [&](const std::string& labels) {
+        Shape shape;
+        for (char l : labels) shape.push_back(size[l]);
+        return randn(shape, {.dtype = f64});
+      };
+      const Tensor x = drawn(a), y = drawn(b), got = einsum(a + "," + b + "->" + out, {x, y});
+      const Tensor want = einsum_by_hand(a, b, out, x, y);
+      ASSERT_EQ(got.shape(), want.shape()) << a << ',' << b << "->" << out << ' ' << single;
+      EXPECT_TRUE(allclose(got, want)) << a << ',' << b << "->" << out << ' ' << single;
+    }
+}
+
+TEST(ValuesOneHot, EmptyInputsAndTheirClasses) {
+  const Tensor none = empty({0}, {.dtype = i64});
+  EXPECT_EQ(kind_of([&] { one_hot(none); }), Error::Kind::argument);
+  EXPECT_EQ(one_hot(none, 0).shape(), Shape({0, 0}));
+  EXPECT_EQ(one_hot(none, 5).shape(), Shape({0, 5}));
+  EXPECT_EQ(one_hot(tensor<int64_t>({0, 2})).shape(), Shape({2, 3}));
+  EXPECT_EQ(kind_of([&] { one_hot(none, -2); }), Error::Kind::argument);
+  EXPECT_EQ(kind_of([&] { one_hot(tensor<int64_t>({3}), 3); }), Error::Kind::index);
+  EXPECT_EQ(kind_of([&] { one_hot(tensor<int64_t>({0}), 0); }), Error::Kind::index);
+  EXPECT_EQ(kind_of([&] { one_hot(tensor<int64_t>({-1}), 3); }), Error::Kind::index);
+}
+
+TEST(ValuesMasks, PositionsAtTheEndsOfBlocks) {
+  for (const int64_t n : {1, 255, 256, 257, 1023, 1024, 1025, 4096, 65536, 65537, 262144}) {
+    Tensor mask = zeros({n}, {.dtype = boolean});
+    mask[0] = true, mask[n - 1] = true, mask[n / 2] = true;
+    std::vector<int64_t> want{0};
+    if (n / 2 > 0 && n / 2 < n - 1) want.push_back(n / 2);
+    if (n > 1) want.push_back(n - 1);
+    EXPECT_TRUE(equal(nonzero(mask).flatten(), tensor(want))) << n;
+    EXPECT_EQ(masked_select(arange(n), ones({n}, {.dtype = boolean})).numel(), n);
+  }
+}
+
+TEST(LossKinks, SubgradientsArePyTorchs) {
+  const auto gradient = [](const Tensor& x, const auto& f) { return grad(f(x), x); };
+  const Tensor pair = tensor<double>({1.0, 1.0, 0.0}).requires_grad_(), signs = tensor<double>({-1.0, 1.0, -1.0});
+  const HingeEmbeddingOptions hinge{.reduction = Reduce::sum};
+  EXPECT_TRUE(equal(gradient(pair, [&](auto& x) { return hinge_embedding_loss(x, signs, hinge); }),
+                    tensor<double>({0.0, 1.0, -1.0})));
+  const Tensor same = tensor<double>({1.0, 1.0}).requires_grad_(), other = same.detach().clone();
+  EXPECT_TRUE(equal(gradient(same,
+                             [&](auto& x) {
+                               return margin_ranking_loss(x, other, tensor<double>({1.0, -1.0}));
+                             }),
+                    zeros({2}, {.dtype = f64})));
+  const Tensor scores = tensor<double>({{1.0, 0.0, -1.0}}).requires_grad_(), label = tensor<int64_t>({0});
+  for (const int p : {1, 2})
+    EXPECT_TRUE(equal(gradient(scores, [&](auto& x) { return multi_margin_loss(x, label, {.p = p}); }),
+                      zeros({1, 3}, {.dtype = f64})));
+  const Tensor a = tensor<double>({{1.0, 0.0}}).requires_grad_(), b = tensor<double>({{0.0, 1.0}});
+  EXPECT_TRUE(equal(gradient(a, [&](auto& x) { return cosine_embedding_loss(x, b, tensor<double>({-1.0})); }),
+                    zeros({1, 2}, {.dtype = f64})));
+}
+
+TEST(LossKinks, OfEqualRowsInABagTheFirstTakesTheGradient) {
+  const Tensor w = tensor<double>({{1.0, 2.0}, {1.0, 2.0}, {0.0, 5.0}}).requires_grad_();
+  const Tensor y = embedding_bag(w, tensor<int64_t>({0, 1, 2, 1, 0}), tensor<int64_t>({0, 3, 5}), {.mode = "max"});
+  EXPECT_TRUE(equal(y.detach(), tensor<double>({{1.0, 5.0}, {1.0, 2.0}, {0.0, 0.0}})));
+  EXPECT_TRUE(equal(grad(y.sum(), w), tensor<double>({{1.0, 0.0}, {1.0, 1.0}, {0.0, 1.0}})));
+}
+
+TEST(ValuesEmbedding, PaddingBeyondTheDtypeOfTheIds) {
+  const Tensor w = randn({300, 2}).requires_grad_(), ids = tensor<uint8_t>({uint8_t(3), uint8_t(255)});
+  for (const int64_t padding : {int64_t(299), int64_t(-1)}) {
+    EXPECT_TRUE(equal(embedding(w, ids, {.padding_idx = padding}), embedding(w, ids)));
+    const Tensor bag = embedding_bag(w, ids.reshape({1, 2}), {}, {.mode = "sum", .padding_idx = padding});
+    EXPECT_TRUE(allclose(bag.detach(), (w[3] + w[255]).detach().reshape({1, 2})));
+  }
+  const Tensor g = grad(embedding(w, ids, {.padding_idx = 255}).sum(), w);
+  EXPECT_EQ(g[255].sum().item<double>(), 0);
+  EXPECT_EQ(g[3].sum().item<double>(), 2);
+}
+
+}  // namespace
+}  // namespace volta::test
