@@ -96,6 +96,7 @@ class Optimizer {
   void save_setting(std::string name, bool* value) { switches_.emplace_back(std::move(name), value); }
   void save_setting(std::string name, double* value) { numbers_.emplace_back(std::move(name), value); }
   [[noreturn]] void refuse(const std::string& message) const;
+  void check_used(const Tensor& p, size_t group, size_t number) const;  // throws if nobody else holds it
 
   // Tensors kept for the whole optimizer rather than for a parameter (L-BFGS), saved as state of parameter 0.
   virtual std::map<std::string, Tensor> shared_state() const { return {}; }
@@ -107,7 +108,6 @@ class Optimizer {
  private:
   void check(const ParamGroup& group) const;
   void check(const StateDict& saved) const;
-  void check_used(const Tensor& p, size_t group, size_t number) const;
   ParamGroup resolve(Group group) const;
   std::map<std::string, Tensor> save(const State& state) const;
   void restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const;
