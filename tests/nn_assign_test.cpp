@@ -16,197 +16,198 @@ struct Net {
 
 struct Tied {
   nn::Embedding table{7, 4};
-
-  // One step of training through the optimizer changes every parameter of the model.
-  template <class M> void expect_trains(const M& model, optim::Optimizer& opt, const Tensor& x) {
-    std::vector<Tensor> before;
-    for (const Tensor& p : parameters(model)) before.push_back(p.detach().clone());
-    opt.zero_grad();
-    model(x).square().sum().backward();
-    opt.step();
-    const std::vector<Tensor> after = parameters(model);
-    for (size_t i = 0; i < after.size(); ++i) EXPECT_FALSE(equal(after[i], before[i])) << i;
-  }
-
-  TEST(NnAssign, TensorsIntoParameters) {
-    manual_seed(1);
-    nn::Linear fc(3, 2);
-    optim::SGD opt(parameters(fc), {.lr = 0.1, .momentum = 0.9});
-    const Tensor x = randn({5, 3}), handle = fc.weight;
-    expect_trains(fc, opt, x);
-    const Tensor values = ones({2, 3});
-    fc.weight = values;
-    EXPECT_TRUE(equal(handle, values));
-    EXPECT_FALSE(fc.weight.shares_storage(values));
-    EXPECT_FALSE(values.requires_grad());
-    EXPECT_TRUE(fc.weight.requires_grad() && fc.weight.is_leaf());
-    expect_trains(fc, opt, x);
-    EXPECT_TRUE(equal(values, ones({2, 3})));
-    fc.weight = full({2, 3}, 0.5);
-    EXPECT_EQ(handle.impl_pointer(), fc.weight.impl_pointer());
-    expect_trains(fc, opt, x);
-    fc.weight = fc.weight * 2;  // a result: its values
-    EXPECT_TRUE(fc.weight.is_leaf());
-    expect_trains(fc, opt, x);
-    fc.weight = nn::Parameter(ones({2, 3}));
-    expect_trains(fc, opt, x);
-    fc.weight = ones({1, 1}).expand({2, 3});
-    EXPECT_TRUE(fc.weight.is_contiguous());
-    expect_trains(fc, opt, x);
-    freeze(fc);
-    fc.weight = zeros({2, 3});
-    EXPECT_FALSE(fc.weight.requires_grad());
-  }
-
-  TEST(NnAssign, AnotherShapeOrDtype) {
-    for (const bool adam : {false, true}) {
-      nn::Linear fc(3, 2);
-      const std::unique_ptr<optim::Optimizer> opt =
-          adam ? std::unique_ptr<optim::Optimizer>(new optim::AdamW(parameters(fc), {.lr = 0.1}))
-               : std::unique_ptr<optim::Optimizer>(new optim::SGD(parameters(fc), {.lr = 0.1, .momentum = 0.9}));
-      expect_trains(fc, *opt, randn({5, 3}));
-      fc.weight = randn({2, 7});
-      EXPECT_FALSE(fc.weight.grad());
-      expect_trains(fc, *opt, randn({5, 7}));
-      fc = nn::Linear(100, 90);
-      expect_trains(fc, *opt, randn({5, 100}));
-      to(fc, f64);
-      expect_trains(fc, *opt, randn({5, 100}, {.dtype = f64}));
-    }
-  }
-
-  TEST(NnAssign, LayersAndModelsByCopyAndMove) {
-    manual_seed(2);
-    Net net;
-    optim::Adam opt(parameters(net), {.lr = 0.1});
-    const Tensor x = randn({5, 3}), handle = net.first.weight;
-    nn::Linear other(3, 4);
-    net.first = other;
-    EXPECT_TRUE(equal(handle, other.weight));
-    expect_trains(net, opt, x);
-    EXPECT_FALSE(equal(handle, other.weight));
-    net.first = nn::Linear(3, 4);
-    expect_trains(net, opt, x);
-    const Tensor moved = other.weight.detach().clone();
-    net.first = std::move(other);
-    EXPECT_TRUE(equal(handle, moved));
-    expect_trains(net, opt, x);
-    net = Net();
-    expect_trains(net, opt, x);
-    const Net fresh;
-    net = fresh;
-    expect_trains(net, opt, x);
-    EXPECT_EQ(handle.impl_pointer(), net.first.weight.impl_pointer());
-  }
-
-  // A handle that another holds keeps its values when what it stood for moves on.
-  TEST(NnAssign, MovedFromHandlesKeepTheirValues) {
-    nn::Parameter a = ones({2}), b = zeros({2});
-    const Tensor a_handle = a, b_handle = b;
-    a = std::move(b);
-    EXPECT_TRUE(equal(a_handle, zeros({2})));
-    EXPECT_FALSE(a.shares_storage(b_handle));
-    {
-      const NoGrad off;
-      a.fill_(5);
-    }
-    EXPECT_TRUE(equal(b_handle, zeros({2})));
-    nn::Parameter c = ones({2}), d = zeros({2});
-    const Tensor c_handle = c;
-    std::swap(c, d);  // handles go with their values
-    EXPECT_EQ(d.impl_pointer(), c_handle.impl_pointer());
-    EXPECT_TRUE(equal(c, zeros({2})));
-    nn::Parameter& same = c;
-    c = std::move(same);
-    EXPECT_TRUE(equal(c, zeros({2})));
-    c = nn::Parameter();
-    EXPECT_FALSE(c.defined());
-  }
-
-  TEST(NnAssign, VectorsGrowAndShrink) {
-    std::vector<nn::Linear> list;
-    for (int i = 0; i < 4; ++i) list.emplace_back(2, 2);
-    std::vector<Tensor> handles = parameters(list);
-    for (int i = 0; i < 40; ++i) list.emplace_back(2, 2);  // moves what is there
-    EXPECT_EQ(parameters(list)[0].impl_pointer(), handles[0].impl_pointer());
-    const Tensor second = list[1].weight.detach().clone();
-    list.erase(list.begin());  // values move down one place, handles stay
-    EXPECT_EQ(parameters(list)[0].impl_pointer(), handles[0].impl_pointer());
-    EXPECT_TRUE(equal(list[0].weight, second));
-  }
-
-  TEST(NnAssign, Buffers) {
-    nn::BatchNorm1d norm(3);
-    const Tensor handle = norm.running_mean;
-    norm.running_mean = full({3}, 2.0);
-    EXPECT_TRUE(equal(handle, full({3}, 2.0)));
-    norm = nn::BatchNorm1d(3);
-    EXPECT_TRUE(equal(handle, zeros({3})));
-    nn::Buffer scratch(ones({2}), false);
-    scratch = zeros({2});
-    EXPECT_FALSE(scratch.persistent);
-    nn::Parameter p = ones({2});
-    p = scratch;  // values alone
-    EXPECT_FALSE(scratch.requires_grad());
-    EXPECT_FALSE(p.shares_storage(scratch));
-  }
-
-  TEST(NnAssign, ContainersComposedAtRunTime) {
-    manual_seed(3);
-    nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
-    optim::SGD opt(parameters(net), {.lr = 0.1});
-    const Tensor x = randn({5, 3});
-    net = nn::Sequential(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
-    expect_trains(net, opt, x);
-    const nn::Sequential other(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
-    net = other;
-    expect_trains(net, opt, x);
-    net[0] = nn::Linear(3, 4);
-    expect_trains(net, opt, x);
-    nn::AnyModule any = nn::Linear(3, 4);
-    const Tensor handle = any.get<nn::Linear>().weight;
-    any = nn::Linear(3, 4);
-    EXPECT_EQ(handle.impl_pointer(), any.get<nn::Linear>().weight.impl_pointer());
-  }
-
-  // A vector that is assigned takes the other's memory: its layers are others. The optimizer says so.
-  TEST(NnAssign, AnOptimizerWithoutItsModelSaysSo) {
-    std::vector<nn::Linear> list;
-    list.emplace_back(2, 2);
-    optim::SGD opt(parameters(list), {.lr = 0.1});
-    const auto fresh = [] {
-      std::vector<nn::Linear> other;
-      other.emplace_back(2, 2);
-      return other;
-    };
-    list = fresh();
-    list[0](ones({1, 2})).sum().backward();
-    const auto r = attempt([&] { opt.step(); });
-    ASSERT_FALSE(r);
-    EXPECT_NE(std::string(r.error().what()).find("belongs to no model"), std::string::npos);
-    optim::LBFGS gone(parameters(fresh()), {.lr = 0.1});
-    EXPECT_FALSE(attempt([&] { gone.step([&] { return list[0](ones({1, 2})).sum(); }); }));
-  }
-
-  TEST(ThreadsTie, CopiesOfManyThreadsKeepTheirTies) {
-    Tied net;
-    nn::tie(net.head.weight, net.table.weight);
-    std::vector<int> kept(4, 0);
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < 4; ++i)
-      threads.emplace_back([&, i] {
-        for (int n = 0; n < 50; ++n) {
-          const Tied copy = net;
-          kept[i] += copy.head.weight.impl_pointer() == copy.table.weight.impl_pointer();
-        }
-      });
-    for (std::thread& t : threads) t.join();
-    EXPECT_EQ(kept, (std::vector<int>(4, 50)));
-  }
-
   nn::Linear hidden{4, 4}, head{4, 7, {.bias = false}};
   Tensor operator()(const Tensor& ids) const { return head(tanh(hidden(table(ids)))); }
 };
+
+// One step of training through the optimizer changes every parameter of the model.
+template <class M> void expect_trains(const M& model, optim::Optimizer& opt, const Tensor& x) {
+  std::vector<Tensor> before;
+  for (const Tensor& p : parameters(model)) before.push_back(p.detach().clone());
+  opt.zero_grad();
+  model(x).square().sum().backward();
+  opt.step();
+  const std::vector<Tensor> after = parameters(model);
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_FALSE(equal(after[i], before[i])) << i;
+}
+
+TEST(NnAssign, TensorsIntoParameters) {
+  manual_seed(1);
+  nn::Linear fc(3, 2);
+  optim::SGD opt(parameters(fc), {.lr = 0.1, .momentum = 0.9});
+  const Tensor x = randn({5, 3}), handle = fc.weight;
+  expect_trains(fc, opt, x);
+  const Tensor values = ones({2, 3});
+  fc.weight = values;
+  EXPECT_TRUE(equal(handle, values));
+  EXPECT_FALSE(fc.weight.shares_storage(values));
+  EXPECT_FALSE(values.requires_grad());
+  EXPECT_TRUE(fc.weight.requires_grad() && fc.weight.is_leaf());
+  expect_trains(fc, opt, x);
+  EXPECT_TRUE(equal(values, ones({2, 3})));
+  fc.weight = full({2, 3}, 0.5);
+  EXPECT_EQ(handle.impl_pointer(), fc.weight.impl_pointer());
+  expect_trains(fc, opt, x);
+  fc.weight = fc.weight * 2;  // a result: its values
+  EXPECT_TRUE(fc.weight.is_leaf());
+  expect_trains(fc, opt, x);
+  fc.weight = nn::Parameter(ones({2, 3}));
+  expect_trains(fc, opt, x);
+  fc.weight = ones({1, 1}).expand({2, 3});
+  EXPECT_TRUE(fc.weight.is_contiguous());
+  expect_trains(fc, opt, x);
+  freeze(fc);
+  fc.weight = zeros({2, 3});
+  EXPECT_FALSE(fc.weight.requires_grad());
+}
+
+TEST(NnAssign, AnotherShapeOrDtype) {
+  for (const bool adam : {false, true}) {
+    nn::Linear fc(3, 2);
+    const std::unique_ptr<optim::Optimizer> opt =
+        adam ? std::unique_ptr<optim::Optimizer>(new optim::AdamW(parameters(fc), {.lr = 0.1}))
+             : std::unique_ptr<optim::Optimizer>(new optim::SGD(parameters(fc), {.lr = 0.1, .momentum = 0.9}));
+    expect_trains(fc, *opt, randn({5, 3}));
+    fc.weight = randn({2, 7});
+    EXPECT_FALSE(fc.weight.grad());
+    expect_trains(fc, *opt, randn({5, 7}));
+    fc = nn::Linear(100, 90);
+    expect_trains(fc, *opt, randn({5, 100}));
+    to(fc, f64);
+    expect_trains(fc, *opt, randn({5, 100}, {.dtype = f64}));
+  }
+}
+
+TEST(NnAssign, LayersAndModelsByCopyAndMove) {
+  manual_seed(2);
+  Net net;
+  optim::Adam opt(parameters(net), {.lr = 0.1});
+  const Tensor x = randn({5, 3}), handle = net.first.weight;
+  nn::Linear other(3, 4);
+  net.first = other;
+  EXPECT_TRUE(equal(handle, other.weight));
+  expect_trains(net, opt, x);
+  EXPECT_FALSE(equal(handle, other.weight));
+  net.first = nn::Linear(3, 4);
+  expect_trains(net, opt, x);
+  const Tensor moved = other.weight.detach().clone();
+  net.first = std::move(other);
+  EXPECT_TRUE(equal(handle, moved));
+  expect_trains(net, opt, x);
+  net = Net();
+  expect_trains(net, opt, x);
+  const Net fresh;
+  net = fresh;
+  expect_trains(net, opt, x);
+  EXPECT_EQ(handle.impl_pointer(), net.first.weight.impl_pointer());
+}
+
+// A handle that another holds keeps its values when what it stood for moves on.
+TEST(NnAssign, MovedFromHandlesKeepTheirValues) {
+  nn::Parameter a = ones({2}), b = zeros({2});
+  const Tensor a_handle = a, b_handle = b;
+  a = std::move(b);
+  EXPECT_TRUE(equal(a_handle, zeros({2})));
+  EXPECT_FALSE(a.shares_storage(b_handle));
+  {
+    const NoGrad off;
+    a.fill_(5);
+  }
+  EXPECT_TRUE(equal(b_handle, zeros({2})));
+  nn::Parameter c = ones({2}), d = zeros({2});
+  const Tensor c_handle = c;
+  std::swap(c, d);  // handles go with their values
+  EXPECT_EQ(d.impl_pointer(), c_handle.impl_pointer());
+  EXPECT_TRUE(equal(c, zeros({2})));
+  nn::Parameter& same = c;
+  c = std::move(same);
+  EXPECT_TRUE(equal(c, zeros({2})));
+  c = nn::Parameter();
+  EXPECT_FALSE(c.defined());
+}
+
+TEST(NnAssign, VectorsGrowAndShrink) {
+  std::vector<nn::Linear> list;
+  for (int i = 0; i < 4; ++i) list.emplace_back(2, 2);
+  std::vector<Tensor> handles = parameters(list);
+  for (int i = 0; i < 40; ++i) list.emplace_back(2, 2);  // moves what is there
+  EXPECT_EQ(parameters(list)[0].impl_pointer(), handles[0].impl_pointer());
+  const Tensor second = list[1].weight.detach().clone();
+  list.erase(list.begin());  // values move down one place, handles stay
+  EXPECT_EQ(parameters(list)[0].impl_pointer(), handles[0].impl_pointer());
+  EXPECT_TRUE(equal(list[0].weight, second));
+}
+
+TEST(NnAssign, Buffers) {
+  nn::BatchNorm1d norm(3);
+  const Tensor handle = norm.running_mean;
+  norm.running_mean = full({3}, 2.0);
+  EXPECT_TRUE(equal(handle, full({3}, 2.0)));
+  norm = nn::BatchNorm1d(3);
+  EXPECT_TRUE(equal(handle, zeros({3})));
+  nn::Buffer scratch(ones({2}), false);
+  scratch = zeros({2});
+  EXPECT_FALSE(scratch.persistent);
+  nn::Parameter p = ones({2});
+  p = scratch;  // values alone
+  EXPECT_FALSE(scratch.requires_grad());
+  EXPECT_FALSE(p.shares_storage(scratch));
+}
+
+TEST(NnAssign, ContainersComposedAtRunTime) {
+  manual_seed(3);
+  nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
+  optim::SGD opt(parameters(net), {.lr = 0.1});
+  const Tensor x = randn({5, 3});
+  net = nn::Sequential(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
+  expect_trains(net, opt, x);
+  const nn::Sequential other(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
+  net = other;
+  expect_trains(net, opt, x);
+  net[0] = nn::Linear(3, 4);
+  expect_trains(net, opt, x);
+  nn::AnyModule any = nn::Linear(3, 4);
+  const Tensor handle = any.get<nn::Linear>().weight;
+  any = nn::Linear(3, 4);
+  EXPECT_EQ(handle.impl_pointer(), any.get<nn::Linear>().weight.impl_pointer());
+}
+
+// A vector that is assigned takes the other's memory: its layers are others. The optimizer says so.
+TEST(NnAssign, AnOptimizerWithoutItsModelSaysSo) {
+  std::vector<nn::Linear> list;
+  list.emplace_back(2, 2);
+  optim::SGD opt(parameters(list), {.lr = 0.1});
+  const auto fresh = [] {
+    std::vector<nn::Linear> other;
+    other.emplace_back(2, 2);
+    return other;
+  };
+  list = fresh();
+  list[0](ones({1, 2})).sum().backward();
+  const auto r = attempt([&] { opt.step(); });
+  ASSERT_FALSE(r);
+  EXPECT_NE(std::string(r.error().what()).find("belongs to no model"), std::string::npos);
+  optim::LBFGS gone(parameters(fresh()), {.lr = 0.1});
+  EXPECT_FALSE(attempt([&] { gone.step([&] { return list[0](ones({1, 2})).sum(); }); }));
+}
+
+TEST(ThreadsTie, CopiesOfManyThreadsKeepTheirTies) {
+  Tied net;
+  nn::tie(net.head.weight, net.table.weight);
+  std::vector<int> kept(4, 0);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 50; ++n) {
+        const Tied copy = net;
+        kept[i] += copy.head.weight.impl_pointer() == copy.table.weight.impl_pointer();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(kept, (std::vector<int>(4, 50)));
+}
+
+nn::Linear hidden{4, 4}, head{4, 7, {.bias = false}};
 
 TEST(NnTie, OneWeightInTwoPlaces) {
   manual_seed(4);
