@@ -207,8 +207,6 @@ TEST(ThreadsTie, CopiesOfManyThreadsKeepTheirTies) {
   EXPECT_EQ(kept, (std::vector<int>(4, 50)));
 }
 
-nn::Linear hidden{4, 4}, head{4, 7, {.bias = false}};
-
 TEST(NnTie, OneWeightInTwoPlaces) {
   manual_seed(4);
   Tied net;
