@@ -91,12 +91,12 @@ class Optimizer {
   Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots = {},
             bool maximize = false);
   virtual void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) = 0;
+  void check_used(const Tensor& p, size_t group, size_t number) const;  // throws if nobody else holds it
 
   // Settings of the whole optimizer that are saved with each group.
   void save_setting(std::string name, bool* value) { switches_.emplace_back(std::move(name), value); }
   void save_setting(std::string name, double* value) { numbers_.emplace_back(std::move(name), value); }
   [[noreturn]] void refuse(const std::string& message) const;
-  void check_used(const Tensor& p, size_t group, size_t number) const;  // throws if nobody else holds it
 
   // Tensors kept for the whole optimizer rather than for a parameter (L-BFGS), saved as state of parameter 0.
   virtual std::map<std::string, Tensor> shared_state() const { return {}; }
