@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <volta/volta.h>
 
+#include <thread>
+
 #include "core/impl.h"
 
 namespace volta {
@@ -10,6 +12,12 @@ namespace {
 struct Net {
   nn::Linear first{3, 4}, last{4, 2};
   Tensor operator()(const Tensor& x) const { return last(tanh(first(x))); }
+};
+
+struct Tied {
+  nn::Embedding table{7, 4};
+  nn::Linear hidden{4, 4}, head{4, 7, {.bias = false}};
+  Tensor operator()(const Tensor& ids) const { return head(tanh(hidden(table(ids)))); }
 };
 
 // One step of training through the optimizer changes every parameter of the model.
@@ -179,13 +187,25 @@ TEST(NnAssign, AnOptimizerWithoutItsModelSaysSo) {
   const auto r = attempt([&] { opt.step(); });
   ASSERT_FALSE(r);
   EXPECT_NE(std::string(r.error().what()).find("belongs to no model"), std::string::npos);
+  optim::LBFGS gone(parameters(fresh()), {.lr = 0.1});
+  EXPECT_FALSE(attempt([&] { gone.step([&] { return list[0](ones({1, 2})).sum(); }); }));
 }
 
-struct Tied {
-  nn::Embedding table{7, 4};
-  nn::Linear hidden{4, 4}, head{4, 7, {.bias = false}};
-  Tensor operator()(const Tensor& ids) const { return head(tanh(hidden(table(ids)))); }
-};
+TEST(ThreadsTie, CopiesOfManyThreadsKeepTheirTies) {
+  Tied net;
+  nn::tie(net.head.weight, net.table.weight);
+  std::vector<int> kept(4, 0);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 50; ++n) {
+        const Tied copy = net;
+        kept[i] += copy.head.weight.impl_pointer() == copy.table.weight.impl_pointer();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(kept, (std::vector<int>(4, 50)));
+}
 
 TEST(NnTie, OneWeightInTwoPlaces) {
   manual_seed(4);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include <volta/autograd.h>
@@ -40,12 +41,16 @@ Tensor Owned::copy() const {
 // What parameters that are one share. Copying a struct copies its members one after another, each by the same distance:
 // that is how the copies of tied members find each other, and others do not.
 struct Owned::Tie {
+  struct Copying {
+    const Owned* first = nullptr;  // the member copied first
+    std::ptrdiff_t distance = 0;
+    int64_t left = 0;  // members whose copies may still join
+    Tensor made;       // the copy
+    std::shared_ptr<Tie> made_tie;
+  };
   std::mutex mutex;
-  int64_t members = 1, left = 0;  // left: those whose copies may still join
-  std::ptrdiff_t distance = 0;
-  const Owned* first = nullptr;  // the member copied first
-  Tensor made;                   // its copy
-  std::shared_ptr<Tie> made_tie;
+  int64_t members = 1;
+  std::map<std::thread::id, Copying> copying;
 };
 
 namespace {
@@ -71,19 +76,19 @@ Owned::Owned(const Owned& other) : Tensor() {
   }
   Tie& tie = *other.tie_;
   const std::lock_guard lock(tie.mutex);
+  Tie::Copying& copying = tie.copying[std::this_thread::get_id()];
   const std::ptrdiff_t distance = reinterpret_cast<const char*>(this) - reinterpret_cast<const char*>(&other);
-  if (tie.left > 0 && tie.first != &other && tie.distance == distance) {
-    self = tie.made;
-    tie_ = tie.made_tie;
+  if (copying.left > 0 && copying.first != &other && copying.distance == distance) {
+    self = copying.made;
+    tie_ = copying.made_tie;
     ++tie_->members;
-    if (--tie.left == 0) tie.made = Tensor(), tie.made_tie = nullptr;
-    return;
+    --copying.left;
+  } else {
+    self = other.copy();
+    tie_ = std::make_shared<Tie>();
+    copying = {&other, distance, tie.members - 1, self, tie_};
   }
-  self = other.copy();
-  tie_ = std::make_shared<Tie>();
-  tie.first = &other, tie.distance = distance, tie.left = tie.members - 1;
-  tie.made = tie.left > 0 ? self : Tensor();
-  tie.made_tie = tie.left > 0 ? tie_ : nullptr;
+  if (copying.left == 0) tie.copying.erase(std::this_thread::get_id());
 }
 
 void Parameter::tie_to(Parameter& source) {
@@ -94,7 +99,10 @@ void Parameter::tie_to(Parameter& source) {
                 "a weight of shape " + shape().str() + " cannot be one of shape " + source.shape().str());
   if (!source.tie_) source.tie_ = std::make_shared<Tie>();
   tie_ = source.tie_;
-  ++tie_->members;
+  {
+    const std::lock_guard lock(tie_->mutex);
+    ++tie_->members;
+  }
   Tensor& self = *this;
   self = source;
 }

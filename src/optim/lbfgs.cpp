@@ -43,8 +43,10 @@ void LBFGS::step() { refuse("step needs a closure that computes the loss again")
 
 Tensor LBFGS::gather_gradient() const {
   std::vector<Tensor> parts;
-  for (const Tensor& p : groups_[0].params) {
+  for (size_t i = 0; i < groups_[0].params.size(); ++i) {
+    const Tensor& p = groups_[0].params[i];
     const std::optional<Tensor> g = p.grad();
+    if (!g) check_used(p, 0, i);
     parts.push_back(g ? g->detach().reshape({-1}) : zeros({p.numel()}, {.dtype = p.dtype(), .device = p.device()}));
   }
   return cat(parts);

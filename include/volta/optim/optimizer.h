@@ -91,6 +91,7 @@ class Optimizer {
   Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots = {},
             bool maximize = false);
   virtual void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) = 0;
+  void check_used(const Tensor& p, size_t group, size_t number) const;  // throws if nobody else holds it
 
   // Settings of the whole optimizer that are saved with each group.
   void save_setting(std::string name, bool* value) { switches_.emplace_back(std::move(name), value); }
@@ -111,7 +112,6 @@ class Optimizer {
  private:
   void check(const ParamGroup& group) const;
   void check(const StateDict& saved) const;
-  void check_used(const Tensor& p, size_t group, size_t number) const;
   ParamGroup resolve(Group group) const;
   std::map<std::string, Tensor> save(const State& state) const;
   void restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const;
