@@ -134,7 +134,7 @@ int main_with(const Settings& settings) {
   for (const Finding& f : findings) ++kinds.try_emplace(f.name + ": " + f.what, 0, f.call).first->second.first;
   const int64_t done = std::min<int64_t>(board.call, last) - settings.first;
   std::printf("%lld calls in %.1f s, %lld with a result, seed %llu: %zu findings of %zu kinds\n",
-              static_cast<long long>(std::max<int64_t>(done, 0)), now() - begin,
+              static_cast<long long>(std::max<int64_t>(done, 0)), now() - begin, static_cast<long long>(board.results),
               static_cast<unsigned long long>(settings.seed), findings.size(), kinds.size());
   for (const auto& [kind, count] : kinds)
     std::printf("  %d x %s (--seed %llu --first %lld --calls 1)\n", count.first, kind.c_str(),
