@@ -64,8 +64,8 @@ void print_row(const Row& row, ConvAlgorithm algorithm, double seconds) {
     const NoGrad off;
     if (piece == ConvPiece::forward) conv2d(x, w, {}, options);
     else
-      grad(piece == ConvPiece::input ? by_x : by_w, piece == ConvPiece::input ? x : w,
-           {.grad_outputs = {g}, .retain_graph = true});
+      (void)grad(piece == ConvPiece::input ? by_x : by_w, piece == ConvPiece::input ? x : w,
+                 {.grad_outputs = {g}, .retain_graph = true});
   };
   double rate[3];
   for (const ConvPiece piece : {ConvPiece::forward, ConvPiece::input, ConvPiece::weight})

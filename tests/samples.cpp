@@ -208,7 +208,9 @@ void add_views(std::vector<Sample>& list) {
   list.push_back(one("slice", "slice", {matrix}, [](const Tensors& x) { return x[0].slice(1, 1, {}, 2); }));
   list.push_back(one("slice", "slice backwards", {matrix}, [](const Tensors& x) { return x[0].slice(1, {}, {}, -2); }));
   list.push_back(one("select", "select", {cube}, [](const Tensors& x) { return x[0].select(1, -1); }));
-  list.push_back(one("view_as", "view_as", {cube}, [](const Tensors& x) { return x[0].view_as(zeros({6, 4})); }));
+  list.push_back(one("view_as", "view_as", {cube}, [](const Tensors& x) {
+    return x[0].contiguous().view_as(zeros({6, 4}));
+  }));
   list.push_back(one("type_as", "type_as", {cube}, [](const Tensors& x) { return x[0].type_as(x[0].detach()); }));
   list.push_back(one("clip", "clip", {cube}, [](const Tensors& x) { return x[0].clip(-1, 1); }));
   list.push_back(one("flip", "flip", {cube}, [](const Tensors& x) { return x[0].flip({0, 2}); }));
