@@ -3,7 +3,7 @@ JOBS ?= 2
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage docs figures oracle install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage nightly docs figures oracle install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +26,11 @@ test: setup  ## build and run all tests
 asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/run_tests asan $(JOBS) $(CMAKE_ARGS)
 
-tsan: setup  ## the threading tests under ThreadSanitizer
+tsan: setup  ## what runs on several threads, under ThreadSanitizer
 	@tools/run_tests tsan $(JOBS) $(CMAKE_ARGS)
+
+nightly: setup  ## the whole suite under every sanitizer, coverage, long fuzzing
+	@tools/nightly $(JOBS)
 
 coverage: setup  ## line coverage of src/ in build/coverage/coverage.html
 	@tools/run_tests coverage $(JOBS) $(CMAKE_ARGS)
