@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage docs figures fuzz oracle install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage nightly docs figures fuzz oracle install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,13 +28,16 @@ test: setup  ## build and run all tests
 asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/run_tests asan $(JOBS) $(CMAKE_ARGS)
 
-tsan: setup  ## the threading tests under ThreadSanitizer
+tsan: setup  ## what runs on several threads, under ThreadSanitizer
 	@tools/run_tests tsan $(JOBS) $(CMAKE_ARGS)
 
 fuzz: setup  ## CALLS random calls of everything under the sanitizers, from SEED on
 	@cmake --preset asan $(CMAKE_ARGS) > /dev/null
 	@cmake --build --preset asan --parallel $(JOBS) --target volta_fuzz
 	@build/asan/tests/fuzz/volta_fuzz --calls $(CALLS) --seed $(SEED)
+
+nightly: setup  ## the whole suite under every sanitizer, coverage, long fuzzing
+	@tools/nightly $(JOBS)
 
 coverage: setup  ## line coverage of src/ in build/coverage/coverage.html
 	@tools/run_tests coverage $(JOBS) $(CMAKE_ARGS)

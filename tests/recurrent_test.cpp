@@ -130,7 +130,7 @@ TEST_P(RecurrentKinds, BatchFirstIsAnOrderInMemory) {
     manual_seed(12);
     const auto second = GetParam().make(inputs, 33, {.num_layers = 2});
     const Tensor x = randn({19, 7, inputs}, {.requires_grad = true});
-    const Tensor y = (*first)(x).output, z = (*second)(x.transpose(0, 1)).output;
+    const Tensor y = first->run(x).output, z = second->run(x.transpose(0, 1)).output;
     EXPECT_TRUE(y.is_contiguous());
     EXPECT_TRUE(equal(y.detach(), z.transpose(0, 1).detach()));
     Tensors of_first = parameters(*first), of_second = parameters(*second);
@@ -196,14 +196,14 @@ TEST_P(RecurrentKinds, BitsDoNotDependOnTheNumberOfThreads) {
 TEST_P(RecurrentKinds, ServeManyThreads) {
   const auto layer = GetParam().make(8, 16, {});
   const nn::Recurrent& model = *layer;
-  const Tensor x = randn({12, 9, 8}), want = model(x).output.detach();
+  const Tensor x = randn({12, 9, 8}), want = model.run(x).output.detach();
   std::vector<int> good(4);
   std::vector<std::thread> pool;
   for (size_t i = 0; i < good.size(); ++i)
     pool.emplace_back([&, i] {
       const NoGrad off;
       good[i] = 1;
-      for (int n = 0; n < 10; ++n) good[i] = good[i] && equal(model(x).output, want);
+      for (int n = 0; n < 10; ++n) good[i] = good[i] && equal(model.run(x).output, want);
     });
   for (std::thread& t : pool) t.join();
   for (const int g : good) EXPECT_TRUE(g);

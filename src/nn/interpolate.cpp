@@ -68,9 +68,8 @@ Taps antialias_taps(const Scaling& s, double reach, double (*filter)(double)) {
     return std::max<int64_t>(0, int64_t(s.step * (double(j) + 0.5) - support + 0.5));
   };
   const auto last = [&](int64_t j) { return std::min(s.in, int64_t(s.step * (double(j) + 0.5) + support + 0.5)); };
-  int64_t most = 1;
-  for (int64_t j = 0; j < s.out; ++j) most = std::max(most, last(j) - first(j));
-  Taps t(s.in, s.out, most);
+  const int64_t most = std::min(s.in, int64_t(std::ceil(2 * support)) + 1);
+  Taps t(s.in, s.out, most, op);
   t.weight.resize(t.index.size());
   for (int64_t j = 0; j < s.out; ++j) {
     const int64_t from = std::min(first(j), s.in - 1), count = std::max<int64_t>(1, last(j) - from);

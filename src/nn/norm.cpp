@@ -175,21 +175,28 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
                 "needs [n, c, ...] and a positive size, got " + x.shape().str() + " and " + std::to_string(size));
   nn::finite(alpha, "local_response_norm", "alpha"), nn::finite(beta, "local_response_norm", "beta");
   nn::finite(k, "local_response_norm", "k");
+  if (is_half(x.dtype())) return local_response_norm(x.to(f32), size, alpha, beta, k).to(x.dtype());
   const Tensor squares = pad(x.square().movedim(1, -1), {size / 2, (size - 1) / 2});
   const Tensor means = squares.unfold(-1, size, 1).mean(-1).movedim(-1, 1);
   return x / pow(means * alpha + k, beta);
 }
 
+// Halves are divided and multiplied in f32: quotients of small ones, in the gradients above all, leave their range.
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps) {
   nn::not_negative(eps, "normalize", "eps");
+  if (is_half(x.checked("normalize").dtype())) return normalize(x.to(f32), p, dim, eps).to(x.dtype());
   return x / clamp_min(norm(x, p, dim, true), eps);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   nn::not_negative(eps, "cosine_similarity", "eps");
+  const DType dtype = promote(a.checked("cosine_similarity").dtype(), b.checked("cosine_similarity").dtype());
+  if (is_half(dtype)) return cosine_similarity(a.to(f32), b.to(f32), dim, eps).to(dtype);
   return (normalize(a, 2, dim, eps) * normalize(b, 2, dim, eps)).sum(dim);
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   nn::finite(eps, "pairwise_distance", "eps");
+  const DType dtype = promote(a.checked("pairwise_distance").dtype(), b.checked("pairwise_distance").dtype());
+  if (is_half(dtype)) return pairwise_distance(a.to(f32), b.to(f32), p, eps, keepdim).to(dtype);
   return norm(a - b + eps, p, -1, keepdim);
 }
 

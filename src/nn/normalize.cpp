@@ -37,6 +37,14 @@ Tensor restored(const Tensor& y, const NormSets& s, const Tensor& like) {
   return back.to(like.dtype());
 }
 
+// The mean of each set, by way of differences from its first value: of equal values it is exactly their value.
+Tensor mean_of(const Tensor& in, const NormSets& s) {
+  if (in.numel() == 0) return in.mean(axes_of(s), true);
+  Tensor base = in.detach().narrow(2, 0, 1).narrow(3, 0, 1);
+  if (s.over_outer) base = base.narrow(0, 0, 1);
+  return base + (in - base).mean(axes_of(s), true);
+}
+
 class FusedNorm {
  public:
   FusedNorm(const NormSets& s, const Tensor& x, const Tensor& weight, const NormStatistics& statistics)
@@ -91,7 +99,7 @@ Tensor composed(const NormSets& s, const Tensor& x, const Tensor& weight, const 
   const Tensor in = viewed(x, s, compute);
   const Shape shape = statistics_shape(s);
   if (!st.given) {
-    st.mean = s.centered ? in.mean(axes_of(s), true) : zeros(shape, {compute, x.device()});
+    st.mean = s.centered ? mean_of(in, s) : zeros(shape, {compute, x.device()});
     st.var = (in - st.mean).square().mean(axes_of(s), true);
   }
   Tensor y = (in - st.mean.reshape(shape)) * rsqrt(st.var.reshape(shape) + s.eps);
@@ -106,9 +114,7 @@ void composed_gradients(const NormSets& s, const Tensor& x, const Tensor& weight
   const DType compute = compute_of(x);
   const Axes axes = axes_of(s);
   const Tensor in = viewed(x, s, compute), up = viewed(g, s, compute);
-  const Tensor centered = st.given     ? in - st.mean.reshape(statistics_shape(s))
-                          : s.centered ? in - in.mean(axes, true)
-                                       : in;
+  const Tensor centered = st.given ? in - st.mean.reshape(statistics_shape(s)) : s.centered ? in - mean_of(in, s) : in;
   const Tensor var = st.given ? st.var.reshape(statistics_shape(s)) : centered.square().mean(axes, true);
   const Tensor r = rsqrt(var + s.eps), hat = centered * r;
   if (d.needs(0)) {

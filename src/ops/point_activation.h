@@ -162,7 +162,12 @@ struct Threshold
   template <class T> static constexpr T back2(T g, T x, T level, T, T) { return select(x <= level, g, T(0)); }
 };
 struct Tanhshrink : Op<Floating, "tanhshrink", "x - tanh(x)"> {
-  template <class T> static constexpr T f(T x) { return x - tanh(x); }
+  // Near 0, where the difference would cancel, its series.
+  template <class T> static constexpr T f(T x) {
+    const T s = x * x;
+    const T small = s * (T(17.0 / 315) - s * (T(62.0 / 2835) - s * (T(1382.0 / 155925) - s * T(21844.0 / 6081075))));
+    return select(s < T(0.01), x * s * (T(1.0 / 3) - s * (T(2.0 / 15) - small)), x - tanh(x));
+  }
   template <class T> static constexpr T back(T g, T x, T) {
     const T t = tanh(x);
     return g * t * t;

@@ -106,7 +106,8 @@ Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const
   require_floating(x, op);
   const Reduction r(x, dim, options.keepdim, op);
   const double n = std::max(double(r.count) - options.correction, 0.0);
-  Tensor y = run_fold(Fold::var, x, r, root ? traits(x.dtype()).compute : x.dtype(), options.correction);
+  Tensor y =
+      run_fold(Fold::var, x, r, root ? f64 : x.dtype(), options.correction);  // f32 holds roots of what it does not
   if (root) y = sqrt(y).to(x.dtype());
   return record(op, y, {x}, [r, n, x = save(x), y = root ? save_output(y) : Saved()](const Tensor& g, Gradients& d) {
     const Tensor wide = widened(d.take(x)), slope = y ? safe_quotient(g, d.take(y) * n) : g * (2 / n);

@@ -264,12 +264,29 @@ bool fold_small(const FoldCall& call, const FoldKernel& kernel) {
   return true;
 }
 
+// Of a contiguous result.
+bool all_finite(const Arg& x) {
+  const int64_t n = x.layout->numel();
+  return visit(x.dtype, [&]<class T>(TypeTag<T>) {
+    bool fine = true;
+    const T* values = static_cast<const T*>(x.data);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+      for (int64_t i = 0; i < n; ++i) fine &= values[i] - values[i] == 0;
+    else
+      for (int64_t i = 0; i < n; ++i) fine &= float(values[i]) - float(values[i]) == 0;
+    return fine;
+  });
+}
+
 }  // namespace
 
 void fold(const FoldCall& call) {
   const auto find = for_isa([]<Isa level>() { return &fold_kernel<level>; });
   const FoldKernel kernel = find(call.fold, call.indices.data != nullptr, call.compute);
   if (!fold_small(call, kernel)) Folding(call, kernel).run();
+  // Squares of f32 leave its range long before their root does: then once more, in f64.
+  if (call.fold == Fold::var && call.compute == f32 && !all_finite(call.out))
+    Folding(call, find(call.fold, false, f64)).run();
 }
 
 }  // namespace volta::cpu

@@ -210,7 +210,8 @@ template <class F, class T, bool ValuesWanted> struct Best {
   }
 };
 
-// Count, mean and the sum of squared deviations, merged by Chan's formula.
+// Count, mean and the sum of squared deviations, merged by Chan's formula. The mean is that of differences from a first
+// value: of equal values it is exactly their value, and large ones do not overflow.
 template <class T> struct Variance {
   using Input = T;
   using Result = T;
@@ -222,11 +223,29 @@ template <class T> struct Variance {
     return {count, mean, s.c + delta * (x - mean)};
   }
   static S row(int64_t n, const T* x, int64_t, double, bool far) {
-    const T mean = fold_row<Sum>(n, x, far) / T(n);
+    if (n == 0) return none();
+    const T base = x[0], mean = base + sum_differences(n, x, base, far) / T(n);
     return {T(n), mean, sum_of(n, x, [=](T v) { return (v - mean) * (v - mean); })};
   }
+  static T sum_differences(int64_t n, const T* x, T base, bool far) {
+    constexpr int ways = 4, width = lanes<T>;
+    Vector<T> sums[ways] = {};
+    int64_t i = 0;
+    for (; i + ways * width <= n; i += ways * width) {
+      if (far) ask_ahead<ways * register_bytes>(x + i);
+#pragma GCC unroll 4
+      for (int k = 0; k < ways; ++k) sums[k] += load(x + i + k * width) - base;
+    }
+    for (; i + width <= n; i += width) sums[0] += load(x + i) - base;
+    const Vector<T> all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    T sum = 0;
+    for (int k = 0; k < width; ++k) sum += all[k];
+    for (; i < n; ++i) sum += x[i] - base;
+    return sum;
+  }
   static S merge(S s, S later) {
-    const T total = s.a + later.a, delta = later.b - s.b, share = total > T(0) ? later.a / total : T(0);
+    if (s.a == T(0)) return later;
+    const T total = s.a + later.a, delta = later.b - s.b, share = later.a / total;
     return {total, s.b + delta * share, s.c + (later.c + delta * delta * s.a * share)};
   }
   static T finish(S s, int64_t count, double correction) {

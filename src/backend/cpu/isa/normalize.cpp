@@ -43,8 +43,10 @@ struct Moments {
     for (int64_t from = 0; from < count; from += block) {
       const int64_t m = count - from < block ? count - from : block;
       const T* row = x + from;
-      const auto value = [=](auto read, int64_t i) { return read(row + i); };
-      const T middle = centered ? block_sum<T>(m, value, far ? row : nullptr) / T(m) : T(0);
+      // The mean of differences from the first: of equal values it is exactly their value.
+      const T base = row[0];
+      const auto value = [=](auto read, int64_t i) { return read(row + i) - base; };
+      const T middle = centered ? base + block_sum<T>(m, value, far ? row : nullptr) / T(m) : T(0);
       merge(double(m), double(middle), double(block_sum<T>(m, [=](auto read, int64_t i) {
               const auto d = read(row + i) - middle;
               return d * d;
