@@ -130,7 +130,6 @@ class Ints {
   }
 
   size_t size() const noexcept { return values_.size(); }
-  int64_t operator[](size_t i) const { return values_[i]; }
   auto begin() const noexcept { return values_.begin(); }
   auto end() const noexcept { return values_.end(); }
   operator const std::vector<int64_t>&() const noexcept { return values_; }

@@ -130,7 +130,7 @@ class Tensor {
   }
   Scalar item() const;
   template <class T> std::vector<T> to_vector() const {
-    std::vector<T> values(size_t(checked("to_vector").numel()));
+    std::vector<T> values(count_for_host(sizeof(T)));
     if constexpr (std::is_same_v<T, bool>) {
       std::vector<unsigned char> bytes(values.size());
       copy_to(bytes.data(), boolean);
@@ -232,6 +232,7 @@ class Tensor {
   [[noreturn]] static void refuse_undefined(const char* op);
   [[noreturn]] static void refuse_item(const Scalar& value, DType as);
   void* data(DType as) const;
+  size_t count_for_host(size_t bytes_each) const;  // throws where the host has no memory for all elements
   void copy_to(void* out, DType as) const;
   detail::Ptr<TensorImpl> impl_;
 };

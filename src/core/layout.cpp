@@ -68,21 +68,22 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << 
 Layout Layout::contiguous(const Shape& shape) {
   Layout l;
   l.shape = l.strides = shape;
-  int64_t step = 1;
+  int64_t step = 1, *strides = l.strides.begin();
   for (int i = shape.size() - 1; i >= 0; --i) {
-    l.strides[i] = step;
-    step *= std::max<int64_t>(shape[i], 1);
+    strides[i] = step;
+    step *= std::max<int64_t>(shape.begin()[i], 1);
   }
   return l;
 }
 
 bool Layout::is_contiguous() const {
+  const int64_t *sizes = shape.begin(), *steps = strides.begin();
   int64_t step = 1;
   for (int i = rank() - 1; i >= 0; --i) {
-    if (shape[i] == 0) return true;
-    if (shape[i] == 1) continue;
-    if (strides[i] != step) return false;
-    step *= shape[i];
+    if (sizes[i] == 0) return true;
+    if (sizes[i] == 1) continue;
+    if (steps[i] != step) return false;
+    step *= sizes[i];
   }
   return true;
 }

@@ -3,7 +3,7 @@
 
 #include "autograd/record.h"
 #include "backend/backend.h"
-#include "core/check.h"
+#include "core/checked.h"
 
 namespace volta {
 
@@ -77,6 +77,14 @@ Scalar Tensor::item() const {
     std::memcpy(&value, bytes, sizeof value);
     return Scalar(value);
   });
+}
+
+// An expanded tensor may have more elements than there is memory.
+size_t Tensor::count_for_host(size_t bytes_each) const {
+  const int64_t n = checked("to_vector").numel();
+  require((Checked(n) * bytes_each).within(0, memory::stats().limit), Wrong::memory, "to_vector", n, " elements of ",
+          bytes_each, " bytes are more than the memory holds");
+  return size_t(n);
 }
 
 void Tensor::copy_to(void* out, DType as) const {

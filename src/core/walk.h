@@ -87,7 +87,7 @@ template <int N> struct Walk {
 // The stride (in elements) that operand `x` has at axis `i` of an output of rank `rank`, when broadcast to it.
 inline int64_t broadcast_stride(const Layout& x, int i, int rank) {
   const int j = i - (rank - x.rank());
-  return j < 0 || x.shape[j] == 1 ? 0 : x.strides[j];
+  return j < 0 || x.shape.begin()[j] == 1 ? 0 : x.strides.begin()[j];  // unchecked: this is called for every operand
 }
 
 }  // namespace volta

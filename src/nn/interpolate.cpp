@@ -65,10 +65,12 @@ Taps cubic_taps(const Scaling& s) {
 Taps antialias_taps(const Scaling& s, double reach, double (*filter)(double)) {
   const double scale = std::max(1.0, s.step), support = reach * scale;
   const auto first = [&](int64_t j) {
-    return std::max<int64_t>(0, int64_t(s.step * (double(j) + 0.5) - support + 0.5));
+    return int64_t(std::clamp(s.step * (double(j) + 0.5) - support + 0.5, 0.0, double(s.in)));
   };
-  const auto last = [&](int64_t j) { return std::min(s.in, int64_t(s.step * (double(j) + 0.5) + support + 0.5)); };
-  const int64_t most = std::min(s.in, int64_t(std::ceil(2 * support)) + 1);
+  const auto last = [&](int64_t j) {
+    return int64_t(std::min(double(s.in), s.step * (double(j) + 0.5) + support + 0.5));
+  };
+  const auto most = int64_t(std::min(double(s.in), std::ceil(2 * support) + 1));
   Taps t(s.in, s.out, most, op);
   t.weight.resize(t.index.size());
   for (int64_t j = 0; j < s.out; ++j) {

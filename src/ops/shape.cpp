@@ -290,7 +290,8 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
   });
 }
 
-Tensor pad(const Tensor& x, const Ints& pad, const PadOptions& options) {
+Tensor pad(const Tensor& x, const Ints& pairs, const PadOptions& options) {
+  const std::vector<int64_t>& pad = pairs;
   const Border border = options.mode.of("pad", "mode");
   check_padding(x.checked("pad"), pad, border);
   if (border == Border::constant) return pad_constant(x, pad, factor_for(options.value, x.dtype(), "pad"));
