@@ -72,10 +72,10 @@ struct Part {
 // The model itself, called "", and every struct and layer inside, outer ones first, each once:
 // for (auto& [name, part] : named_modules(net)) …
 std::vector<std::pair<std::string, nn::Part>> named_modules(const ModelRef& model);
-std::vector<nn::Part> modules(const ModelRef& model);  // without names: modules(net)
-std::vector<std::pair<std::string, nn::Part>> named_children(
-    const ModelRef& model);                             // directly inside: "stem", "blocks.0"
-std::vector<nn::Part> children(const ModelRef& model);  // without names: children(net)
+std::vector<nn::Part> modules(const ModelRef& model);
+// Those directly inside: "stem", "blocks.0".
+std::vector<std::pair<std::string, nn::Part>> named_children(const ModelRef& model);
+std::vector<nn::Part> children(const ModelRef& model);
 
 namespace nn {
 
