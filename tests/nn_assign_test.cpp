@@ -78,6 +78,17 @@ TEST(NnAssign, AnotherShapeOrDtype) {
   }
 }
 
+TEST(NnAssign, AveragesOfAnotherShapeStartAnew) {
+  nn::Linear fc(3, 2);
+  optim::EMA ema(parameters(fc), 0.5);
+  ema.update(), ema.update();
+  fc.weight = ones({2, 1});
+  ema.update();
+  nn::Linear mean(1, 2);
+  ema.copy_to(parameters(mean));
+  EXPECT_TRUE(equal(mean.weight, ones({2, 1})));
+}
+
 TEST(NnAssign, LayersAndModelsByCopyAndMove) {
   manual_seed(2);
   Net net;

@@ -170,36 +170,36 @@ void to(const ModelRef& model, const Device& device) {
 
 namespace {
 // The parts of a model down to some depth, the model itself at 0.
-std::vector<std::pair<std::string, Part>> parts(const ModelRef& model, int least, int most) {
+std::vector<std::pair<std::string, nn::Part>> parts(const ModelRef& model, int least, int most) {
   struct Collect final : nn::Visitor {
     void enter(const nn::Module& m) override {
       const bool wanted = depth >= least && depth <= most;
       ++depth;
       if (wanted && seen.emplace(m.object, std::type_index(m.type)).second)
-        list.emplace_back(m.path.str(), Part{m.object, &m.type, std::string(m.type_name), m.layer});
+        list.emplace_back(m.path.str(), nn::Part{m.object, &m.type, std::string(m.type_name), m.layer});
     }
     void leave(const nn::Module&) override { --depth; }
     int depth = 0, least = 0, most = 0;
     std::set<std::pair<const void*, std::type_index>> seen;
-    std::vector<std::pair<std::string, Part>> list;
+    std::vector<std::pair<std::string, nn::Part>> list;
   } visitor;
   visitor.least = least, visitor.most = most;
   model.walk(visitor);
   return std::move(visitor.list);
 }
-std::vector<Part> without_names(const std::vector<std::pair<std::string, Part>>& named) {
-  std::vector<Part> list;
+std::vector<nn::Part> without_names(const std::vector<std::pair<std::string, nn::Part>>& named) {
+  std::vector<nn::Part> list;
   for (const auto& [name, part] : named) list.push_back(part);
   return list;
 }
 }  // namespace
 
-std::vector<std::pair<std::string, Part>> named_modules(const ModelRef& model) {
+std::vector<std::pair<std::string, nn::Part>> named_modules(const ModelRef& model) {
   return parts(model, 0, std::numeric_limits<int>::max());
 }
-std::vector<std::pair<std::string, Part>> named_children(const ModelRef& model) { return parts(model, 1, 1); }
-std::vector<Part> modules(const ModelRef& model) { return without_names(named_modules(model)); }
-std::vector<Part> children(const ModelRef& model) { return without_names(named_children(model)); }
+std::vector<std::pair<std::string, nn::Part>> named_children(const ModelRef& model) { return parts(model, 1, 1); }
+std::vector<nn::Part> modules(const ModelRef& model) { return without_names(named_modules(model)); }
+std::vector<nn::Part> children(const ModelRef& model) { return without_names(named_children(model)); }
 
 namespace nn {
 

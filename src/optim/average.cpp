@@ -66,7 +66,8 @@ void Average::update() {
   const NoGrad off;
   const double weight = updates_ == 0 ? 1 : decay_ ? 1 - *decay_ : 1 / double(updates_ + 1);
   for (size_t i = 0; i < params_.size(); ++i) {
-    if (!is_floating(params_[i].dtype()) || updates_ == 0) averages_[i].copy_(params_[i].detach());
+    if (averages_[i].shape() != params_[i].shape()) averages_[i] = params_[i].detach().clone();  // it was assigned
+    else if (!is_floating(params_[i].dtype()) || updates_ == 0) averages_[i].copy_(params_[i].detach());
     else
       one_pass(averages_[i], params_[i].detach(), std::array{weight},
                [](const auto& c, auto& mean, const auto& x) { mean = mean + c[0] * (x - mean); });

@@ -52,24 +52,30 @@ void to(const ModelRef& model, DType dtype);           // floating parameters an
 void to(const ModelRef& model, const Device& device);  // all of them; handles stay valid: to(net, Device("cuda"))
 inline void to(const ModelRef& model, const char* device) { to(model, Device(device)); }  // to(net, "cuda")
 
+namespace nn {
+
 // A part of a model: a struct or layer inside it, by its address.
 struct Part {
   void* object;
   const std::type_info* type;
   std::string type_name;
-  nn::Layer* layer;  // null for a plain struct
+  Layer* layer;  // null for a plain struct
   // part.as<nn::Linear>(): null if it is of another type
   template <class T> T* as() const {
-    if constexpr (std::is_base_of_v<nn::Layer, T>) return dynamic_cast<T*>(layer);
+    if constexpr (std::is_base_of_v<Layer, T>) return dynamic_cast<T*>(layer);
     else return *type == typeid(T) ? static_cast<T*>(object) : nullptr;
   }
 };
+
+}  // namespace nn
+
 // The model itself, called "", and every struct and layer inside, outer ones first, each once:
 // for (auto& [name, part] : named_modules(net)) …
-std::vector<std::pair<std::string, Part>> named_modules(const ModelRef& model);
-std::vector<Part> modules(const ModelRef& model);                                 // without names: modules(net)
-std::vector<std::pair<std::string, Part>> named_children(const ModelRef& model);  // directly inside: "stem", "blocks.0"
-std::vector<Part> children(const ModelRef& model);                                // without names: children(net)
+std::vector<std::pair<std::string, nn::Part>> named_modules(const ModelRef& model);
+std::vector<nn::Part> modules(const ModelRef& model);
+// Those directly inside: "stem", "blocks.0".
+std::vector<std::pair<std::string, nn::Part>> named_children(const ModelRef& model);
+std::vector<nn::Part> children(const ModelRef& model);
 
 namespace nn {
 

@@ -59,7 +59,8 @@ template <size_t C, class Rule, class... S>
 void one_pass(const Tensor& p, const Tensor& g, const std::array<double, C>& c, Rule rule, const S&... state) {
   const DType t = p.dtype();
   const bool fast = p.device().is_cpu() && p.is_contiguous() && (state.is_contiguous() && ... && true) &&
-                    g.dtype() == t && ((state.dtype() == t) && ... && true);
+                    g.dtype() == t && ((state.dtype() == t) && ... && true) && g.shape() == p.shape() &&
+                    ((state.shape() == p.shape()) && ... && true);
   if (fast && t == f32) detail::run_fast<float>(c, rule, p, g.contiguous(), state...);
   else if (fast && t == f64) detail::run_fast<double>(c, rule, p, g.contiguous(), state...);
   else detail::run_anywhere(c, rule, p, g, state...);
