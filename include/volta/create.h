@@ -75,6 +75,8 @@ Tensor logspace(double start, double end, int64_t steps, double base = 10, const
 Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {});
 Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0,
            const Options& options = {});  // ones below the diagonal
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset = 0, const Options& options = {});  // [2, n], i64
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, const Options& options = {});
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing = "ij");
 
 Tensor rand(const Shape& shape, const Options& options = {});                                // uniform on [0, 1)
@@ -89,5 +91,11 @@ Tensor truncated_normal(const Shape& shape, double mean, double std, double low,
 Tensor bernoulli(const Tensor& probability, Generator* generator = nullptr);  // 0 or 1, of the probability's dtype
 Tensor randperm(int64_t n, const Options& options = {});                      // a random order of 0 … n-1
 Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false, Generator* generator = nullptr);
+Tensor poisson(const Tensor& rate, Generator* generator = nullptr);  // of the rate's dtype
+// Samples of PyTorch's distributions Gamma, Beta and Dirichlet; parameters broadcast, and take no gradient.
+Tensor sample_gamma(const Tensor& concentration, const Operand& rate = 1, Generator* generator = nullptr);
+Tensor sample_beta(const Tensor& concentration1, const Tensor& concentration0, Generator* generator = nullptr);
+Tensor sample_dirichlet(const Tensor& concentration,
+                        Generator* generator = nullptr);  // rows along the last axis add up to 1
 
 }  // namespace volta

@@ -72,8 +72,29 @@ struct LinearOptions {
 };
 struct UniqueResult;
 struct UniqueOptions {
+  bool sorted = true;  // they always are
   bool return_inverse = false, return_counts = false;
+  std::optional<int64_t> dim = {};  // whole slices along it, where given
 };
+struct UniqueConsecutiveOptions {
+  bool return_inverse = false, return_counts = false;
+  std::optional<int64_t> dim = {};
+};
+struct QuantileOptions {
+  std::string interpolation = "linear";  // or lower, higher, nearest, midpoint
+};
+struct IsinOptions {
+  bool assume_unique = false;  // changes nothing but speed
+  bool invert = false;
+};
+struct CovOptions;
+struct TrapezoidOptions {
+  double dx = 1;  // the distance of neighbours, where no places are given
+  int64_t dim = -1;
+};
+struct MinMax;
+struct VarMean;
+struct StdMean;
 struct SearchOptions {
   bool right = false;
 };
@@ -146,8 +167,25 @@ class Tensor {
   Tensor& masked_fill_(const Tensor& mask, const Operand& value);
   Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr);
   Tensor& normal_(double mean = 0, double deviation = 1, Generator* generator = nullptr);
+  Tensor& exponential_(double rate = 1, Generator* generator = nullptr);
+  Tensor& bernoulli_(double p = 0.5, Generator* generator = nullptr);
+  Tensor& bernoulli_(const Tensor& p, Generator* generator = nullptr);
+  Tensor& geometric_(double p, Generator* generator = nullptr);  // how many trials until the first success
+  Tensor& cauchy_(double median = 0, double sigma = 1, Generator* generator = nullptr);
+  Tensor& log_normal_(double mean = 1, double deviation = 2, Generator* generator = nullptr);
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Operand& src);
+  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src);
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce,
+                          bool include_self = true);
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1);
+  Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value);
+  Tensor& index_put_(const std::vector<Tensor>& indices, const Operand& values, bool accumulate = false);
+  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source);
 
   Tensor std(const Axes& dim = {}, const VarOptions& options = {}) const;
+  Tensor cov() const;
+  Tensor cov(const CovOptions& options) const;
   std::string str() const;
   friend std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
@@ -211,6 +249,19 @@ struct UniqueResult {
 };
 struct HistogramResult {
   Tensor counts, edges;
+};
+struct MinMax {
+  Tensor min, max;
+};
+struct VarMean {
+  Tensor var, mean;
+};
+struct StdMean {
+  Tensor std, mean;
+};
+struct CovOptions {
+  int64_t correction = 1;
+  Tensor fweights = {}, aweights = {};  // how often each observation counts, and how much
 };
 
 Tensor operator+(const Operand& a, const Operand& b);
