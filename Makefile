@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage nightly docs figures fuzz oracle install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage nightly docs figures fuzz fuzz-torch oracle install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,15 @@ docs: setup  ## write the op table, docs/ops.md
 oracle:  ## ask PyTorch anew for the answers in tests/data/oracle
 	@bench/setup_peer > /dev/null
 	@build/bench/peer/bin/python tests/oracle/make.py
+
+FUZZ_COUNT ?= 200000
+FUZZ_SEED ?= 1
+fuzz-torch:  ## run FUZZ_COUNT random chains of ops here and in PyTorch, and compare
+	@cmake --preset release $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset release --parallel $(JOBS) --target volta_fuzz_torch
+	@bench/setup_peer > /dev/null
+	@build/bench/peer/bin/python tests/fuzz/torch/fuzz.py --program build/release/tests/volta_fuzz_torch \
+	  --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
 
 install: setup  ## install the library under PREFIX (default /usr/local)
 	@cmake --preset release $(CMAKE_ARGS) > /dev/null

@@ -55,7 +55,7 @@ void add_rows_and_others(std::vector<Case>& cases) {
                    bench::bytes(8.0 * 4096 * 1024)});
   cases.push_back({"embedding/64x128x256", [] {
                      return [weight = randn({50000, 256}, {.requires_grad = true}),
-                             ids = randint(0, 50000, {64, 128})] { return embedding(weight, ids); };
+                             ids = randint(0, 50000, {64, 128})] { return embedding(ids, weight); };
                    }});
   cases.push_back({"sort/1e6", [] { return [s = randn({1'000'000})] { return sort(s); }; }});
   cases.push_back({"randn/1e7", [] { return [] { return randn({10'000'000}); }; }});

@@ -364,7 +364,7 @@ TEST(NnEmbedding, RowsPaddingAndNorm) {
   EXPECT_TRUE(equal(g[1], full({3}, 2.0)));
   EXPECT_TRUE(equal(g[5], zeros({3})));
   nn::Embedding often(6, 3, {.scale_grad_by_freq = true});
-  EXPECT_TRUE(equal(often(ids), embedding(often.weight, ids)));
+  EXPECT_TRUE(equal(often(ids), embedding(ids, often.weight)));
   often(ids).sum().backward();
   EXPECT_TRUE(close((*often.weight.grad())[1], ones({3})));
   nn::Embedding shortened(4, 3, {.max_norm = 0.5});
@@ -402,14 +402,14 @@ TEST(NnEmbedding, Bags) {
   EXPECT_EQ(p.shape(), (Shape{2, 3}));
   EXPECT_TRUE(close(p[1], rows(padded, {5, 3}).mean(0)));
   for (const char* mode : {"sum", "mean", "max"})
-    EXPECT_TRUE(gradcheck([&](const Tensor& w) { return embedding_bag(w, ids, offsets, {.mode = mode}); },
+    EXPECT_TRUE(gradcheck([&](const Tensor& w) { return embedding_bag(ids, w, offsets, {.mode = mode}); },
                           wide({6, 2}).requires_grad_()))
         << mode;
   EXPECT_FALSE(attempt([&] { sum(ids); }));
   EXPECT_FALSE(attempt([&] { sum(ids, tensor({1, 2})); }));
   EXPECT_FALSE(attempt([&] { sum(ids, tensor({0, 7})); }));
   EXPECT_FALSE(attempt([&] { mean(ids, offsets, factors); }));
-  EXPECT_FALSE(attempt([&] { embedding_bag(sum.weight, ids, offsets, {.mode = "min"}); }));
+  EXPECT_FALSE(attempt([&] { embedding_bag(ids, sum.weight, offsets, {.mode = "min"}); }));
 }
 
 TEST(NnReparametrize, WeightNorm) {

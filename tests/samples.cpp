@@ -125,6 +125,57 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("logsumexp", "logsumexp", {cube}, [](const Tensors& x) { return x[0].logsumexp({0, 2}); }));
   list.push_back(one("median", "median all", {matrix}, [](const Tensors& x) { return x[0].median(); }));
   list.push_back(one("median", "median axis", {matrix}, [](const Tensors& x) { return x[0].median(1).values; }));
+  const auto with_nan = [](const Tensor& t) { return where(t.detach() > 1.5, double(NAN), t); };
+  list.push_back(one("nanmean", "nanmean", {cube}, [=](const Tensors& x) { return with_nan(x[0]).nanmean({0, 2}); }));
+  list.push_back(
+      one("nanmedian", "nanmedian all", {matrix}, [=](const Tensors& x) { return with_nan(x[0]).nanmedian(); }));
+  list.push_back(one("nanmedian", "nanmedian axis", {matrix},
+                     [=](const Tensors& x) { return with_nan(x[0]).nanmedian(0).values; }));
+  for (const char* between : {"linear", "lower", "higher", "nearest", "midpoint"})
+    list.push_back({"quantile",
+                    std::string("quantile ") + between,
+                    [between](const Tensors& x) {
+                      return Tensors{x[0].quantile(tensor({0.1, 0.55, 1.0}, {x[0].dtype(), x[0].device()}), 1, true,
+                                                   {.interpolation = between})};
+                    },
+                    {cube},
+                    true,
+                    std::string(between) == "linear"});
+  list.push_back(
+      one("nanquantile", "nanquantile", {matrix}, [=](const Tensors& x) { return with_nan(x[0]).nanquantile(0.3); }));
+  list.push_back({"aminmax",
+                  "aminmax",
+                  [](const Tensors& x) {
+                    const auto [low, high] = x[0].aminmax(1);
+                    return Tensors{low, high};
+                  },
+                  {cube},
+                  true,
+                  true});
+  list.push_back({"var_mean",
+                  "var_mean",
+                  [](const Tensors& x) {
+                    const auto [v, m] = var_mean(x[0], 1);
+                    return Tensors{v, m};
+                  },
+                  {matrix},
+                  true,
+                  true});
+  list.push_back({"std_mean",
+                  "std_mean",
+                  [](const Tensors& x) {
+                    const auto [s, m] = std_mean(x[0], {}, {.correction = 0});
+                    return Tensors{s, m};
+                  },
+                  {matrix},
+                  true,
+                  true});
+  list.push_back(one("cov", "cov", {matrix}, [](const Tensors& x) { return x[0].cov({.correction = 0}); }));
+  list.push_back(one("corrcoef", "corrcoef", {matrix}, [](const Tensors& x) { return x[0].corrcoef(); }));
+  list.push_back(
+      one("trapezoid", "trapezoid", {matrix, {{5}}}, [](const Tensors& x) { return trapezoid(x[0], x[1]); }));
+  list.push_back(one("cumulative_trapezoid", "cumulative_trapezoid", {matrix},
+                     [](const Tensors& x) { return cumulative_trapezoid(x[0], {}, {.dx = 0.5, .dim = 0}); }));
   list.push_back(one("softmax", "softmax last", {cube}, [](const Tensors& x) { return x[0].softmax(-1); }));
   list.push_back(one("softmax", "softmax first", {cube}, [](const Tensors& x) { return x[0].softmax(0); }));
   list.push_back(one("log_softmax", "log_softmax last", {cube}, [](const Tensors& x) { return x[0].log_softmax(-1); }));
@@ -155,6 +206,16 @@ void add_linear(std::vector<Sample>& list) {
   list.push_back(one("dot", "dot", {v, v}, [](const Tensors& x) { return x[0].dot(x[1]); }));
   list.push_back(one("outer", "outer", {v, {{3}}}, [](const Tensors& x) { return x[0].outer(x[1]); }));
   list.push_back(one("addmm", "addmm", {{{2}}, a, b}, [](const Tensors& x) { return x[0].addmm(x[1], x[2], 0.5, 2); }));
+  list.push_back(one("baddbmm", "baddbmm", {{{3, 1}}, {{2, 3, 4}}, {{2, 4, 2}}},
+                     [](const Tensors& x) { return x[0].baddbmm(x[1], x[2], 0.5, 2); }));
+  list.push_back(one("addbmm", "addbmm", {{{3, 2}}, {{2, 3, 4}}, {{2, 4, 2}}},
+                     [](const Tensors& x) { return x[0].addbmm(x[1], x[2], 0.5, 2); }));
+  list.push_back(one("addmv", "addmv", {{{3}}, a, v}, [](const Tensors& x) { return x[0].addmv(x[1], x[2], 0.5, 2); }));
+  list.push_back(one("addr", "addr", {{{4, 3}}, v, {{3}}}, [](const Tensors& x) { return x[0].addr(x[1], x[2]); }));
+  list.push_back(one("cdist", "cdist", {{{2, 3, 4}}, {{5, 4}}}, [](const Tensors& x) { return cdist(x[0], x[1]); }));
+  list.push_back(one("cdist", "cdist 3", {a, {{5, 4}}}, [](const Tensors& x) { return cdist(x[0], x[1], 3); }));
+  list.push_back(one("pdist", "pdist", {{{4, 3}}}, [](const Tensors& x) { return pdist(x[0]); }));
+  list.push_back(one("vander", "vander", {v}, [](const Tensors& x) { return vander(x[0], 3); }));
   for (const char* activation : {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"})
     list.push_back(
         {"linear",
@@ -194,6 +255,24 @@ void add_views(std::vector<Sample>& list) {
   list.push_back(one("t", "t", {matrix}, [](const Tensors& x) { return x[0].t(); }));
   list.push_back(one("mT", "mT", {cube}, [](const Tensors& x) { return x[0].mT(); }));
   list.push_back(one("movedim", "movedim", {cube}, [](const Tensors& x) { return x[0].movedim(0, -1); }));
+  list.push_back(one("moveaxis", "moveaxis", {cube}, [](const Tensors& x) { return x[0].moveaxis(0, -1); }));
+  list.push_back(one("swapaxes", "swapaxes", {cube}, [](const Tensors& x) { return x[0].swapaxes(0, -1); }));
+  list.push_back(one("swapdims", "swapdims", {cube}, [](const Tensors& x) { return x[0].swapdims(0, -1); }));
+  list.push_back(one("atleast_1d", "atleast_1d", {{{}}}, [](const Tensors& x) { return atleast_1d(x[0]); }));
+  list.push_back(one("atleast_2d", "atleast_2d", {{{3}}}, [](const Tensors& x) { return atleast_2d(x[0]); }));
+  list.push_back(one("atleast_3d", "atleast_3d", {matrix}, [](const Tensors& x) { return atleast_3d(x[0]); }));
+  list.push_back(
+      {"tensor_split", "tensor_split", [](const Tensors& x) { return x[0].tensor_split(4, 1); }, {matrix}, true, true});
+  list.push_back({"tensor_split",
+                  "tensor_split places",
+                  [](const Tensors& x) {
+                    return x[0].tensor_split(std::vector<int64_t>{1, 3}, 1);
+                  },
+                  {matrix},
+                  true,
+                  true});
+  list.push_back(one("fliplr", "fliplr", {matrix}, [](const Tensors& x) { return x[0].fliplr(); }));
+  list.push_back(one("flipud", "flipud", {matrix}, [](const Tensors& x) { return x[0].flipud(); }));
   list.push_back(one("expand", "expand", {{{3, 1}}}, [](const Tensors& x) { return x[0].expand({2, -1, 4}); }));
   list.push_back(
       one("expand_as", "expand_as", {{{3, 1}}, {{3, 4}}}, [](const Tensors& x) { return x[0].expand_as(x[1]); }));
@@ -239,6 +318,29 @@ void add_shapes(std::vector<Sample>& list) {
   list.push_back(one("to", "to dtype", {matrix}, [](const Tensors& x) { return (x[0].to(f64) * 2).to(x[0].dtype()); }));
   list.push_back(one("cat", "cat", {matrix, {{2, 6}}}, [](const Tensors& x) { return cat({x[0], x[1], x[0]}, 0); }));
   list.push_back(one("stack", "stack", {matrix, matrix}, [](const Tensors& x) { return stack({x[0], x[1]}, 1); }));
+  list.push_back(one("vstack", "vstack", {matrix, {{6}}}, [](const Tensors& x) { return vstack({x[0], x[1]}); }));
+  list.push_back(one("hstack", "hstack", {matrix, {{4, 2}}}, [](const Tensors& x) { return hstack({x[0], x[1]}); }));
+  list.push_back(one("dstack", "dstack", {matrix, matrix}, [](const Tensors& x) { return dstack({x[0], x[1]}); }));
+  list.push_back(one("column_stack", "column_stack", {matrix, {{4}}}, [](const Tensors& x) {
+    return column_stack({x[0], x[1]});
+  }));
+  list.push_back(one("block_diag", "block_diag", {matrix, {{2}}, {{}}}, [](const Tensors& x) {
+    return block_diag({x[0], x[1], x[2]});
+  }));
+  list.push_back(one("cartesian_prod", "cartesian_prod", {{{3}}, {{2}}}, [](const Tensors& x) {
+    return cartesian_prod({x[0], x[1]});
+  }));
+  list.push_back(one("combinations", "combinations", {{{4}}}, [](const Tensors& x) { return combinations(x[0], 2); }));
+  for (int k : {1, 2, 3})
+    list.push_back({"rot90",
+                    "rot90 " + std::to_string(k),
+                    [k](const Tensors& x) {
+                      return Tensors{x[0].rot90(k, {2, 0})};
+                    },
+                    {cube},
+                    true,
+                    true});
+  list.push_back(one("diag_embed", "diag_embed", {matrix}, [](const Tensors& x) { return x[0].diag_embed(-1, 2, 0); }));
   list.push_back(one("roll", "roll", {matrix}, [](const Tensors& x) { return x[0].roll({1, -2}, {0, 1}); }));
   list.push_back(one("roll", "roll flat", {matrix}, [](const Tensors& x) { return x[0].roll(3); }));
   list.push_back(one("tile", "tile", {matrix}, [](const Tensors& x) { return x[0].tile({2, 1, 2}); }));
@@ -282,10 +384,38 @@ void add_indices(std::vector<Sample>& list) {
                     true,
                     true});
   list.push_back(one("index_select", "index_select", {matrix}, [](const Tensors& x) {
-    return x[0].index_select(1, tensor({4, 0, 0, -1}).to(x[0].device()));
+    return x[0].index_select(1, tensor({4, 0, 0, 3}).to(x[0].device()));
   }));
   list.push_back(one("index_add", "index_add", {matrix, {{3, 5}}}, [](const Tensors& x) {
     return x[0].index_add(0, tensor({2, 0, 2}).to(x[0].device()), x[1], 0.5);
+  }));
+  list.push_back(one("index_copy", "index_copy", {matrix, {{2, 5}}}, [](const Tensors& x) {
+    return x[0].index_copy(0, tensor({2, 0}).to(x[0].device()), x[1]);
+  }));
+  list.push_back(one("index_fill", "index_fill", {matrix, {{}}}, [](const Tensors& x) {
+    return x[0].index_fill(1, tensor({2, -1}).to(x[0].device()), x[1]);
+  }));
+  for (bool accumulate : {false, true})
+    list.push_back({"index_put",
+                    accumulate ? "index_put accumulate" : "index_put",
+                    [accumulate](const Tensors& x) {
+                      const Tensor i = tensor({0, 3, accumulate ? 0 : 2}).to(x[0].device());
+                      return Tensors{x[0].index_put({i}, x[1], accumulate)};
+                    },
+                    {matrix, {{3, 5}}},
+                    true,
+                    true});
+  list.push_back(one("masked_scatter", "masked_scatter", {matrix, {{3, 4}}}, [](const Tensors& x) {
+    return x[0].masked_scatter(eye(4, 5, {boolean, x[0].device()}), x[1]);
+  }));
+  list.push_back(one("index", "in-place forms", {matrix, same}, [](const Tensors& x) {
+    const Tensor i = tensor({2, 0}).to(x[0].device()), rows = x[1].narrow(0, 0, 2);
+    Tensor y = x[0] * 2;
+    y.index_add_(0, i, rows, 0.5).index_copy_(0, i, rows * y.narrow(0, 1, 2)).index_fill_(1, i, 0.5);
+    y.scatter_(0, i.unsqueeze(1), rows.narrow(1, 0, 1)).scatter_add_(1, as_index(x[1], 5), x[1]);
+    y.scatter_reduce_(1, as_index(x[0], 5), x[1] * x[1] + 1, "prod");
+    y.masked_scatter_(eye(4, 5, {boolean, x[0].device()}), x[1]).index_put_({i}, rows, true);
+    return y * x[0];
   }));
   list.push_back(one("take", "take", {matrix}, [](const Tensors& x) {
     return x[0].take(tensor({{0, 19}, {7, 7}}).to(x[0].device()));
@@ -300,9 +430,20 @@ void add_indices(std::vector<Sample>& list) {
   list.push_back(one(
       "nonzero", "nonzero", {matrix}, [](const Tensors& x) { return (x[0] > 0).nonzero(); }, false));
   list.push_back(one(
+      "argwhere", "argwhere", {matrix}, [](const Tensors& x) { return (x[0] > 0).argwhere(); }, false));
+  list.push_back(one(
+      "isin", "isin", {matrix, vector}, [](const Tensors& x) { return isin(as_index(x[0], 9), as_index(x[1], 9)); },
+      false));
+  list.push_back(one(
+      "unique_consecutive", "unique_consecutive", {vector},
+      [](const Tensors& x) { return as_index(x[0], 2).unique_consecutive().values; }, false));
+  list.push_back(one(
+      "unique", "unique slices", {{{4, 3}}},
+      [](const Tensors& x) { return as_index(x[0], 2).unique({.dim = 0}).values; }, false));
+  list.push_back(one(
       "one_hot", "one_hot", {vector}, [](const Tensors& x) { return one_hot(as_index(x[0], 4), 4); }, false));
   list.push_back(one("embedding", "embedding", {matrix, {{2, 3}}},
-                     [](const Tensors& x) { return embedding(x[0], as_index(x[1], 4)); }));
+                     [](const Tensors& x) { return embedding(as_index(x[1], 4), x[0]); }));
   list.push_back(one("sort", "sort", {matrix}, [](const Tensors& x) { return x[0].sort(0).values; }));
   list.push_back(one("sort", "sort descending", {matrix}, [](const Tensors& x) { return x[0].sort(1, true).values; }));
   list.push_back(one(

@@ -87,6 +87,9 @@ template <std::integral T> [[nodiscard]] Tensor empty(std::initializer_list<T> s
 [[nodiscard]] Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {});
 [[nodiscard]] Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0,
                          const Options& options = {});  // ones below the diagonal
+[[nodiscard]] Tensor tril_indices(int64_t row, int64_t col, int64_t offset = 0,
+                                  const Options& options = {});  // [2, n], i64
+[[nodiscard]] Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, const Options& options = {});
 enum class MeshIndexing { ij, xy };
 constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"ij", "xy"}; }
 [[nodiscard]] std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes,
@@ -107,5 +110,12 @@ constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"
 [[nodiscard]] Tensor randperm(int64_t n, const Options& options = {});  // a random order of 0 … n-1
 [[nodiscard]] Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false,
                                  Generator* generator = nullptr);
+[[nodiscard]] Tensor poisson(const Tensor& rate, Generator* generator = nullptr);  // of the rate's dtype
+// Samples of PyTorch's distributions Gamma, Beta and Dirichlet; parameters broadcast, and take no gradient.
+[[nodiscard]] Tensor sample_gamma(const Tensor& concentration, const Operand& rate = 1, Generator* generator = nullptr);
+[[nodiscard]] Tensor sample_beta(const Tensor& concentration1, const Tensor& concentration0,
+                                 Generator* generator = nullptr);
+[[nodiscard]] Tensor sample_dirichlet(const Tensor& concentration,
+                                      Generator* generator = nullptr);  // rows along the last axis add up to 1
 
 }  // namespace volta

@@ -91,8 +91,29 @@ constexpr std::array<std::string_view, 5> choice_names(ScatterReduce) {
 }
 struct UniqueResult;
 struct UniqueOptions {
+  bool sorted = true;  // they always are
   bool return_inverse = false, return_counts = false;
+  std::optional<int64_t> dim = {};  // whole slices along it, where given
 };
+struct UniqueConsecutiveOptions {
+  bool return_inverse = false, return_counts = false;
+  std::optional<int64_t> dim = {};
+};
+struct QuantileOptions {
+  std::string interpolation = "linear";  // or lower, higher, nearest, midpoint
+};
+struct IsinOptions {
+  bool assume_unique = false;  // changes nothing but speed
+  bool invert = false;
+};
+struct CovOptions;
+struct TrapezoidOptions {
+  double dx = 1;  // the distance of neighbours, where no places are given
+  int64_t dim = -1;
+};
+struct MinMax;
+struct VarMean;
+struct StdMean;
 struct SearchOptions {
   bool right = false;
 };
@@ -206,8 +227,62 @@ class Tensor {
   Tensor normal_(double mean = 0, double deviation = 1, Generator* generator = nullptr) && {
     return std::move(normal_(mean, deviation, generator));
   }
+  Tensor& exponential_(double rate = 1, Generator* generator = nullptr) &;
+  Tensor exponential_(double rate = 1, Generator* generator = nullptr) && {
+    return std::move(exponential_(rate, generator));
+  }
+  Tensor& bernoulli_(double p = 0.5, Generator* generator = nullptr) &;
+  Tensor bernoulli_(double p = 0.5, Generator* generator = nullptr) && { return std::move(bernoulli_(p, generator)); }
+  Tensor& bernoulli_(const Tensor& p, Generator* generator = nullptr) &;
+  Tensor bernoulli_(const Tensor& p, Generator* generator = nullptr) && { return std::move(bernoulli_(p, generator)); }
+  Tensor& geometric_(double p, Generator* generator = nullptr) &;  // how many trials until the first success
+  Tensor geometric_(double p, Generator* generator = nullptr) && { return std::move(geometric_(p, generator)); }
+  Tensor& cauchy_(double median = 0, double sigma = 1, Generator* generator = nullptr) &;
+  Tensor cauchy_(double median = 0, double sigma = 1, Generator* generator = nullptr) && {
+    return std::move(cauchy_(median, sigma, generator));
+  }
+  Tensor& log_normal_(double mean = 1, double deviation = 2, Generator* generator = nullptr) &;
+  Tensor log_normal_(double mean = 1, double deviation = 2, Generator* generator = nullptr) && {
+    return std::move(log_normal_(mean, deviation, generator));
+  }
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Operand& src) &;
+  Tensor scatter_(int64_t dim, const Tensor& index, const Operand& src) && {
+    return std::move(scatter_(dim, index, src));
+  }
+  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) &;
+  Tensor scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) && {
+    return std::move(scatter_add_(dim, index, src));
+  }
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, const Choice<ScatterReduce>& reduce,
+                          bool include_self = true) &;
+  Tensor scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, const Choice<ScatterReduce>& reduce,
+                         bool include_self = true) && {
+    return std::move(scatter_reduce_(dim, index, src, reduce, include_self));
+  }
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1) &;
+  Tensor index_add_(int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1) && {
+    return std::move(index_add_(dim, index, source, alpha));
+  }
+  Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source) &;
+  Tensor index_copy_(int64_t dim, const Tensor& index, const Tensor& source) && {
+    return std::move(index_copy_(dim, index, source));
+  }
+  Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value) &;
+  Tensor index_fill_(int64_t dim, const Tensor& index, const Operand& value) && {
+    return std::move(index_fill_(dim, index, value));
+  }
+  Tensor& index_put_(const std::vector<Tensor>& indices, const Operand& values, bool accumulate = false) &;
+  Tensor index_put_(const std::vector<Tensor>& indices, const Operand& values, bool accumulate = false) && {
+    return std::move(index_put_(indices, values, accumulate));
+  }
+  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source) &;
+  Tensor masked_scatter_(const Tensor& mask, const Tensor& source) && {
+    return std::move(masked_scatter_(mask, source));
+  }
 
   [[nodiscard]] Tensor std(const Axes& dim = {}, const VarOptions& options = {}) const;
+  [[nodiscard]] Tensor cov() const;
+  [[nodiscard]] Tensor cov(const CovOptions& options) const;
   std::string str() const;
   friend std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
@@ -329,6 +404,19 @@ struct UniqueResult {
 };
 struct HistogramResult {
   Tensor counts, edges;
+};
+struct MinMax {
+  Tensor min, max;
+};
+struct VarMean {
+  Tensor var, mean;
+};
+struct StdMean {
+  Tensor std, mean;
+};
+struct CovOptions {
+  int64_t correction = 1;
+  Tensor fweights = {}, aweights = {};  // how often each observation counts, and how much
 };
 
 [[nodiscard]] Tensor operator+(const Operand& a, const Operand& b);

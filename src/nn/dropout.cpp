@@ -56,6 +56,21 @@ Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
   return alpha_drop(x, p, training, true, "feature_alpha_dropout");
 }
 
+Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) {
+  const char* op = "gumbel_softmax";
+  if (!is_floating(logits.checked(op).dtype()))
+    throw Error(Error::Kind::dtype, op, "needs floating logits, got " + std::string(name(logits.dtype())));
+  if (!(tau > 0))
+    throw Error(Error::Kind::argument, op, "the temperature must be positive, got " + std::to_string(tau));
+  Tensor waiting = empty(logits.shape(), {.dtype = f64, .device = logits.device()});
+  waiting.exponential_();
+  const Tensor soft = softmax((logits - log(waiting).to(logits.dtype())) / tau, dim);
+  if (!hard) return soft;
+  const Tensor index = soft.detach().argmax(dim, true);
+  const Tensor chosen = zeros_like(soft.detach()).scatter(dim, index, 1.0);
+  return chosen - soft.detach() + soft;
+}
+
 namespace nn {
 
 Dropout::Dropout(double chance) : AnyDropout("Dropout", dropout, chance) {}

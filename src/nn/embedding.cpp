@@ -9,6 +9,7 @@
 
 #include "autograd/record.h"
 #include "nn/check.h"
+#include "ops/index.h"
 
 namespace volta {
 namespace {
@@ -43,19 +44,19 @@ Tensor scale_gradient(const Tensor& y, const Tensor& s) { return y.detach() + (y
 
 }  // namespace
 
-Tensor embedding(const Tensor& weight, const Tensor& indices, const EmbeddingOptions& o) {
+Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOptions& o) {
   weight.checked("embedding"), indices.checked("embedding");
   check_norm(o.max_norm, o.norm_type, "embedding");
   const int64_t padding = o.padding_idx ? checked_padding(weight, *o.padding_idx, "embedding") : -1;
   if (o.max_norm && !is_replaying()) {
-    const Tensor valid = embedding(weight.detach(), indices);  // throws before anything is changed
+    const Tensor valid = embedding(indices, weight.detach());  // throws before anything is changed
     if (valid.numel()) shorten(weight, indices, *o.max_norm, o.norm_type);
   }
-  Tensor y = embedding(weight, indices);
+  Tensor y = embedding(indices, weight);
   if (!weight.requires_grad()) return y;
   if (o.scale_grad_by_freq) {
     const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(weight.dtype());
-    y = scale_gradient(y, 1 / embedding(counts.unsqueeze(1), indices));
+    y = scale_gradient(y, 1 / embedding(indices, counts.unsqueeze(1)));
   }
   return o.padding_idx ? where((indices.to(i64) == padding).unsqueeze(-1), y.detach(), y) : y;
 }
@@ -106,13 +107,14 @@ Tensor largest_of_bags(const Tensor& rows, const Bags& bags, const Tensor& none)
 
 }  // namespace
 
-Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const EmbeddingBagOptions& o,
+Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets, const EmbeddingBagOptions& o,
                      const Tensor& sample_weights) {
   const char* op = "embedding_bag";
   const BagMode mode = o.mode.of(op, "mode");
   check_norm(o.max_norm, o.norm_type, op);
   if (sample_weights.defined() && (mode != BagMode::sum || sample_weights.shape() != indices.shape()))
     throw Error(Error::Kind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
+  check_indices(as_index(indices, op), weight.checked(op).dim() == 2 ? weight.size(0) : 0, 0, op);
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
   Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();
   if (o.padding_idx) {
@@ -122,7 +124,7 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& 
   }
   EmbeddingOptions look;
   look.max_norm = o.max_norm, look.norm_type = o.norm_type;
-  Tensor rows = embedding(weight, bags.indices, look);
+  Tensor rows = embedding(bags.indices, weight, look);
   const Tensor none = zeros({bags.count, weight.size(1)}, {.dtype = weight.dtype(), .device = weight.device()});
   if (mode == BagMode::max) return largest_of_bags(rows, bags, none);
   if (factors.defined()) rows = rows * factors.unsqueeze(1);
@@ -155,7 +157,7 @@ Embedding Embedding::from_pretrained(const Tensor& values, bool freeze, const Em
 Tensor Embedding::operator()(const Tensor& indices) const {
   return call(indices, [&](const Tensor& in) {
     const bool plain = !options.padding_idx && !options.max_norm && !options.scale_grad_by_freq;
-    return plain ? embedding(weight, in) : embedding(weight, in, options);
+    return plain ? embedding(in, weight) : embedding(in, weight, options);
   });
 }
 void Embedding::fields(Fields& f) { f("weight", weight); }
@@ -166,7 +168,7 @@ EmbeddingBag::EmbeddingBag(int64_t rows, int64_t dim, const EmbeddingBagOptions&
   check_norm(o.max_norm, o.norm_type, type());
 }
 Tensor EmbeddingBag::operator()(const Tensor& indices, const Tensor& offsets, const Tensor& sample_weights) const {
-  return call(indices, [&](const Tensor& in) { return embedding_bag(weight, in, offsets, options, sample_weights); });
+  return call(indices, [&](const Tensor& in) { return embedding_bag(in, weight, offsets, options, sample_weights); });
 }
 void EmbeddingBag::fields(Fields& f) { f("weight", weight); }
 

@@ -261,6 +261,24 @@ Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& given)
   return finished(tril(made({n, m.value_or(n)}, 1, plain, f32, "tri"), k), options);
 }
 
+namespace {
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, const Options& given, bool lower, const char* op) {
+  const Options options = resolved(given, i64, op);
+  require(row >= 0 && col >= 0, Wrong::argument, op, "sizes must not be negative, got ", row, " and ", col);
+  require(is_integral(*options.dtype), Wrong::dtype, op, "gives integers, not ", *options.dtype);
+  require_held(std::max<int64_t>({row - 1, col - 1, 0}), *options.dtype, op);
+  const Tensor all = made({row, col}, Scalar(true), {boolean, options.device}, boolean, op);
+  return nonzero(lower ? tril(all, offset) : triu(all, offset)).to(*options.dtype).t().contiguous();
+}
+}  // namespace
+
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, const Options& options) {
+  return triangle_indices(row, col, offset, options, true, "tril_indices");
+}
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, const Options& options) {
+  return triangle_indices(row, col, offset, options, false, "triu_indices");
+}
+
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const Choice<MeshIndexing>& indexing) {
   const char* op = "meshgrid";
   const bool swap = indexing.of(op, "indexing") == MeshIndexing::xy && axes.size() >= 2;

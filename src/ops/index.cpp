@@ -14,6 +14,15 @@
 
 namespace volta {
 
+namespace {
+
+void require_range(int64_t low, int64_t high, int64_t least, int64_t size, int axis, const char* op) {
+  require(low >= least && high < size, Wrong::index, op, "index ", low < least ? low : high,
+          " is out of range for axis ", axis, " of size ", size);
+}
+
+}  // namespace
+
 Tensor as_index(const Tensor& index, const char* op) {
   const DType dtype = index.checked(op).dtype();
   require(is_integral(dtype), Wrong::dtype, op, "an index must be of integers, got ", dtype);
@@ -24,8 +33,17 @@ Tensor as_index(const Tensor& index, const char* op) {
 void check_indices(const Tensor& index, int64_t size, int axis, const char* op) {
   if (index.numel() == 0 || !index.device().is_cpu()) return;
   const auto [low, high] = cpu::index_range(arg(index));
-  require(low >= -size && high < size, Wrong::index, op, "index ", low < -size ? low : high,
-          " is out of range for axis ", axis, " of size ", size);
+  require_range(low, high, 0, size, axis, op);
+}
+
+Tensor counted_from_start(const Tensor& index, int64_t size, int axis, const char* op) {
+  if (index.numel() == 0) return index;
+  const NoGrad off;
+  // A bad one stays what it is, for the loop to report.
+  if (!index.device().is_cpu()) return where(logical_and(index < 0, index >= -size), index + size, index);
+  const auto [low, high] = cpu::index_range(arg(index));
+  require_range(low, high, -size, size, axis, op);
+  return low < 0 ? where(index < 0, index + size, index) : index;
 }
 
 Tensor number(Scalar value, const Tensor& like) { return full({}, value, {like.dtype(), like.device()}); }
@@ -85,6 +103,7 @@ struct Place {
   Tensor there(const Tensor& x) const { return pick(op, x, axis, index); }
   Tensor repeated(Scalar value, const Tensor& like) const { return number(value, like).expand(index.shape()); }
   Tensor combine(Combine how, const Tensor& x, const Tensor& src) const;  // in a copy of x
+  Tensor& combine_in_place(Combine how, Tensor& x, Tensor src) const;
 };
 
 // Of the values that meet in one place the last stays, and takes the gradient.
@@ -150,6 +169,18 @@ Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
                 });
 }
 
+// Into the memory itself where no graph is wanted and nothing is to be rounded but once, else by way of a copy.
+Tensor& Place::combine_in_place(Combine how, Tensor& x, Tensor src) const {
+  const bool saves = how != Combine::add && how != Combine::set;
+  const bool wider = traits(x.dtype()).compute != x.dtype() && (how == Combine::add || how == Combine::multiply);
+  if (any_needs_grad(x, src) || wider) return x.copy_(combine(how, saves ? x.clone() : x, src));
+  if (index.numel() == 0) return x;
+  if (same_memory(x, src)) src = src.clone();
+  scattered(how, x, axis, same_memory(x, index) ? index.clone() : index, src);
+  bump_version(x);
+  return x;
+}
+
 // An index fits a tensor when it is nowhere larger, but for one axis.
 void require_fits(const Tensor& index, const Tensor& other, int except, const char* what, const char* op) {
   const Shape &a = row_layout(index).shape, &b = row_layout(other).shape;
@@ -171,6 +202,10 @@ Place along(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
   const int axis = axis_of(x, dim, op);
   require_fits(index.checked(op), x, axis, "a tensor", op);
   return {op, axis, index_for(x, axis, index, op)};
+}
+
+Tensor picked(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
+  return along(x, dim, index, op).there(x);
 }
 
 void require_source(const Tensor& x, const Tensor& src, const char* op) {
@@ -225,24 +260,97 @@ Operand filling(const Tensor& x, const Tensor& mask, const Operand& value, Tenso
   return typed = v.to(x.dtype());
 }
 
+// One change of x by an index, checked: made in a copy, or in place.
+struct Change {
+  Place at;
+  Combine how;
+  Tensor values;
+  Tensor made(const Tensor& x) const {
+    return x.dim() == at.index.dim() ? at.combine(how, x, values)
+                                     : at.combine(how, x.reshape({1}), values).reshape(x.shape());
+  }
+};
+
+template <class F> Tensor& changed(Tensor& x, const char* op, F change) {
+  require_writable(x.checked(op), op);
+  const Change c = change(op);
+  if (x.dim() == c.at.index.dim()) return c.at.combine_in_place(c.how, x, c.values);
+  return x.copy_(c.made(x));
+}
+
+Change scatter_change(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src, const char* op) {
+  const Place at = along(x, dim, index, op);
+  if (!src.tensor) require_storable(src.scalar, x.dtype(), op);
+  return {at, Combine::set, src.tensor ? source_for(at, x, *src.tensor) : at.repeated(src.scalar, x)};
+}
+
+Change scatter_add_change(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const char* op) {
+  const Place at = along(x, dim, index, op);
+  return {at, Combine::add, source_for(at, x, src)};
+}
+
+// Slices of a source, put or added along an axis.
+Change slices_change(Combine how, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                     const char* op) {
+  const int axis = axis_of(x, dim, op);
+  const Tensor i = slices_index(x, axis, index, op);
+  require_source(x, source, op);
+  const Shape wanted = spliced(row_layout(x).shape, axis, 1, {i.numel()});
+  require(row_layout(source).shape == wanted, Wrong::shape, op, "a source of shape ", source, " does not fit ",
+          i.numel(), " slices along axis ", axis, " of shape ", x);
+  return {{op, axis, spread_index(i, wanted, axis)}, how, source.reshape(wanted)};
+}
+
+Change index_add_change(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha,
+                        const char* op) {
+  Change c = slices_change(Combine::add, x, dim, index, source, op);
+  require(x.dtype() != boolean, Wrong::dtype, op, "is not defined for booleans");
+  const Scalar factor = factor_for(alpha, x.dtype(), op);
+  if (alpha != 1) c.values = c.values * factor;
+  return c;
+}
+
+// As in PyTorch, its index counts from the end where negative.
+Change index_fill_change(const Tensor& x, int64_t dim, const Tensor& index, const Operand& value, const char* op) {
+  const int axis = axis_of(x, dim, op);
+  const Tensor given = as_index(index, op);
+  require(given.dim() <= 1, Wrong::shape, op, "the index must have one axis, got shape ", index);
+  common_device(x, given, op);
+  const Tensor i = counted_from_start(given.reshape({given.numel()}), row_layout(x).shape[axis], axis, op);
+  const Shape wanted = spliced(row_layout(x).shape, axis, 1, {i.numel()});
+  const Place at{op, axis, spread_index(i, wanted, axis)};
+  if (!value.tensor) {
+    require_storable(value.scalar, x.dtype(), op);
+    return {at, Combine::set, at.repeated(value.scalar, x)};
+  }
+  const Tensor& v = value.tensor->checked(op);
+  common_device(x, v, op);
+  require(v.dim() == 0, Wrong::shape, op, "the value must be a number or a 0-d tensor, got shape ", v);
+  require_fitting(v.dtype(), x.dtype(), op);
+  return {at, Combine::set, v.to(x.dtype()).expand(wanted)};
+}
+
 }  // namespace
 
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) { return along(x, dim, index, "gather").there(x); }
+Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) { return picked(x, dim, index, "gather"); }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
-  const Place at = along(x, dim, index, "scatter");
-  if (!src.tensor) require_storable(src.scalar, x.dtype(), "scatter");
-  return at.combine(Combine::set, x, src.tensor ? source_for(at, x, *src.tensor) : at.repeated(src.scalar, x));
+  return scatter_change(x, dim, index, src, "scatter").made(x);
+}
+Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Operand& src) & {
+  return changed(*this, "scatter_", [&](const char* op) { return scatter_change(*this, dim, index, src, op); });
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
-  const Place at = along(x, dim, index, "scatter_add");
-  return at.combine(Combine::add, x, source_for(at, x, src));
+  return scatter_add_change(x, dim, index, src, "scatter_add").made(x);
+}
+Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) & {
+  return changed(*this, "scatter_add_", [&](const char* op) { return scatter_add_change(*this, dim, index, src, op); });
 }
 
-Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
-                      const Choice<ScatterReduce>& reduce, bool include_self) {
-  const char* op = "scatter_reduce";
+namespace {
+Tensor reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+               const Choice<ScatterReduce>& reduce, bool include_self, const char* op) {
   constexpr Combine ways[] = {Combine::add, Combine::multiply, Combine::add, Combine::max, Combine::min};
   const ScatterReduce asked = reduce.of(op, "reduce");
   const Combine how = ways[size_t(asked)];
@@ -258,6 +366,18 @@ Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const T
   const Tensor count = at.combine(Combine::add, once, at.repeated(1, once)).clamp_min(1).to(x.dtype());
   return is_floating(x.dtype()) ? y / count : floor_divide(y, count);
 }
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                      const Choice<ScatterReduce>& reduce, bool include_self) {
+  return reduced(x, dim, index, src, reduce, include_self, "scatter_reduce");
+}
+Tensor& Tensor::scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src,
+                                const Choice<ScatterReduce>& reduce, bool include_self) & {
+  const char* op = "scatter_reduce_";
+  require_writable(checked(op), op);
+  return copy_(reduced(any_needs_grad(*this, src) ? clone() : *this, dim, index, src, reduce, include_self, op));
+}
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const int axis = axis_of(x, dim, "index_select");
@@ -266,38 +386,49 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
-  const char* op = "index_add";
-  const int axis = axis_of(x, dim, op);
-  const Tensor i = slices_index(x, axis, index, op);
-  require_source(x, source, op);
-  const Shape wanted = spliced(row_layout(x).shape, axis, 1, {i.numel()});
-  require(row_layout(source).shape == wanted, Wrong::shape, op, "a source of shape ", source, " does not fit ",
-          i.numel(), " slices along axis ", axis, " of shape ", x);
-  require(x.dtype() != boolean, Wrong::dtype, op, "is not defined for booleans");
-  const Scalar factor = factor_for(alpha, x.dtype(), op);
-  const Place at{op, axis, spread_index(i, wanted, axis)};
-  return at.combine(Combine::add, x, (alpha == 1 ? source : source * factor).reshape(wanted));
+  return index_add_change(x, dim, index, source, alpha, "index_add").made(x);
+}
+Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source, double alpha) & {
+  return changed(*this, "index_add_",
+                 [&](const char* op) { return index_add_change(*this, dim, index, source, alpha, op); });
+}
+
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  return slices_change(Combine::set, x, dim, index, source, "index_copy").made(x);
+}
+Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) & {
+  return changed(*this, "index_copy_",
+                 [&](const char* op) { return slices_change(Combine::set, *this, dim, index, source, op); });
+}
+
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Operand& value) {
+  return index_fill_change(x, dim, index, value, "index_fill").made(x);
+}
+Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Operand& value) & {
+  return changed(*this, "index_fill_", [&](const char* op) { return index_fill_change(*this, dim, index, value, op); });
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {
   const Tensor flat = x.checked("take").reshape({-1});
-  return pick_slices("take", flat, 0, index_for(flat, 0, index, "take"));
+  const Tensor i = as_index(index, "take");
+  common_device(flat, i, "take");
+  return pick_slices("take", flat, 0, counted_from_start(i, flat.numel(), 0, "take"));
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
   const char* op = "take_along_dim";
   indices.checked(op);
-  if (!dim) return gather(x.checked(op).reshape({x.numel()}), 0, indices.reshape({indices.numel()}));
+  if (!dim) return picked(x.checked(op).reshape({x.numel()}), 0, indices.reshape({indices.numel()}), op);
   const int axis = axis_of(x, *dim, op);
   require(x.dim() == indices.dim(), Wrong::shape, op, "x of shape ", x, " and indices of shape ", indices,
           " need as many axes");
-  if (x.dim() == 0) return gather(x, 0, indices);
+  if (x.dim() == 0) return picked(x, 0, indices, op);
   const Shape wide = broadcast_shapes(spliced(x.shape(), axis, 1, {1}), spliced(indices.shape(), axis, 1, {1}), op);
   const auto widened = [&](const Tensor& t) { return t.expand(spliced(wide, axis, 1, {t.size(axis)})); };
-  return gather(widened(x), axis, widened(indices));
+  return picked(widened(x), axis, widened(indices), op);
 }
 
-Tensor embedding(const Tensor& weight, const Tensor& indices) {
+Tensor embedding(const Tensor& indices, const Tensor& weight) {
   const char* op = "embedding";
   require(weight.checked(op).dim() == 2, Wrong::shape, op, "the weight must have 2 axes, got shape ", weight);
   return pick_slices(op, weight, 0, index_for(weight, 0, indices, op));
@@ -345,6 +476,35 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   return pick(op, x.expand(shape).reshape({shape.numel()}), 0, true_positions(mask.expand(shape)));
 }
 
+namespace {
+// x, of the mask's shape and in a copy, with the elements of the source one after another where the mask holds.
+Tensor mask_scattered(const Tensor& x, const Tensor& mask, const Tensor& source, const char* op) {
+  require_mask(x, mask, op);
+  require_source(x, source, op);
+  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), op);
+  const Tensor places = true_positions(mask.expand(shape));
+  const int64_t n = places.numel();
+  require(n <= source.numel(), Wrong::shape, op, "a source of shape ", source, " has fewer elements than the ", n,
+          " places of the mask");
+  const Place at{op, 0, places};
+  const Tensor values = source.reshape({source.numel()}).narrow(0, 0, n);
+  return at.combine(Combine::set, x.expand(shape).reshape({shape.numel()}), values).reshape(shape);
+}
+}  // namespace
+
+Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
+  return mask_scattered(x, mask, source, "masked_scatter");
+}
+Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) & {
+  const char* op = "masked_scatter_";
+  require_writable(checked(op), op);
+  require(broadcast_shapes(shape(), mask.checked(op).shape(), op) == shape(), Wrong::shape, op, "a mask of shape ",
+          mask, " does not broadcast to shape ", *this);
+  return copy_(mask_scattered(*this, mask, source, op));
+}
+
+Tensor argwhere(const Tensor& x) { return nonzero(x.checked("argwhere")); }
+
 Tensor nonzero(const Tensor& x) {
   const NoGrad off;
   Tensor rest = true_positions(x.checked("nonzero").dtype() == boolean ? x : x != 0);
@@ -365,11 +525,7 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   require(num_classes >= 0 || x.numel() > 0, Wrong::argument, op,
           "an empty tensor does not say how many classes there are; give num_classes");
   const int64_t n = num_classes < 0 ? (Checked(amax(classes).item<int64_t>()) + 1).value(op) : num_classes;
-  if (classes.device().is_cpu() && classes.numel() > 0) {
-    check_indices(classes, n, int(x.dim()), op);
-    const int64_t low = amin(classes).item<int64_t>();
-    require(low >= 0, Wrong::index, op, "class ", low, " is negative");
-  }
+  check_indices(classes, n, int(x.dim()), op);
   checked_numel(joined(x.shape(), {n}), op);
   return blamed_on(op, [&] { return (classes.unsqueeze(-1) == counting(n, x)).to(i64); });
 }

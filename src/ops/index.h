@@ -10,8 +10,11 @@ namespace volta {
 // The index as i64. Throws unless it is defined and of integers.
 Tensor as_index(const Tensor& index, const char* op);
 
-// Throws unless every index lies in [-size, size). On CUDA the loops check, so that nobody waits for the device here.
+// Throws unless every index lies in [0, size). On CUDA the loops check, so that nobody waits for the device here.
 void check_indices(const Tensor& index, int64_t size, int axis, const char* op);
+
+// An i64 index of [-size, size) as one of [0, size): negative ones count from the end. Throws as check_indices does.
+Tensor counted_from_start(const Tensor& index, int64_t size, int axis, const char* op);
 
 // A 0-d tensor counts as a row of one element.
 inline const Layout& row_layout(const Tensor& x) {

@@ -54,9 +54,7 @@ Advanced advanced(Tensor& view, int axis, const Index& i, const Shape& shape, in
   const Tensor& t = i.tensor;
   common_device(view, t, op);
   if (!is_mask(i)) {
-    const Tensor index = as_index(t, op);
-    check_indices(index, shape[from], from, op);
-    return {axis, 1, index, shape[from]};
+    return {axis, 1, counted_from_start(as_index(t, op), shape[from], from, op), shape[from]};
   }
   for (int k = 0; k < t.dim(); ++k)
     require(t.shape()[k] == shape[from + k], Wrong::index, op, "a mask of shape ", t, " does not fit axes ", from,
@@ -72,7 +70,7 @@ Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
   const NoGrad off;
   Tensor place, bad;
   for (const Advanced& a : list) {
-    const Tensor i = where(a.index < 0, a.index + a.total, a.index);
+    const Tensor& i = a.index;
     place = place.defined() ? place * a.total + i : i;
     if (i.device().is_cpu()) continue;
     const Tensor outside = logical_or(i < 0, i >= a.total);
@@ -167,21 +165,24 @@ Tensor fitted(const Operand& value, const Tensor& like, const Shape& shape) {
 }
 
 // Into the memory itself where no graph is wanted and the joined axes are a view of it, else by way of a copy.
-void write(Plan& p, Tensor v) {
+void write(Plan& p, Tensor v, Combine how = Combine::set) {
   Tensor& view = p.view;
   const Tensor index = p.index.reshape({p.index.numel()});
   v = v.reshape(spliced(p.flat, p.axis, 1, {index.numel()}));
   Tensor spread = spread_index(index, v.shape(), p.axis);
   const auto flat = views::reshape(views::permute(layout(view), p.order), p.flat);
-  if (!flat || any_needs_grad(view, v)) {
+  const bool adds = how == Combine::add;
+  if (!flat || any_needs_grad(view, v) || (adds && is_half(view.dtype()))) {
     Shape back = p.order;
     for (int i = 0; i < back.size(); ++i) back[int(p.order[i])] = i;
-    view.copy_(flattened(p).scatter(p.axis, spread, v).reshape(p.ordered).permute(back));
+    const Tensor old = flattened(p);
+    const Tensor made = adds ? old.scatter_add(p.axis, spread, v) : old.scatter(p.axis, spread, v);
+    view.copy_(made.reshape(p.ordered).permute(back));
     return;
   }
   if (same_memory(view, v)) v = v.clone();
   if (same_memory(view, spread)) spread = spread.clone();
-  scattered(Combine::set, alias(view, *flat), p.axis, spread, v);
+  scattered(how, alias(view, *flat), p.axis, spread, v);
   bump_version(view);
 }
 
@@ -234,6 +235,29 @@ Indexed Tensor::operator[](const Tensor& index) const { return indexed(*this, In
 Indexed Tensor::operator[](Slice index) const { return indexed(*this, Index(index)); }
 Indexed Tensor::operator[](std::initializer_list<Index> indices) const {
   return indexed(*this, std::span(indices.begin(), indices.size()));
+}
+
+Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Operand& values, bool accumulate) & {
+  require_writable(checked("index_put_"), "index_put_");
+  std::vector<Index> list;
+  for (const Tensor& i : indices) list.push_back(i.defined() ? Index(i) : Index(volta::slice()));
+  if (!accumulate) {
+    assign(*this, list, values);
+    return *this;
+  }
+  Plan p = parse(*this, list);
+  if (!p.index.defined()) {
+    p.view.add_(fitted(values, p.view, p.view.shape()));
+    return *this;
+  }
+  require_writable(p.view, "index_put_");
+  const Tensor v = fitted(values, p.view, p.result);
+  if (v.numel() > 0) write(p, v, Combine::add);
+  return *this;
+}
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Operand& values, bool accumulate) {
+  Tensor y = x.checked("index_put").clone();
+  return y.index_put_(indices, values, accumulate);
 }
 
 void Indexed::operator=(const Operand& value) && {

@@ -317,7 +317,7 @@ Tensor std_dev(const Tensor& x, const Axes& dim, const VarOptions& options) {
 Tensor Tensor::std(const Axes& dim, const VarOptions& options) const { return std_dev(*this, dim, options); }
 
 Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
-  require_floating(x, "logsumexp");
+  if (!is_floating(x.checked("logsumexp").dtype())) return logsumexp(x.to(default_dtype()), dim, keepdim);
   const Reduction r(x, dim, keepdim, "logsumexp");
   const Tensor y = run_fold(Fold::logsumexp, x, r, x.dtype());
   return record("logsumexp", y, {x}, [r, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
@@ -340,6 +340,7 @@ Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
 
 Tensor median(const Tensor& x) {
   const Reduction r(x, {}, false, "median");
+  if (r.count == 0 && is_floating(x.dtype())) return sum(x) + double(NAN);
   require_elements(x, r);
   return shared_by_equals(unrecorded([&] { return median(reshape(x, {-1}), 0).values; }), x, r);
 }

@@ -33,6 +33,66 @@ Tensor counted(const char* op, const Tensor& x, const Tensor& weights, int64_t n
   return place_add(op, {n}, 0, x, weights.defined() ? weights : number(1, x).expand(x.shape()));
 }
 
+// Which elements (or rows) of a list differ from the one before: the first of their kind where equal ones are together.
+Tensor begins_group(const Tensor& list) {
+  const int64_t n = list.size(0);
+  Tensor first = ones({n}, {.dtype = boolean, .device = list.device()});
+  if (n <= 1) return first;
+  Tensor differs = list.narrow(0, 1, n - 1) != list.narrow(0, 0, n - 1);
+  if (differs.dim() > 1) differs = differs.any(1);
+  first.narrow(0, 1, n - 1).copy_(differs);
+  return first;
+}
+
+// The order that sorts rows by their first elements, then the second ones, and so on.
+Tensor order_of_rows(const Tensor& rows) {
+  Tensor order = counting(rows.size(0), rows);
+  for (int64_t c = rows.size(1) - 1; c >= 0; --c) {
+    const Tensor column = pick_slices("unique", rows.select(1, c).contiguous(), 0, order);
+    order = pick_slices("unique", order, 0, argsort(column, 0));
+  }
+  return order;
+}
+
+// Groups of equal neighbours along an axis, or of the flattened tensor; with `ordered` of all equal ones.
+UniqueResult grouped(const char* op, const Tensor& x, std::optional<int64_t> dim, bool inverse, bool counts,
+                     bool ordered) {
+  refuse_grad(op, {x.checked(op)});
+  const NoGrad off;
+  const bool whole = !dim || x.dim() == 0;
+  const int axis = dim ? axis_of(x, *dim, op) : 0;
+  const Tensor moved = whole ? x.reshape({x.numel()}) : movedim(x, axis, 0);
+  const int64_t n = moved.size(0);
+  if (!whole)
+    require(n == 0 || x.numel() > 0, Wrong::shape, op, "there are no elements to compare along axis ", axis,
+            " of shape ", x);
+  Tensor list = whole ? moved : moved.reshape({n, n == 0 ? 1 : x.numel() / n}), order;
+  if (!whole && n == 0) list = list.reshape({0});
+  if (ordered) {
+    if (list.dim() == 1) {
+      const ValuesIndices sorted = volta::sort(list, 0);
+      list = sorted.values, order = sorted.indices;
+    } else {
+      order = order_of_rows(list);
+      list = pick_slices(op, list, 0, order);
+    }
+  }
+  const Tensor first = begins_group(list), places = true_positions(first);
+  Tensor values = pick_slices(op, list, 0, places);
+  if (!whole) values = movedim(values.reshape(spliced(moved.shape(), 0, 1, {places.numel()})), 0, axis).contiguous();
+  UniqueResult r{values, {}, {}};
+  if (!inverse && !counts) return r;
+  const Tensor group = first.to(i64).cumsum(0) - 1;
+  if (inverse) {
+    const Shape shape = whole ? x.shape() : Shape{n};
+    r.inverse =
+        (ordered ? scattered(Combine::set, empty({n}, {.dtype = i64, .device = x.device()}), 0, order, group) : group)
+            .reshape(shape);
+  }
+  if (counts) r.counts = counted(op, group, {}, places.numel());
+  return r;
+}
+
 }  // namespace
 
 ValuesIndices sort(const Tensor& x, int64_t dim, bool descending, bool) {
@@ -61,21 +121,31 @@ ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
   return {r.values.squeeze(axis), r.indices.squeeze(axis)};
 }
 
-UniqueResult unique(const Tensor& x, const UniqueOptions& options) {
-  refuse_grad("unique", {x.checked("unique")});
+UniqueResult unique(const Tensor& x, const UniqueOptions& o) {
+  return grouped("unique", x, o.dim, o.return_inverse, o.return_counts, true);
+}
+UniqueResult unique_consecutive(const Tensor& x, const UniqueConsecutiveOptions& o) {
+  return grouped("unique_consecutive", x, o.dim, o.return_inverse, o.return_counts, false);
+}
+
+Tensor isin(const Operand& elements, const Operand& test_elements, const IsinOptions& options) {
+  const char* op = "isin";
   const NoGrad off;
-  const int64_t n = x.numel();
-  const auto [sorted, order] = volta::sort(x.reshape({n}), 0);
-  Tensor first = ones({n}, {.dtype = boolean, .device = x.device()});  // of its kind in the order
-  if (n > 1) first.narrow(0, 1, n - 1).copy_(sorted.narrow(0, 1, n - 1) != sorted.narrow(0, 0, n - 1));
-  UniqueResult r{pick("unique", sorted, 0, true_positions(first)), {}, {}};
-  if (!options.return_inverse && !options.return_counts) return r;
-  const Tensor group = first.to(i64).cumsum(0) - 1;
-  if (options.return_inverse)
-    r.inverse =
-        scattered(Combine::set, empty({n}, {.dtype = i64, .device = x.device()}), 0, order, group).reshape(x.shape());
-  if (options.return_counts) r.counts = counted("unique", group, {}, r.values.numel());
-  return r;
+  require(elements.tensor || test_elements.tensor, Wrong::argument, op, "needs a tensor");
+  const Tensor& like = (elements.tensor ? elements.tensor : test_elements.tensor)->checked(op);
+  const Operand both[] = {elements, test_elements};
+  if (elements.tensor && test_elements.tensor) common_device(like, test_elements.tensor->checked(op), op);
+  const DType dtype = result_type(both, op);
+  const auto as_tensor = [&](const Operand& x) {
+    return x.tensor ? x.tensor->detach().to(dtype) : full({}, x.scalar, {dtype, like.device()});
+  };
+  const Tensor x = as_tensor(elements), others = as_tensor(test_elements);
+  const int64_t n = others.numel();
+  if (n == 0) return full(x.shape(), options.invert, {boolean, like.device()});
+  const Tensor sorted = volta::sort(others.reshape({n}), 0).values;
+  const Tensor place = searchsorted(sorted, x).clamp_max(n - 1);
+  const Tensor found = pick_slices(op, sorted, 0, place) == x;
+  return options.invert ? logical_not(found) : found;
 }
 
 Tensor searchsorted(const Tensor& sorted, const Operand& values, const SearchOptions& options) {

@@ -1,24 +1,9 @@
 // How the ops that are not pointwise are called with the oracle's arguments.
 #pragma once
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
-
-#include "oracle/reader.h"
+#include "oracle/calls_further.h"
+#include "oracle/given.h"
 
 namespace volta::oracle {
-
-using Tensors = std::vector<Tensor>;
-
-struct Given {
-  Tensors x;                    // the tensor operands
-  std::vector<Scalar> numbers;  // the operands that are numbers
-};
-using Call = std::function<Tensors(const Given&, const Args&)>;
-using Calls = std::map<std::string, Call>;
-
-inline Tensors both(const ValuesIndices& r) { return {r.values, r.indices}; }
 
 inline void add_reductions(Calls& calls) {
   using Over = Tensor (*)(const Tensor&, const Axes&, bool);
@@ -193,7 +178,7 @@ inline void add_picks(Calls& calls) {
   calls["masked_select"] = [](const Given& g, const Args&) { return Tensors{g.x[0].masked_select(g.x[1])}; };
   calls["nonzero"] = [](const Given& g, const Args&) { return Tensors{g.x[0].nonzero()}; };
   calls["one_hot"] = [](const Given& g, const Args& a) { return Tensors{one_hot(g.x[0], a.whole("classes", -1))}; };
-  calls["embedding"] = [](const Given& g, const Args&) { return Tensors{embedding(g.x[0], g.x[1])}; };
+  calls["embedding"] = [](const Given& g, const Args&) { return Tensors{embedding(g.x[1], g.x[0])}; };
 }
 
 inline void add_orders(Calls& calls) {
@@ -209,8 +194,8 @@ inline void add_orders(Calls& calls) {
   calls["kthvalue"] = [](const Given& g, const Args& a) {
     return both(g.x[0].kthvalue(a.whole("k", 1), a.whole("dim", -1), a.flag("keepdim")));
   };
-  calls["unique"] = [](const Given& g, const Args&) {
-    const UniqueResult r = g.x[0].unique({.return_inverse = true, .return_counts = true});
+  calls["unique"] = [](const Given& g, const Args& a) {
+    const UniqueResult r = g.x[0].unique({.return_inverse = true, .return_counts = true, .dim = a.maybe("dim")});
     return Tensors{r.values, r.inverse, r.counts};
   };
   calls["searchsorted"] = [](const Given& g, const Args& a) {
@@ -264,6 +249,7 @@ inline const Calls& function_calls() {
     add_picks(all);
     add_orders(all);
     add_composed(all);
+    add_further(all);
     return all;
   }();
   return calls;

@@ -2,6 +2,7 @@
 
 import torch
 
+import composed
 import indexing
 import linear
 import movement
@@ -62,5 +63,5 @@ class Functions:
 
 def write(writer):
     group = Functions(writer)
-    for part in (reductions, linear, movement, indexing):
+    for part in (reductions, linear, movement, indexing, composed):
         part.calls(group)

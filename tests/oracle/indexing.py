@@ -76,7 +76,7 @@ def picks(q, Of):
                 mode,
             )
     q.call(
-        "index_select", lambda x, i: x.index_select(1, i % 5), [Of(3, 5), index(4, 0, 0, -1)], {"dim": 1}, ALL, "bits"
+        "index_select", lambda x, i: x.index_select(1, i % 5), [Of(3, 5), index(4, 0, 0, 4)], {"dim": 1}, ALL, "bits"
     )
     q.call(
         "index_select",

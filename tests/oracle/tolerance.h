@@ -46,7 +46,10 @@ inline bool is_exact(const std::string& op) {
       "kthvalue unique nan_to_num reshape view permute transpose t mT movedim expand expand_as broadcast_to "
       "squeeze unsqueeze flatten unflatten narrow slice select flip diagonal unfold as_strided split chunk "
       "unbind contiguous clone to cat stack roll tile repeat repeat_interleave pad tril triu diag gather "
-      "scatter index_select take take_along_dim masked_fill masked_select embedding outer kron");
+      "scatter index_select take take_along_dim masked_fill masked_select embedding outer kron "
+      "nanmedian aminmax moveaxis swapaxes swapdims atleast_1d atleast_2d atleast_3d tensor_split fliplr flipud "
+      "vstack hstack dstack column_stack block_diag cartesian_prod combinations rot90 diag_embed index_copy "
+      "index_fill masked_scatter unique_consecutive");
   return names.contains(op);
 }
 

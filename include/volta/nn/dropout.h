@@ -11,6 +11,9 @@ Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true);  
 Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true);
 Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = true);  // whole channels
 
+// softmax((logits + Gumbel noise) / tau); with `hard` one-hot, its gradient that of the soft one.
+Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1);
+
 namespace nn {
 
 class AnyDropout : public Layer {

@@ -78,15 +78,14 @@ void copy_and_fetch(int64_t n, char* out, const char* source, const char* next) 
 // What happens in n lanes from the given offsets on. Gather serves a range of indices, scatter of places.
 template <bool Gather, class Op, class T>
 void run_lanes(const Plan& p, const int64_t* offset, int64_t begin, int64_t n, Range range) {
-  const int64_t places = p.places, out_step = p.step[0], source_step = p.step[1], index_step = p.step[2];
+  const int64_t out_step = p.step[0], source_step = p.step[1], index_step = p.step[2];
   const int64_t out_lane = p.walk.stride[0][0], source_lane = p.walk.stride[0][1], index_lane = p.walk.stride[0][2];
   char* const out = p.data[0] + offset[0] + begin * out_lane;
   const char* const source = p.data[1] + offset[1] + begin * source_lane;
   const char* const index = p.data[2] + offset[2] + begin * index_lane;
   const Range all = Gather ? range : Range{0, p.count};
   const auto place = [=](int64_t i, int64_t k) {
-    const int64_t at = *reinterpret_cast<const int64_t*>(index + i * index_step + k * index_lane);
-    return at < 0 ? at + places : at;
+    return *reinterpret_cast<const int64_t*>(index + i * index_step + k * index_lane);
   };
   const auto out_row = [=](int64_t i, int64_t at) { return out + (Gather ? i : at) * out_step; };
   const auto source_row = [=](int64_t i, int64_t at) { return source + (Gather ? at : i) * source_step; };

@@ -17,13 +17,13 @@ struct Axis {
     require(size > 0, Wrong::index, op, "every index is out of range for an axis of size 0");
   }
   __device__ int64_t find(const char* p) const {
-    const int64_t index = *reinterpret_cast<const int64_t*>(p), i = index < 0 ? index + size : index;
-    if (i >= 0 && i < size) return i;
+    const int64_t index = *reinterpret_cast<const int64_t*>(p);
+    if (index >= 0 && index < size) return index;
     fault->index = index;
     fault->size = size;
     __threadfence_system();
     fault->raised = 1;
-    return i < 0 ? 0 : size - 1;
+    return index < 0 ? 0 : size - 1;
   }
 };
 

@@ -1,0 +1,183 @@
+// Ops that join, arrange and split whole tensors, made of cat, views and the diagonal.
+#include <algorithm>
+
+#include <volta/create.h>
+#include <volta/ops.h>
+
+#include "autograd/record.h"
+#include "ops/check.h"
+#include "ops/index.h"
+#include "ops/pointwise.h"
+
+namespace volta {
+namespace {
+
+Tensor joined_along(const std::vector<Tensor>& tensors, const char* op, int64_t dim, Tensor (*as)(const Tensor&)) {
+  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  std::vector<Tensor> list;
+  for (const Tensor& x : tensors) list.push_back(as(x.checked(op)));
+  return cat(list, dim);
+}
+
+Tensor as_column(const Tensor& x) { return x.dim() <= 1 ? x.reshape({x.numel(), 1}) : x; }
+
+// C(n, r), or of n + r - 1 elements with replacement: how many rows combinations has.
+int64_t combination_count(int64_t n, int64_t r, const char* op) {
+  int64_t count = 1;
+  const int64_t steps = std::min(r, n - r);
+  for (int64_t k = 1; k <= steps; ++k) {
+    const bool fine = !__builtin_mul_overflow(count, n - steps + k, &count);
+    require(fine, Wrong::argument, op, "too many combinations: ", r, " of ", n);
+    count /= k;
+  }
+  return count;
+}
+
+}  // namespace
+
+Tensor atleast_1d(const Tensor& x) { return x.checked("atleast_1d").dim() == 0 ? x.reshape({1}) : x; }
+Tensor atleast_2d(const Tensor& x) {
+  const int64_t rank = x.checked("atleast_2d").dim();
+  return rank == 0 ? x.reshape({1, 1}) : rank == 1 ? x.unsqueeze(0) : x;
+}
+Tensor atleast_3d(const Tensor& x) {
+  const int64_t rank = x.checked("atleast_3d").dim();
+  if (rank == 0) return x.reshape({1, 1, 1});
+  return rank == 1 ? x.unsqueeze(0).unsqueeze(-1) : rank == 2 ? x.unsqueeze(-1) : x;
+}
+
+Tensor vstack(const std::vector<Tensor>& tensors) { return joined_along(tensors, "vstack", 0, atleast_2d); }
+Tensor hstack(const std::vector<Tensor>& tensors) {
+  const bool vectors = !tensors.empty() && tensors[0].checked("hstack").dim() <= 1;
+  return joined_along(tensors, "hstack", vectors ? 0 : 1, atleast_1d);
+}
+Tensor dstack(const std::vector<Tensor>& tensors) { return joined_along(tensors, "dstack", 2, atleast_3d); }
+Tensor column_stack(const std::vector<Tensor>& tensors) { return joined_along(tensors, "column_stack", 1, as_column); }
+
+Tensor block_diag(const std::vector<Tensor>& tensors) {
+  const char* op = "block_diag";
+  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  std::vector<Tensor> blocks;
+  int64_t width = 0, left = 0;
+  for (const Tensor& x : tensors) {
+    require(x.checked(op).dim() <= 2, Wrong::shape, op, "needs matrices, got shape ", x);
+    common_device(tensors[0], x, op);
+    blocks.push_back(atleast_2d(x));
+    require(!__builtin_add_overflow(width, blocks.back().size(1), &width), Wrong::shape, op, "too many columns");
+  }
+  for (Tensor& x : blocks) {
+    const int64_t own = x.size(1);
+    x = pad(x, {left, width - left - own});
+    left += own;
+  }
+  return cat(blocks, 0);
+}
+
+Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
+  const char* op = "cartesian_prod";
+  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  for (const Tensor& x : tensors) require(x.checked(op).dim() == 1, Wrong::shape, op, "needs vectors, got shape ", x);
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<Tensor> columns;
+  for (const Tensor& grid : meshgrid(tensors)) columns.push_back(grid.reshape({grid.numel()}));
+  return stack(columns, 1);
+}
+
+Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
+  const char* op = "combinations";
+  require(x.checked(op).dim() == 1, Wrong::shape, op, "needs a vector, got shape ", x);
+  require(r >= 0, Wrong::argument, op, "cannot choose ", r, " elements");
+  const int64_t n = x.numel();
+  if (r == 0) return x.narrow(0, 0, 0).clone();
+  if (with_replacement ? n == 0 : r > n) return x.narrow(0, 0, 0).reshape({0, r}).clone();
+  int64_t many = 0;
+  require(!with_replacement || !__builtin_add_overflow(n, r - 1, &many), Wrong::argument, op, "too many combinations");
+  const int64_t rows = combination_count(with_replacement ? many : n, r, op);
+  checked_numel({rows, r}, op);
+  const Tensor places = empty({rows * r}, {.dtype = i64});
+  std::vector<int64_t> now(static_cast<size_t>(r));
+  for (size_t k = 0; k < now.size(); ++k) now[k] = with_replacement ? 0 : int64_t(k);
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy(now.begin(), now.end(), places.data<int64_t>() + row * r);
+    size_t k = now.size();
+    const auto last = [&](size_t i) { return with_replacement ? n - 1 : n - r + int64_t(i); };
+    while (k > 0 && now[k - 1] == last(k - 1)) --k;
+    if (k == 0) break;
+    const int64_t from = ++now[k - 1];
+    for (size_t i = k; i < now.size(); ++i) now[i] = with_replacement ? from : from + int64_t(i - k) + 1;
+  }
+  return pick_slices(op, x, 0, places.to(x.device())).reshape({rows, r});
+}
+
+Tensor moveaxis(const Tensor& x, const Axes& source, const Axes& destination) {
+  return movedim(x, source, destination);
+}
+Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) { return transpose(x, axis0, axis1); }
+Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1) { return transpose(x, dim0, dim1); }
+
+Tensor fliplr(const Tensor& x) {
+  require(x.checked("fliplr").dim() >= 2, Wrong::shape, "fliplr", "needs at least two axes, got shape ", x);
+  return flip(x, 1);
+}
+Tensor flipud(const Tensor& x) {
+  require(x.checked("flipud").dim() >= 1, Wrong::shape, "flipud", "needs at least one axis, got shape ", x);
+  return flip(x, 0);
+}
+
+Tensor rot90(const Tensor& x, int64_t k, const Axes& dims) {
+  const char* op = "rot90";
+  require(x.checked(op).dim() >= 2, Wrong::shape, op, "needs at least two axes, got shape ", x);
+  require(dims.list().size() == 2, Wrong::argument, op, "needs two axes, got ", dims.list().size());
+  const int a = axis_of(x, dims.list()[0], op), b = axis_of(x, dims.list()[1], op);
+  require(a != b, Wrong::argument, op, "needs two different axes of shape ", x);
+  const int64_t turns = ((k % 4) + 4) % 4;
+  if (turns == 0) return x.clone();
+  if (turns == 2) return flip(x, {a, b}).contiguous();
+  return flip(x, turns == 1 ? b : a).contiguous().transpose(a, b);
+}
+
+Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  const char* op = "diag_embed";
+  const int rank = int(x.checked(op).dim()) + 1;
+  require(rank >= 2, Wrong::shape, op, "needs at least one axis, got shape ", x);
+  const int a = normalize_axis(dim1, rank, x.shape(), op), b = normalize_axis(dim2, rank, x.shape(), op);
+  require(a != b, Wrong::argument, op, "needs two different axes");
+  int64_t n = 0;
+  const bool fits = offset != INT64_MIN && !__builtin_add_overflow(x.size(-1), offset < 0 ? -offset : offset, &n);
+  require(fits, Wrong::argument, op, "an offset of ", offset, " is too large");
+  Shape shape = x.shape();
+  shape.erase(rank - 2);
+  shape.insert(std::min(a, b), n);
+  shape.insert(std::max(a, b), n);
+  checked_numel(shape, op);
+  return embed(x, shape, views::diagonal(Layout::contiguous(shape), offset, a, b));
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim) {
+  const char* op = "tensor_split";
+  const int axis = axis_of(x, dim, op, 1);
+  require(sections > 0, Wrong::argument, op, "needs at least one section, got ", sections);
+  const int64_t n = x.size(axis), least = n / sections, larger = n % sections;
+  require(sections <= std::max<int64_t>(n, 1 << 20), Wrong::argument, op, sections, " sections of ", n, " elements");
+  std::vector<Tensor> pieces;
+  int64_t from = 0;
+  for (int64_t i = 0; i < sections; ++i) {
+    pieces.push_back(narrow(x, axis, from, least + (i < larger)));
+    from += least + (i < larger);
+  }
+  return pieces;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices, int64_t dim) {
+  const int axis = axis_of(x, dim, "tensor_split", 1);
+  std::vector<Tensor> pieces;
+  int64_t from = 0;
+  for (int64_t end : indices) {
+    pieces.push_back(slice(x, axis, from, end));
+    from = end;
+  }
+  pieces.push_back(slice(x, axis, from, {}));
+  return pieces;
+}
+
+}  // namespace volta

@@ -1,0 +1,199 @@
+// In-place writes by index, random fillings and samples, and the corners that the generated suites do not reach.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <volta/volta.h>
+
+namespace volta::test {
+namespace {
+
+using Doubles = std::vector<double>;
+
+Tensor f64_range(const Shape& shape) { return arange(shape.numel()).to(f64).reshape(shape); }
+
+TEST(InplaceIndex, EqualsTheCopyingForm) {
+  const Tensor i = tensor({2, 0}), wide = tensor({{2, 0, 1}, {0, 0, 3}}), mask = tensor({true, false, true});
+  for (const DType dtype : {f16, bf16, f32, f64, i8, i32, i64, u8, u64}) {
+    const Tensor x = f64_range({4, 3}).to(dtype), v = (f64_range({2, 3}) + 1).to(dtype);
+    const auto check = [&](auto in_place, const Tensor& made) {
+      for (const Tensor& layout : {x.clone(), x.t().clone().t(), stack({x, x}, 2).select(2, 0)}) {
+        Tensor y = layout;
+        const uint32_t before = y.version();
+        in_place(y);
+        EXPECT_GT(y.version(), before);
+        EXPECT_EQ(y.dtype(), dtype);
+        EXPECT_TRUE(equal(y, made)) << y.str() << made.str();
+      }
+    };
+    check([&](Tensor& y) { y.scatter_(0, wide, v); }, x.scatter(0, wide, v));
+    check([&](Tensor& y) { y.scatter_(0, wide, 1); }, x.scatter(0, wide, 1));
+    check([&](Tensor& y) { y.scatter_add_(0, wide, v); }, x.scatter_add(0, wide, v));
+    for (const char* how : {"sum", "prod", "mean", "amax", "amin"})
+      check([&](Tensor& y) { y.scatter_reduce_(0, wide, v, how, false); }, x.scatter_reduce(0, wide, v, how, false));
+    check([&](Tensor& y) { y.index_add_(0, i, v, 2); }, x.index_add(0, i, v, 2));
+    check([&](Tensor& y) { y.index_copy_(0, i, v); }, x.index_copy(0, i, v));
+    check([&](Tensor& y) { y.index_fill_(1, i, 3); }, x.index_fill(1, i, 3));
+    check([&](Tensor& y) { y.masked_scatter_(mask, cat({v, v})); }, x.masked_scatter(mask, cat({v, v})));
+    check([&](Tensor& y) { y.index_put_({i}, v, true); }, x.index_put({i}, v, true));
+    check([&](Tensor& y) { y.index_put_({i, tensor({1, -1})}, 5); }, x.index_put({i, tensor({1, -1})}, 5));
+  }
+}
+
+TEST(InplaceIndex, KnownValues) {
+  Tensor x = zeros({3}, {f64});
+  EXPECT_EQ(x.index_put_({tensor({0, 0, -1})}, tensor<double>({1, 2, 4}), true).to_vector<double>(),
+            (Doubles{3, 0, 4}));
+  EXPECT_EQ(x.scatter_add_(0, tensor({1, 1}), tensor<double>({5, 6})).to_vector<double>(), (Doubles{3, 11, 4}));
+  EXPECT_EQ(x.masked_scatter_(x > 3, tensor<double>({7, 8, 9})).to_vector<double>(), (Doubles{3, 7, 8}));
+  EXPECT_EQ(x.index_fill_(0, tensor({-3}), 1).to_vector<double>(), (Doubles{1, 7, 8}));
+  Tensor grid = zeros({2, 3});
+  grid.index_put_({Tensor(), tensor({0, 2})}, 1.0);
+  EXPECT_EQ(grid.to_vector<double>(), (Doubles{1, 0, 1, 1, 0, 1}));
+  Tensor own = f64_range({4});
+  own.index_copy_(0, tensor({3, 2, 1, 0}), own);  // reads what it writes
+  EXPECT_EQ(own.to_vector<double>(), (Doubles{3, 2, 1, 0}));
+}
+
+TEST(InplaceIndex, KeepsTheRulesOfAutograd) {
+  Tensor leaf = ones({3}, {.requires_grad = true});
+  EXPECT_THROW(leaf.scatter_(0, tensor({0}), 1.0), Error);
+  EXPECT_THROW(leaf.index_put_({tensor({0})}, 1.0), Error);
+  EXPECT_THROW(leaf.exponential_(), Error);
+  Tensor stretched = ones({1}).expand({3});
+  EXPECT_THROW(stretched.index_add_(0, tensor({0}), ones({1})), Error);
+  const Tensor w = tensor<double>({2, 3, 5}, {.requires_grad = true});
+  Tensor y = w * 1;
+  const Tensor saved = y * y;
+  y.index_fill_(0, tensor({1}), 0.0);
+  EXPECT_THROW(saved.sum().backward(), Error);
+  Tensor base = w * 1;
+  base.narrow(0, 1, 2).scatter_add_(0, tensor({0, 0}), w.narrow(0, 0, 2));  // through a view
+  EXPECT_EQ(grad((base * tensor<double>({1, 10, 100})).sum(), w).to_vector<double>(), (Doubles{11, 20, 100}));
+}
+
+TEST(RandomFill, MomentsAndRepeatability) {
+  const int64_t n = 200000;
+  const auto mean_of = [&](auto fill, DType dtype = f64) {
+    Generator g(11), again(11);
+    Tensor x = empty({n}, {dtype}), y = empty({n}, {dtype});
+    fill(x, &g), fill(y, &again);
+    EXPECT_TRUE(equal(x, y));
+    return x.to(f64).mean().item<double>();
+  };
+  EXPECT_NEAR(mean_of([](Tensor& x, Generator* g) { x.exponential_(4, g); }), 0.25, 0.005);
+  EXPECT_NEAR(mean_of([](Tensor& x, Generator* g) { x.bernoulli_(0.3, g); }, i32), 0.3, 0.01);
+  EXPECT_NEAR(mean_of([](Tensor& x, Generator* g) { x.bernoulli_(full({1}, 0.8), g); }), 0.8, 0.01);
+  EXPECT_NEAR(mean_of([](Tensor& x, Generator* g) { x.geometric_(0.25, g); }, i64), 4, 0.05);
+  EXPECT_NEAR(mean_of([](Tensor& x, Generator* g) { x.log_normal_(0, 0.5, g); }), std::exp(0.125), 0.01);
+  Generator g(3);
+  Tensor c = empty({n}, {f64});
+  EXPECT_NEAR(c.cauchy_(2, 3, &g).median().item<double>(), 2, 0.05);
+  EXPECT_NEAR((abs(c - 2) < 3).to(f64).mean().item<double>(), 0.5, 0.01);
+  Tensor e = empty({n});
+  EXPECT_TRUE((e.exponential_() > 0).all().item<bool>());
+  for (double p : {0.0, -1.0, 1.5}) EXPECT_THROW(e.geometric_(p), Error);
+  EXPECT_THROW(e.exponential_(0), Error);
+  EXPECT_THROW(empty({2}, {i64}).exponential_(), Error);
+  EXPECT_THROW(e.bernoulli_(1.5), Error);
+}
+
+TEST(RandomSample, PoissonGammaBetaDirichlet) {
+  Generator g(5);
+  const int64_t n = 100000;
+  for (double rate : {0.0, 0.5, 4.0, 9.9, 10.0, 30.0, 1000.0}) {
+    const Tensor x = poisson(full({n}, rate, {f64}), &g);
+    const double slack = 5 * std::sqrt(rate / n) + 1e-12;
+    EXPECT_NEAR(x.mean().item<double>(), rate, slack);
+    EXPECT_NEAR(x.var().item<double>(), rate, rate * 0.05);
+    EXPECT_TRUE(equal(x, x.round()));
+  }
+  for (double a : {0.2, 0.9, 1.0, 3.5, 100.0}) {
+    const Tensor x = sample_gamma(full({n}, a, {f64}), 2.0, &g);
+    EXPECT_NEAR(x.mean().item<double>(), a / 2, 5 * std::sqrt(a / 4 / n));
+    EXPECT_NEAR(x.var().item<double>(), a / 4, a / 4 * 0.15);
+    EXPECT_TRUE((x >= 0).all().item<bool>());
+  }
+  const Tensor b = sample_beta(full({n}, 2.0, {f64}), full({}, 3.0, {f64}), &g);
+  EXPECT_NEAR(b.mean().item<double>(), 0.4, 0.005);
+  EXPECT_NEAR(b.var().item<double>(), 0.04, 0.002);
+  const Tensor d = sample_dirichlet(tensor<double>({1, 2, 5}).expand({n, 3}), &g);
+  EXPECT_TRUE(allclose(d.sum(1), ones({n}, {f64})));
+  EXPECT_TRUE(allclose(d.mean(0), tensor<double>({0.125, 0.25, 0.625}), {.atol = 0.01}));
+  EXPECT_EQ(poisson(zeros({0, 3})).shape(), (Shape{0, 3}));
+  EXPECT_EQ(poisson(ones({2}, {bf16})).dtype(), bf16);
+  EXPECT_THROW(poisson(full({1}, -1.0)), Error);
+  EXPECT_THROW(poisson(ones({1}, {.requires_grad = true})), Error);
+  EXPECT_THROW(sample_gamma(zeros({1})), Error);
+}
+
+TEST(RandomSample, GumbelSoftmax) {
+  manual_seed(7);
+  const Tensor logits = log(tensor<double>({0.2, 0.3, 0.5})).expand({50000, 3});
+  const Tensor hard = gumbel_softmax(logits, 1, true);
+  EXPECT_TRUE(allclose(hard.mean(0), tensor<double>({0.2, 0.3, 0.5}), {.atol = 0.01}));
+  EXPECT_TRUE(allclose(hard.amax(1), ones({50000}, {f64})));
+  Tensor x = zeros({2, 3}, {.dtype = f64, .requires_grad = true});
+  manual_seed(1);
+  const Tensor a = grad((gumbel_softmax(x, 0.5) * f64_range({2, 3})).sum(), x);
+  manual_seed(1);
+  EXPECT_TRUE(allclose(a, grad((gumbel_softmax(x, 0.5, true) * f64_range({2, 3})).sum(), x)));
+  EXPECT_NE(a.abs().sum().item<double>(), 0);
+  EXPECT_THROW(gumbel_softmax(x, 0), Error);
+}
+
+TEST(CreateTriangles, Indices) {
+  EXPECT_TRUE(equal(tril_indices(3, 3), tensor({{0, 1, 1, 2, 2, 2}, {0, 0, 1, 0, 1, 2}})));
+  EXPECT_TRUE(equal(triu_indices(2, 3, 1), tensor({{0, 0, 1}, {1, 2, 2}})));
+  EXPECT_TRUE(equal(tril_indices(2, 3, -1, {.dtype = i32}), tensor({{1}, {0}}).to(i32)));
+  EXPECT_EQ(triu_indices(0, 4).shape(), (Shape{2, 0}));
+  EXPECT_THROW(tril_indices(-1, 2), Error);
+}
+
+TEST(ReduceCorners, MedianOfNothingAndLogsumexpOfIntegers) {
+  Tensor none = zeros({0, 3}, {.dtype = f64, .requires_grad = true});
+  EXPECT_TRUE(std::isnan(median(none).item<double>()));
+  EXPECT_EQ(grad(median(none), none).shape(), (Shape{0, 3}));
+  EXPECT_TRUE(std::isnan(nanmedian(zeros({0})).item<float>()));
+  EXPECT_THROW(median(zeros({0}, {i64})), Error);  // there is no integer to say so
+  EXPECT_THROW(median(zeros({0, 3}), 0), Error);
+  const Tensor y = logsumexp(tensor({{0, 1}, {2, 3}}), 1);
+  EXPECT_EQ(y.dtype(), default_dtype());
+  EXPECT_NEAR(y[0].item<double>(), std::log(1 + std::exp(1)), 1e-6);
+  EXPECT_EQ(logsumexp(tensor({true, true}), 0).dtype(), default_dtype());
+}
+
+TEST(ResampleCorners, EmptyResults) {
+  Tensor x = ones({1, 2, 4}, {.requires_grad = true});
+  const Tensor y = interpolate(x, {.size = 0, .mode = "area"});
+  EXPECT_EQ(y.shape(), (Shape{1, 2, 0}));
+  EXPECT_TRUE(equal(grad(y.sum(), x), zeros({1, 2, 4})));
+  EXPECT_THROW(interpolate(x, {.size = 0, .mode = "nearest"}), Error);  // as in PyTorch
+  EXPECT_EQ(conv_transpose2d(ones({0, 2, 2, 2}), ones({2, 3, 2, 2})).shape(), (Shape{0, 3, 3, 3}));
+  EXPECT_THROW(conv_transpose1d(ones({1, 2, 2}), ones({2, 3, 1}), {}, {.padding = 1}), Error);  // as in PyTorch
+}
+
+TEST(ErrorsFurther, NameTheOpAndSayWhat) {
+  const Tensor x = ones({2, 3});
+  EXPECT_THROW(quantile(x, 1.5), Error);
+  EXPECT_THROW(quantile(x, 0.5, 0, false, {.interpolation = "cubic"}), Error);
+  EXPECT_THROW(quantile(zeros({0}), 0.5), Error);
+  EXPECT_THROW(quantile(x.to(i64), 0.5), Error);
+  EXPECT_THROW(vstack({}), Error);
+  EXPECT_THROW(rot90(x, 1, {0, 0}), Error);
+  EXPECT_THROW(combinations(x), Error);
+  EXPECT_THROW(combinations(arange(100), 50), Error);
+  EXPECT_THROW(cdist(x, ones({2, 4})), Error);
+  EXPECT_THROW(cdist(x, x, -1), Error);
+  EXPECT_THROW(baddbmm(x, x, x), Error);
+  EXPECT_THROW(x.masked_scatter(x == 1, ones({2})), Error);
+  EXPECT_THROW(x.index_copy(0, tensor({-1}), ones({1, 3})), Error);
+  EXPECT_THROW(tensor_split(x, 0), Error);
+  EXPECT_THROW(tensor_split(x, int64_t(1) << 40), Error);
+  EXPECT_THROW(diag_embed(x, INT64_MAX), Error);
+  EXPECT_THROW(unique(zeros({3, 0}), {.dim = 0}), Error);
+  EXPECT_THROW(cov(ones({2, 2, 2})), Error);
+}
+
+}  // namespace
+}  // namespace volta::test
