@@ -230,6 +230,9 @@ TEST(ErrorsExtremes, ErrorsNameTheOpThatWasCalled) {
   const auto op_of = [](auto f) { return attempt(f).error().op(); };
   const int64_t huge = int64_t(1) << 45;
   EXPECT_EQ(op_of([] { return zeros({3}).copy_(ones({2})); }), "copy_");
+  EXPECT_EQ(op_of([&] { return ones({3}).broadcast_to({2}); }), "broadcast_to");
+  EXPECT_EQ(op_of([&] { return ones({3}).expand_as(ones({2})); }), "expand_as");
+  EXPECT_EQ(op_of([&] { return Tensor().clip(0, 1); }), "clip");
   EXPECT_EQ(op_of([&] { return ones({3}).repeat({huge}); }), "repeat");
   EXPECT_EQ(op_of([&] { return ones({3}).tile({huge}); }), "tile");
   EXPECT_EQ(op_of([&] { return ones({3}).repeat_interleave(huge); }), "repeat_interleave");
@@ -263,11 +266,11 @@ TEST(ShapeFresh, RepeatAndTileCopy) {
 // Every op of samples.cpp, also of tensors of one element: a result that is no view shares nothing with its inputs.
 TEST(ShapeFresh, ResultsOwnTheirMemory) {
   const std::set<std::string> views = {
-      "reshape",    "view",    "view_as",       "permute",        "transpose",  "t",         "mT",
-      "movedim",    "expand",  "expand_as",     "broadcast_to",   "squeeze",    "unsqueeze", "flatten",
-      "unflatten",  "narrow",  "slice",         "select",         "flip",       "diagonal",  "unfold",
-      "as_strided", "split",   "chunk",         "unbind",         "contiguous", "to",        "type_as",
-      "meshgrid",   "dropout", "alpha_dropout", "feature_dropout"};
+      "reshape",    "view",    "view_as",       "permute",         "transpose",  "t",         "mT",
+      "movedim",    "expand",  "expand_as",     "broadcast_to",    "squeeze",    "unsqueeze", "flatten",
+      "unflatten",  "narrow",  "slice",         "select",          "flip",       "diagonal",  "unfold",
+      "as_strided", "split",   "chunk",         "unbind",          "contiguous", "to",        "type_as",
+      "meshgrid",   "dropout", "alpha_dropout", "feature_dropout", "einsum",     "index"};
   for (const Sample& s : samples()) {
     if (views.contains(s.op)) continue;
     for (const int kind : {0, 1, 2}) {

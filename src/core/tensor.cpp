@@ -44,8 +44,17 @@ DType Tensor::dtype() const { return checked("dtype").impl_->dtype; }
 Device Tensor::device() const { return checked("device").impl_->storage->device; }
 const Shape& Tensor::shape() const& { return checked("shape").impl_->layout.shape; }
 const Shape& Tensor::strides() const& { return checked("strides").impl_->layout.strides; }
-int64_t Tensor::size(int64_t axis) const { return shape()[axis_of(*this, axis, "size")]; }
-int64_t Tensor::stride(int64_t axis) const { return strides()[axis_of(*this, axis, "stride")]; }
+namespace {
+
+int axis_with_size(const Tensor& x, int64_t axis, const char* op) {
+  require(x.checked(op).dim() > 0, Wrong::index, op, "axis ", axis, " of a tensor that has no axes");
+  return axis_of(x, axis, op);
+}
+
+}  // namespace
+
+int64_t Tensor::size(int64_t axis) const { return shape()[axis_with_size(*this, axis, "size")]; }
+int64_t Tensor::stride(int64_t axis) const { return strides()[axis_with_size(*this, axis, "stride")]; }
 int64_t Tensor::storage_offset() const { return checked("storage_offset").impl_->layout.offset; }
 int64_t Tensor::dim() const { return shape().size(); }
 int64_t Tensor::numel() const { return shape().numel(); }

@@ -325,7 +325,9 @@ Tensor& Tensor::operator^=(const Operand& other) & { return bitwise_xor_(other);
 Tensor& Tensor::operator<<=(const Operand& other) & { return bitwise_left_shift_(other); }
 Tensor& Tensor::operator>>=(const Operand& other) & { return bitwise_right_shift_(other); }
 
-Tensor clip(const Tensor& x, const Operand& min, const Operand& max) { return clamp(x, min, max); }
+Tensor clip(const Tensor& x, const Operand& min, const Operand& max) {
+  return blamed_on("clip", [&] { return clamp(x, min, max); });
+}
 
 Tensor polygamma(int64_t n, const Tensor& x) {
   // Beyond 170, factorials overflow.

@@ -110,7 +110,7 @@ Tensor pad_constant(const Tensor& x, const std::vector<int64_t>& pad, Scalar val
     if (n != x.size(axis)) kept = kept.narrow(axis, cut, n);
     place = views::narrow(place, axis, std::max<int64_t>(pad[k], 0), n);
   }
-  return embed(kept, shape, place, value);
+  return blamed_on("pad", [&] { return embed(kept, shape, place, value); });
 }
 
 // What stands beside an axis of x, `count` places of it, at its beginning or its end.

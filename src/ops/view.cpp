@@ -135,6 +135,7 @@ Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
   require(from.size() == to.size(), Wrong::argument, op, "as many sources as destinations, got ", from, " and ", to);
   normalize_axes(source, shape, op);
   normalize_axes(destination, shape, op);
+  if (shape.empty()) return x;
   Shape order = Shape::filled(shape.size(), -1);
   uint32_t moved = 0;
   for (int i = 0; i < from.size(); ++i) {
@@ -150,13 +151,21 @@ Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
   return permuted(op, x, order);
 }
 
-Tensor expand(const Tensor& x, const Shape& shape) {
+namespace {
+
+Tensor expanded(const char* op, const Tensor& x, const Shape& shape) {
   return make_view(
-      "expand", x.checked("expand"), [shape](const Layout& l) { return views::expand(l, shape, "expand"); },
+      op, x.checked(op), [shape, op](const Layout& l) { return views::expand(l, shape, op); },
       [](const Tensor& g) { return g; });  // the engine sums broadcast axes away
 }
-Tensor expand_as(const Tensor& x, const Tensor& other) { return expand(x, other.checked("expand_as").shape()); }
-Tensor broadcast_to(const Tensor& x, const Shape& shape) { return expand(x, shape); }
+
+}  // namespace
+
+Tensor expand(const Tensor& x, const Shape& shape) { return expanded("expand", x, shape); }
+Tensor expand_as(const Tensor& x, const Tensor& other) {
+  return expanded("expand_as", x, other.checked("expand_as").shape());
+}
+Tensor broadcast_to(const Tensor& x, const Shape& shape) { return expanded("broadcast_to", x, shape); }
 
 Tensor squeeze(const Tensor& x, const Axes& dim) {
   const Shape axes = normalize_axes(dim, x.checked("squeeze").shape(), "squeeze");
