@@ -169,7 +169,9 @@ Tensor soft_rows(const char* op, RowOp forward, RowOp back, const Tensor& x, int
   if (!any_needs_grad(x)) return y;
   return record(op, y, {x}, [=, saved = save_output(y)](const Tensor& g, Gradients& d) {
     const Tensor out = d.take(saved);
-    d[0] = grad_enabled() ? rule(g, out, axis) : run_rows(back, g, out, axis, op);
+    // The composed rule, too, rounds halves once, at its end.
+    const DType wide = traits(g.dtype()).compute;
+    d[0] = grad_enabled() ? rule(g.to(wide), out.to(wide), axis).to(g.dtype()) : run_rows(back, g, out, axis, op);
   });
 }
 
@@ -357,12 +359,12 @@ ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
 
 Tensor softmax(const Tensor& x, int64_t dim) {
   return soft_rows("softmax", RowOp::softmax, RowOp::softmax_back, x, dim,
-                   [](auto& g, auto& y, int axis) { return g * y - y * sum(g * y, axis, true); });
+                   [](const Tensor& g, const Tensor& y, int axis) { return g * y - y * sum(g * y, axis, true); });
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {
   return soft_rows("log_softmax", RowOp::log_softmax, RowOp::log_softmax_back, x, dim,
-                   [](auto& g, auto& y, int axis) { return g - exp(y) * sum(g, axis, true); });
+                   [](const Tensor& g, const Tensor& y, int axis) { return g - exp(y) * sum(g, axis, true); });
 }
 
 Tensor cumsum(const Tensor& x, int64_t dim) { return running_sum(x, axis_of(x, dim, "cumsum"), false); }
