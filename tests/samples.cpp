@@ -411,7 +411,7 @@ void add_indices(std::vector<Sample>& list) {
   list.push_back(one("index", "in-place forms", {matrix, same}, [](const Tensors& x) {
     const Tensor i = tensor({2, 0}).to(x[0].device()), rows = x[1].narrow(0, 0, 2);
     Tensor y = x[0] * 2;
-    y.index_add_(0, i, rows, 0.5).index_copy_(0, i, rows * y.narrow(0, 1, 2)).index_fill_(1, i, 0.5);
+    y.index_add_(0, i, rows, 0.5).index_copy_(0, i, rows * y.narrow(0, 1, 2).clone()).index_fill_(1, i, 0.5);
     y.scatter_(0, i.unsqueeze(1), rows.narrow(1, 0, 1)).scatter_add_(1, as_index(x[1], 5), x[1]);
     y.scatter_reduce_(1, as_index(x[0], 5), x[1] * x[1] + 1, "prod");
     y.masked_scatter_(eye(4, 5, {boolean, x[0].device()}), x[1]).index_put_({i}, rows, true);

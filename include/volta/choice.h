@@ -1,9 +1,9 @@
 // Choice: an option that is one of a few, given as a value of its enum or by PyTorch's name for it; Numbers: one or several.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,29 +24,30 @@ namespace detail {
 template <class E> class Choice {
  public:
   constexpr Choice(E value) noexcept : value_(value) {}
-  Choice(std::string_view name) {
+  constexpr Choice(std::string_view name) {
     for (size_t i = 0; i < names.size(); ++i)
       if (names[i] == name) {
         value_ = E(i);
         return;
       }
-    unknown_ = std::make_shared<const std::string>(name);
+    unknown_[0] = ' ';  // so that an empty name is unknown too
+    std::copy_n(name.data(), std::min(name.size(), sizeof unknown_ - 2), unknown_ + 1);
   }
-  Choice(const char* name) : Choice(std::string_view(name)) {}
+  constexpr Choice(const char* name) : Choice(std::string_view(name)) {}
   Choice(const std::string& name) : Choice(std::string_view(name)) {}
   Choice(std::nullptr_t) = delete;
 
   // The value; throws where the name given is none of the names.
   E of(const char* op, const char* field) const {
-    if (unknown_) [[unlikely]]
-      detail::unknown_choice(op, field, *unknown_, names.data(), names.size());
+    if (unknown_[0]) [[unlikely]]
+      detail::unknown_choice(op, field, unknown_ + 1, names.data(), names.size());
     return value_;
   }
   operator E() const { return of("Choice", "value"); }
-  std::string_view name() const { return unknown_ ? std::string_view(*unknown_) : names[size_t(value_)]; }
+  std::string_view name() const { return unknown_[0] ? std::string_view(unknown_ + 1) : names[size_t(value_)]; }
 
   friend bool operator==(const Choice& a, const Choice& b) { return a.name() == b.name(); }
-  friend bool operator==(const Choice& a, E b) { return !a.unknown_ && a.value_ == b; }
+  friend bool operator==(const Choice& a, E b) { return !a.unknown_[0] && a.value_ == b; }
   friend bool operator==(const Choice& a, const char* b) { return a.name() == b; }
   friend bool operator==(const Choice& a, const std::string& b) { return a.name() == b; }
   friend bool operator==(const Choice& a, std::string_view b) { return a.name() == b; }
@@ -54,7 +55,7 @@ template <class E> class Choice {
  private:
   static constexpr auto names = choice_names(E{});
   E value_{};
-  std::shared_ptr<const std::string> unknown_;
+  char unknown_[31] = {};  // the beginning of a name that is none of the names, for the Error
 };
 
 // One number for all, or one for each: .scale_factor = 2.0, .scale_factor = {2, 1.5}.

@@ -1,7 +1,9 @@
 // What a dtype holds, and how dtypes meet: finfo, iinfo, result_type, can_cast, isdtype.
 #pragma once
+#include <array>
 #include <string_view>
 
+#include <volta/choice.h>
 #include <volta/operand.h>
 
 namespace volta {
@@ -36,7 +38,11 @@ struct IntegerInfo {
 
 // Whether a dtype is of a kind, in the array API's words: "bool", "signed integer", "unsigned integer", "integral",
 // "real floating", "numeric"; isdtype(x.dtype(), "integral").
-[[nodiscard]] bool isdtype(DType dtype, std::string_view kind);
+enum class DTypeKind : uint8_t { boolean, signed_integer, unsigned_integer, integral, real_floating, numeric };
+constexpr std::array<std::string_view, 6> choice_names(DTypeKind) {
+  return {"bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric"};
+}
+[[nodiscard]] bool isdtype(DType dtype, const Choice<DTypeKind>& kind);
 [[nodiscard]] bool isdtype(DType dtype, DType other);
 
 }  // namespace volta

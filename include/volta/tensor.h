@@ -99,8 +99,12 @@ struct UniqueConsecutiveOptions {
   bool return_inverse = false, return_counts = false;
   std::optional<int64_t> dim = {};
 };
+enum class QuantileInterpolation : uint8_t { linear, lower, higher, nearest, midpoint };
+constexpr std::array<std::string_view, 5> choice_names(QuantileInterpolation) {
+  return {"linear", "lower", "higher", "nearest", "midpoint"};
+}
 struct QuantileOptions {
-  std::string interpolation = "linear";  // or lower, higher, nearest, midpoint
+  Choice<QuantileInterpolation> interpolation = QuantileInterpolation::linear;
 };
 struct IsinOptions {
   bool assume_unique = false;  // changes nothing but speed

@@ -103,7 +103,7 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   require(columns >= 0, Wrong::argument, op, "the number of columns is negative: ", columns);
   const Tensor base = x.to(sum_type(x.dtype()));
   checked_numel({x.numel(), columns}, op);
-  if (columns == 0) return base.narrow(0, 0, 0).reshape({0, 0}).expand({x.numel(), 0}).clone();
+  if (columns == 0) return base.unsqueeze(1).narrow(1, 0, 0).clone();
   const Tensor first = ones({x.numel(), 1}, {base.dtype(), x.device()});
   const Tensor powers =
       columns == 1 ? first : cat({first, cumprod(base.unsqueeze(1).expand({x.numel(), columns - 1}), 1)}, 1);

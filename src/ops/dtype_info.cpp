@@ -58,19 +58,18 @@ bool can_cast(DType from, DType to) {
   return traits(from).kind <= traits(to).kind || (is_integral(from) && is_integral(to));
 }
 
-bool isdtype(DType dtype, std::string_view kind) {
-  constexpr std::string_view kinds[] = {"bool",     "signed integer", "unsigned integer",
-                                        "integral", "real floating",  "numeric"};
+bool isdtype(DType dtype, const Choice<DTypeKind>& kind) {
   require_dtype(dtype, "isdtype");
   const Kind k = traits(dtype).kind;
-  switch (choice(kind, kinds, "kind", "isdtype")) {
-    case 0: return k == Kind::boolean;
-    case 1: return k == Kind::signed_int;
-    case 2: return k == Kind::unsigned_int;
-    case 3: return is_integral(dtype);
-    case 4: return is_floating(dtype);
-    default: return k != Kind::boolean;
+  switch (kind.of("isdtype", "kind")) {
+    case DTypeKind::boolean: return k == Kind::boolean;
+    case DTypeKind::signed_integer: return k == Kind::signed_int;
+    case DTypeKind::unsigned_integer: return k == Kind::unsigned_int;
+    case DTypeKind::integral: return is_integral(dtype);
+    case DTypeKind::real_floating: return is_floating(dtype);
+    case DTypeKind::numeric: return k != Kind::boolean;
   }
+  return false;
 }
 bool isdtype(DType dtype, DType other) { return dtype == other; }
 

@@ -13,8 +13,7 @@
 namespace volta {
 namespace {
 
-constexpr std::string_view interpolations[] = {"linear", "lower", "higher", "nearest", "midpoint"};
-enum class Between : uint8_t { linear, lower, higher, nearest, midpoint };
+using Between = QuantileInterpolation;
 
 // The shares as a vector of the dtype that is computed in; throws unless all lie in [0, 1].
 Tensor shares(const Operand& q, const Tensor& x, const char* op) {
@@ -52,7 +51,7 @@ Tensor between(const Tensor& sorted, const Tensor& place, Between how) {
 Tensor quantile_of(const char* op, const Tensor& x, const Operand& q, std::optional<int64_t> dim, bool keepdim,
                    const QuantileOptions& options, bool skip_nan) {
   require_floating(x, op);
-  const auto how = Between(choice(options.interpolation, interpolations, "interpolation", op));
+  const Between how = options.interpolation.of(op, "interpolation");
   const int axis = dim ? axis_of(x, *dim, op) : 0;
   const Tensor wide = x.to(traits(x.dtype()).compute), share = shares(q, wide, op);
   const Tensor rows = dim && x.dim() > 0 ? movedim(wide, axis, -1) : wide.reshape({x.numel()});

@@ -276,7 +276,7 @@ template <class L> void add_recurrent(std::vector<Call>& calls, const char* name
                   .nonlinearity = s.choice<nn::Nonlinearity>()});
          const int64_t time = s.within(0, 5), batch = s.within(0, 4);
          const Tensor x = s.tensor(layer.options.batch_first ? Shape{batch, time, in} : Shape{time, batch, in}, f32);
-         nn::RecurrentInput given;
+         std::conditional_t<std::is_same_v<L, nn::LSTM>, nn::LSTMInput, nn::RecurrentInput> given;
          if (s.chance(30))
            for (int64_t i = 0; i < batch; ++i) given.lengths.push_back(s.chance(90) ? s.within(0, time) : s.size());
          if (s.chance(30)) given.h_0 = s.tensor({1, batch, hidden}, f32);

@@ -52,7 +52,7 @@ def statistics(q, Of):
     wide = ["f32", "f64"]
     for mode in MODES:
         for keep in (False, True):
-            several = torch.tensor([0.0, 0.3, 0.5, 1.0])
+            several = torch.tensor([0.0, 0.3, 0.5, 1.0], dtype=torch.float64)
             one = {"interpolation": mode, "keepdim": keep}
             for op, f in (("quantile", torch.quantile), ("nanquantile", torch.nanquantile)):
                 for make in (distinct, awkward):

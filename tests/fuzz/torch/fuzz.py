@@ -26,7 +26,6 @@ import torch
 from generate import OPS, make_chain
 
 warnings.filterwarnings("ignore")
-NAMES = ["bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64"]
 WORDS = {
     torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32",
     torch.int64: "i64", torch.float32: "f32", torch.float64: "f64",
@@ -99,14 +98,14 @@ def read(path):
             continue
         tensors = []
         for _ in range(count):
-            dtype = int(words(1)[0])
-            if dtype < 0:
+            dtype = words(1).tobytes().rstrip(b"\0").decode()
+            if not dtype:
                 tensors.append(None)
                 continue
             shape = tuple(int(n) for n in words(int(words(1)[0])))
             values = words(int(np.prod(shape, dtype=np.int64)))
-            floats = NAMES[dtype] in ("f16", "bf16", "f32", "f64")
-            tensors.append((NAMES[dtype], (values.view(np.float64) if floats else values).reshape(shape)))
+            floats = dtype in ("f16", "bf16", "f32", "f64")
+            tensors.append((dtype, (values.view(np.float64) if floats else values).reshape(shape)))
         found[number] = (0, tensors)
     return found
 
@@ -140,6 +139,13 @@ def differs(got, want, exact=None):
     return None
 
 
+def run_wide(chain):
+    try:
+        return run(chain, wide=True)
+    except RuntimeError:  # where conversions no longer copy, something may be overwritten
+        return []
+
+
 def compare(chain, wanted, answer):
     status, got = answer
     if status:
@@ -151,7 +157,7 @@ def compare(chain, wanted, answer):
         why = differs(g, w)
         if why and w is not None and w.is_floating_point() and chain.narrow:
             if exact is None:
-                exact = run(chain, wide=True)
+                exact = run_wide(chain)
             if len(exact) == len(wanted) and exact[i] is not None and exact[i].shape == w.shape:
                 why = differs(g, w, exact[i])
         if why:

@@ -8,7 +8,7 @@
 //     op NAME REGISTERS… / INTEGERS… / NUMBERS…
 //     end SECOND REGISTERS…                     the loss is made of these; SECOND: differentiate its gradient again
 // RESULTS is 8-byte little-endian words: per chain its number, a status (0 fine, 1 an error in an op, 2 in a gradient) and
-// how many tensors follow; per tensor its dtype, rank, sizes and elements as doubles or integers. A chain with an error
+// how many tensors follow; per tensor its dtype's name (none: no tensor), rank, sizes and elements as doubles or integers. A chain with an error
 // has its text instead: its length, and the bytes.
 #include <cstdio>
 #include <cstring>
@@ -226,7 +226,7 @@ const Ops& ops() {
 
 DType dtype_named(const std::string& word) {
   for (int i = 0; i < dtype_count; ++i)
-    if (name(DType(i)) == word) return DType(i);
+    if (volta::name(DType(i)) == word) return DType(i);
   throw std::runtime_error("unknown dtype " + word);
 }
 
@@ -286,7 +286,9 @@ bool read_chain(std::istream& in, Chain& chain) {
 void put(std::ostream& out, int64_t word) { out.write(reinterpret_cast<const char*>(&word), 8); }
 
 void put(std::ostream& out, const Tensor& x) {
-  put(out, x.defined() ? int64_t(x.dtype()) : -1);
+  int64_t dtype = 0;
+  if (x.defined()) std::memcpy(&dtype, name(x.dtype()).data(), name(x.dtype()).size());
+  put(out, dtype);
   if (!x.defined()) return;
   put(out, x.dim());
   for (int64_t n : x.shape()) put(out, n);
