@@ -328,8 +328,8 @@ TEST(NnChoices, OneNumberOrSeveral) {
   cycle.step(), cycle.step();
   EXPECT_EQ(cycle.get_last_lr(), (std::vector<double>{1, 1}));
   optim::OneCycleLR one(opt, {.max_lr = {1, 0.5}, .total_steps = 10});
-  EXPECT_DOUBLE_EQ(one.get_last_lr()[0], 1 / 25.);
-  EXPECT_DOUBLE_EQ(one.get_last_lr()[1], 0.5 / 25);
+  EXPECT_NEAR(one.get_last_lr()[0], 1 / 25., 1e-12);
+  EXPECT_NEAR(one.get_last_lr()[1], 0.5 / 25, 1e-12);
   opt.set_lr(1);
   optim::ReduceLROnPlateau plateau(opt, {.patience = 0, .min_lr = {0.05, 0.5}});
   plateau.step(1), plateau.step(1);

@@ -38,7 +38,7 @@ struct IntegerInfo {
 
 // Whether a dtype is of a kind, in the array API's words: "bool", "signed integer", "unsigned integer", "integral",
 // "real floating", "numeric"; isdtype(x.dtype(), "integral").
-enum class DTypeKind : uint8_t { boolean, signed_integer, unsigned_integer, integral, real_floating, numeric };
+enum class DTypeKind : uint8_t { truth, signed_integer, unsigned_integer, integral, real_floating, numeric };
 constexpr std::array<std::string_view, 6> choice_names(DTypeKind) {
   return {"bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric"};
 }

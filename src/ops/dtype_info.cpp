@@ -62,7 +62,7 @@ bool isdtype(DType dtype, const Choice<DTypeKind>& kind) {
   require_dtype(dtype, "isdtype");
   const Kind k = traits(dtype).kind;
   switch (kind.of("isdtype", "kind")) {
-    case DTypeKind::boolean: return k == Kind::boolean;
+    case DTypeKind::truth: return k == Kind::boolean;
     case DTypeKind::signed_integer: return k == Kind::signed_int;
     case DTypeKind::unsigned_integer: return k == Kind::unsigned_int;
     case DTypeKind::integral: return is_integral(dtype);

@@ -276,11 +276,11 @@ template <class L> void add_recurrent(std::vector<Call>& calls, const char* name
                   .nonlinearity = s.choice<nn::Nonlinearity>()});
          const int64_t time = s.within(0, 5), batch = s.within(0, 4);
          const Tensor x = s.tensor(layer.options.batch_first ? Shape{batch, time, in} : Shape{time, batch, in}, f32);
-         std::conditional_t<std::is_same_v<L, nn::LSTM>, nn::LSTMInput, nn::RecurrentInput> given;
+         std::vector<int64_t> lengths;
          if (s.chance(30))
-           for (int64_t i = 0; i < batch; ++i) given.lengths.push_back(s.chance(90) ? s.within(0, time) : s.size());
-         if (s.chance(30)) given.h_0 = s.tensor({1, batch, hidden}, f32);
-         const auto r = layer(x, given);
+           for (int64_t i = 0; i < batch; ++i) lengths.push_back(s.chance(90) ? s.within(0, time) : s.size());
+         const Tensor h = s.chance(30) ? s.tensor({1, batch, hidden}, f32) : Tensor();
+         const auto r = layer(x, {.h_0 = h, .lengths = lengths});
          return Tensors{r.output, r.h_n};
        }});
 }
