@@ -241,6 +241,11 @@ TEST(NnTie, OneWeightInTwoPlaces) {
   EXPECT_EQ(net.head.weight.dtype(), f64);
   net.head.weight = zeros({7, 4}, {.dtype = f64});
   EXPECT_TRUE(equal(net.table.weight, zeros({7, 4}, {.dtype = f64})));
+  Tied late;
+  optim::SGD early(parameters(late), {.lr = 0.1});
+  nn::tie(late.head.weight, late.table.weight);  // too late: the optimizer has a head that nobody uses
+  late(ids).sum().backward();
+  EXPECT_FALSE(attempt([&] { early.step(); }));
   const auto wrong = attempt([&] { nn::tie(net.hidden.weight, net.table.weight); });
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().kind(), Error::Kind::shape);
