@@ -47,7 +47,7 @@ TEST(RecurrentApi, PackedSequencesAreChecked) {
   const Tensor rows = randn({3, 2});
   const PackedSequence fine{rows, {2, 1}, {1, 0}};
   EXPECT_EQ(fine.lengths(), (std::vector<int64_t>{1, 2}));
-  EXPECT_TRUE(equal(pad_packed_sequence(fine).data[{1, 1}], rows[{2}]));
+  EXPECT_TRUE(equal(pad_packed_sequence(fine).data[{1, 1}], rows[2]));
   const PackedSequence wrong[] = {
       {rows, {2, 1}, {5, 1}},         // beyond the batch
       {rows, {2, 1}, {-1, 1}},        // before it

@@ -3,6 +3,7 @@
 
 #include <volta/scalar.h>
 
+#include "backend/cpu/isa/spread.h"
 #include "backend/cpu/isa/vector.h"
 #ifdef __aarch64__
 #include <arm_neon.h>
@@ -210,8 +211,7 @@ template <class F, class T, bool ValuesWanted> struct Best {
   }
 };
 
-// Count, mean and the sum of squared deviations, merged by Chan's formula. The mean is that of differences from a first
-// value: of equal values it is exactly their value, and large ones do not overflow.
+// Count, mean and the sum of squared deviations, merged by Chan's formula.
 template <class T> struct Variance {
   using Input = T;
   using Result = T;
@@ -224,24 +224,14 @@ template <class T> struct Variance {
   }
   static S row(int64_t n, const T* x, int64_t, double, bool far) {
     if (n == 0) return none();
-    const T base = x[0], mean = base + sum_differences(n, x, base, far) / T(n);
-    return {T(n), mean, sum_of(n, x, [=](T v) { return (v - mean) * (v - mean); })};
+    const auto around = [=](T mean) -> S {
+      return {T(n), mean, sum_of(n, x, [=](T v) { return (v - mean) * (v - mean); })};
+    };
+    const S s = around(fold_row<Sum>(n, x, far) / T(n));
+    return within_rounding(s.c, s.b, T(n)) ? around(x[0] + sum_differences(n, x, x[0]) / T(n)) : s;
   }
-  static T sum_differences(int64_t n, const T* x, T base, bool far) {
-    constexpr int ways = 4, width = lanes<T>;
-    Vector<T> sums[ways] = {};
-    int64_t i = 0;
-    for (; i + ways * width <= n; i += ways * width) {
-      if (far) ask_ahead<ways * register_bytes>(x + i);
-#pragma GCC unroll 4
-      for (int k = 0; k < ways; ++k) sums[k] += load(x + i + k * width) - base;
-    }
-    for (; i + width <= n; i += width) sums[0] += load(x + i) - base;
-    const Vector<T> all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    T sum = 0;
-    for (int k = 0; k < width; ++k) sum += all[k];
-    for (; i < n; ++i) sum += x[i] - base;
-    return sum;
+  static T sum_differences(int64_t n, const T* x, T base) {
+    return sum_of(n, x, [=](T v) { return v - base; });
   }
   static S merge(S s, S later) {
     if (s.a == T(0)) return later;

@@ -1,6 +1,7 @@
 // Normalisation of one set: its statistics in blocks that stay in the cache, then one pass that writes.
 #include "backend/cpu/normalize.h"
 
+#include "backend/cpu/isa/spread.h"
 #include "backend/cpu/isa/vector.h"
 
 namespace volta::cpu::VOLTA_ISA {
@@ -43,14 +44,20 @@ struct Moments {
     for (int64_t from = 0; from < count; from += block) {
       const int64_t m = count - from < block ? count - from : block;
       const T* row = x + from;
-      // The mean of differences from the first: of equal values it is exactly their value.
-      const T base = row[0];
-      const auto value = [=](auto read, int64_t i) { return read(row + i) - base; };
-      const T middle = centered ? base + block_sum<T>(m, value, far ? row : nullptr) / T(m) : T(0);
-      merge(double(m), double(middle), double(block_sum<T>(m, [=](auto read, int64_t i) {
-              const auto d = read(row + i) - middle;
-              return d * d;
-            })));
+      const auto value = [=](auto read, int64_t i) { return read(row + i); };
+      const auto squares_from = [=](T middle) {
+        return block_sum<T>(m, [=](auto read, int64_t i) {
+          const auto d = read(row + i) - middle;
+          return d * d;
+        });
+      };
+      T middle = centered ? block_sum<T>(m, value, far ? row : nullptr) / T(m) : T(0), all = squares_from(middle);
+      if (centered && within_rounding(all, middle, T(m))) {
+        const T base = row[0];
+        middle = base + block_sum<T>(m, [=](auto read, int64_t i) { return read(row + i) - base; }) / T(m);
+        all = squares_from(middle);
+      }
+      merge(double(m), double(middle), double(all));
     }
   }
   void merge(double m, double middle, double more) {
