@@ -359,7 +359,7 @@ ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
 
 Tensor softmax(const Tensor& x, int64_t dim) {
   return soft_rows("softmax", RowOp::softmax, RowOp::softmax_back, x, dim,
-                   [](const Tensor& g, const Tensor& y, int axis) { return g * y - y * sum(g * y, axis, true); });
+                   [](const Tensor& g, const Tensor& y, int axis) { return y * (g - sum(g * y, axis, true)); });
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {
