@@ -163,6 +163,20 @@ TEST(ReduceCorners, MedianOfNothingAndLogsumexpOfIntegers) {
   EXPECT_EQ(logsumexp(tensor({true, true}), 0).dtype(), default_dtype());
 }
 
+TEST(ShapeCorners, Rot90IsACopyWhateverTheShape) {
+  for (const Shape& shape : {Shape{3, 1}, Shape{1, 3}, Shape{1, 1}, Shape{2, 3}})
+    for (int k = 0; k < 4; ++k) {
+      const Tensor x = ones(shape);
+      EXPECT_FALSE(rot90(x, k).shares_storage(x)) << shape.str() << k;
+    }
+}
+
+TEST(ReduceCorners, MedianOfNoRowsKeepsTheGraph) {
+  Tensor x = ones({2, 0}, {.requires_grad = true});
+  EXPECT_EQ(grad(median(x, 0).values.sum(), x).shape(), (Shape{2, 0}));
+  EXPECT_EQ(grad(nanmedian(x, 0).values.sum(), x).shape(), (Shape{2, 0}));
+}
+
 TEST(ResampleCorners, EmptyResults) {
   Tensor x = ones({1, 2, 4}, {.requires_grad = true});
   const Tensor y = interpolate(x, {.size = 0, .mode = "area"});

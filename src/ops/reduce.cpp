@@ -352,7 +352,7 @@ ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
   const Reduction r(x, axis, keepdim, "median");
   require_elements(x, r);
   if (x.dim() == 0) return {x.clone(), zeros({}, {i64, x.device()})};
-  if (r.kept.numel() == 0) return {sum(x, dim, keepdim).to(x.dtype()), empty(r.to, {i64, x.device()})};
+  if (r.kept.numel() == 0) return {reshape(x, r.to).clone(), empty(r.to, {i64, x.device()})};
   const Tensor index = median_index(x, axis);
   return {reshape(gather(x, axis, index), r.to), reshape(index, r.to)};
 }

@@ -132,8 +132,9 @@ Tensor rot90(const Tensor& x, int64_t k, const Axes& dims) {
   require(a != b, Wrong::argument, op, "needs two different axes of shape ", x);
   const int64_t turns = ((k % 4) + 4) % 4;
   if (turns == 0) return x.clone();
-  if (turns == 2) return flip(x, {a, b}).contiguous();
-  return flip(x, turns == 1 ? b : a).contiguous().transpose(a, b);
+  const Tensor flipped = flip(x, turns == 2 ? Axes{a, b} : Axes(turns == 1 ? b : a));
+  const Tensor own = flipped.shares_storage(x) ? flipped.clone() : flipped;  // a copy, as in PyTorch
+  return turns == 2 ? own : own.transpose(a, b);
 }
 
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {

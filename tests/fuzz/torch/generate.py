@@ -190,7 +190,6 @@ class Maker:
 
     def add_input(self, x, grad=False):
         self.chain.steps.append(("in", x.clone(), grad))
-        self.chain.narrow = self.chain.narrow or x.dtype == torch.float32
         self.registers.append(x.requires_grad_() if grad else x)
         return len(self.registers) - 1
 
@@ -217,6 +216,8 @@ def unary(m):
     t = m.registers[x]
     if not t.is_floating_point() and name not in ("neg", "abs", "sign", "square", "relu", "logical_not"):
         return None
+    if t.dtype == torch.bool and name != "logical_not":
+        return None
     if t.numel() and t.is_floating_point():
         low = t.detach().min().item()
         if name in ("sqrt", "log", "rsqrt") and low < 0.05 or name == "log1p" and low < -0.9:
@@ -240,7 +241,14 @@ def binary(m):
         return None
     if name in ("atan2", "hypot") and (not t.is_floating_point() or t.numel() and t.detach().abs().min().item() < 0.05):
         return None
+    if name in ("lt", "ge", "eq", "maximum", "minimum") and x != y and close(m.registers[x], t):
+        return None
     return name, [x, y], [], []
+
+
+def close(a, b):
+    """Whether rounding may decide how floats compare."""
+    return a.is_floating_point() and a.numel() and b.numel() and bool(((a - b).detach().abs() < 1e-6).any())
 
 
 def with_number(m):
@@ -257,8 +265,13 @@ def with_number(m):
         return "pow_number", [x], [], [p]
     if name == "clamp":
         low = number(m.rng)
+        if close(t, torch.tensor([low])) or close(t, torch.tensor([low + 1.25])):  # the gradient there differs
+            return None
         return name, [x], [], [low, low + 1.25]
-    return name + "_number", [x], [], [m.rng.choice((0.5, 2.0, -1.5)) if name == "div" else number(m.rng)]
+    value = m.rng.choice((0.5, 2.0, -1.5)) if name == "div" else number(m.rng)
+    if name in ("lt", "ge", "eq") and close(t, torch.tensor([value])):
+        return None
+    return name + "_number", [x], [], [value]
 
 
 def ternary(m):
@@ -283,8 +296,6 @@ def convert(m):
     t = m.registers[x]
     if name == "to_i64" and t.is_floating_point():
         return None
-    if name == "to_f32":
-        m.chain.narrow = True
     return name, [x], [], []
 
 
@@ -558,8 +569,16 @@ def changes_well(registers, step):
         return acceptable(copies[:1])
 
 
+def at_corner(name, results):
+    """Lengths of 0: PyTorch's second derivatives are NaN there."""
+    return name in ("std", "norm", "cdist") and results[0].numel() > 0 and results[0].detach().min().item() < 1e-6
+
+
 def overlapping(x):
-    return any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape))
+    places = torch.arange(1).expand(x.shape)
+    for d, (n, step) in enumerate(zip(x.shape, x.stride())):
+        places = places + (torch.arange(n) * step).reshape([-1] + [1] * (x.dim() - d - 1))
+    return places.unique().numel() < x.numel()
 
 
 def make_chain(number, rng):
@@ -582,13 +601,15 @@ def make_chain(number, rng):
             results = OPS[step[0]](*[m.registers[i] for i in step[1]], ints=step[2], nums=step[3]) if fine else None
         except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
             results = None
-        if results is None or not acceptable(results) or len(results) > 4:
+        if results is None or not acceptable(results) or len(results) > 4 or at_corner(step[0], results):
             del chain.steps[steps:], m.registers[count:]  # inputs made for an op that is not taken
             continue
         chain.steps.append(step)
         m.registers += results
         taken += 1
+    chain.narrow = any(x.dtype == torch.float32 for x in m.registers)
     differentiable = [i for i, x in enumerate(m.registers) if x.is_floating_point() and x.requires_grad]
     chain.roots = differentiable[-rng.randint(1, 3) :]
-    chain.second = rng.random() < 0.35
+    # PyTorch loses second derivatives of logcumsumexp where the first ones are 0.
+    chain.second = rng.random() < 0.35 and all(step[0] != "logcumsumexp" for step in chain.steps)
     return chain

@@ -329,8 +329,9 @@ void run(const Chain& chain, std::ostream& out) {
       Tensor sum;
       for (const Tensor& g : first)
         if (g.defined() && g.requires_grad()) sum = sum.defined() ? sum + (g * g).sum().to(f64) : (g * g).sum().to(f64);
-      if (chain.second && sum.defined()) {
-        const Tensors again = grad(std::vector{sum}, leaves, {.allow_unused = true});
+      if (chain.second) {
+        const Tensors again =
+            sum.defined() ? grad(std::vector{sum}, leaves, {.allow_unused = true}) : Tensors(leaves.size());
         results.insert(results.end(), again.begin(), again.end());
       }
     }
