@@ -334,6 +334,9 @@ TEST(NnArguments, Layers) {
        [](double v) {
          rotary_positions(ones({2, 2}), {.base = v});
        }},
+      {"SpectralNorm", "n_power_iterations", {-1, 0x1p62}, 2, whole([](int64_t n) {
+         nn::spectral_norm(nn::Linear(2, 2), {.n_power_iterations = n})(ones({1, 2}));
+       })},
       {"SpectralNorm", "eps", at_most_0, 1e-9, [](double v) { nn::spectral_norm(nn::Linear(2, 2), {.eps = v}); }},
   });
 }

@@ -48,7 +48,8 @@ SpectralVectors spectral_start(const Tensor& weight, int64_t dim) {
 
 Tensor spectral_weight(const Tensor& weight, const SpectralVectors& vectors, int64_t dim, int64_t iterations,
                        double eps) {
-  if (iterations < 0) throw Error(Error::Kind::argument, "SpectralNorm", "n_power_iterations must be at least 0");
+  if (iterations < 0 || iterations > 65536)
+    throw Error(Error::Kind::argument, "SpectralNorm", "n_power_iterations must be from 0 to 65536");
   above_zero(eps, "SpectralNorm", "eps");
   const Tensor m = as_matrix(weight, dim);
   Tensor u = vectors.u, v = vectors.v;

@@ -238,7 +238,7 @@ std::vector<Tensor> Source::tensors() {
 const std::vector<Call>& all_calls() {
   static const std::vector<Call> calls = [] {
     std::vector<Call> list;
-    add_ops(list), add_layers(list), add_losses(list);
+    add_ops(list), add_layers(list), add_modules(list), add_losses(list);
     return list;
   }();
   return calls;

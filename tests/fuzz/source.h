@@ -76,9 +76,10 @@ struct Call {
   std::string name;
   std::function<std::vector<Tensor>(Source&)> run;
 };
-void add_ops(std::vector<Call>& calls);     // every op of the generated list
-void add_layers(std::vector<Call>& calls);  // functions and layers of networks
-void add_losses(std::vector<Call>& calls);  // losses, optimizers, schedulers, sequences
+void add_ops(std::vector<Call>& calls);      // every op of the generated list
+void add_layers(std::vector<Call>& calls);   // functions and layers of networks
+void add_modules(std::vector<Call>& calls);  // the remaining layers
+void add_losses(std::vector<Call>& calls);   // losses, optimizers, schedulers, sequences
 
 const std::vector<Call>& all_calls();
 // Runs a call, and the backward pass of what it gives. Empty, or what else than a result or an Error came of it.
