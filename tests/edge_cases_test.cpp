@@ -246,7 +246,7 @@ TEST(LossKinks, SubgradientsArePyTorchs) {
 
 TEST(LossKinks, OfEqualRowsInABagTheFirstTakesTheGradient) {
   const Tensor w = tensor<double>({{1.0, 2.0}, {1.0, 2.0}, {0.0, 5.0}}).requires_grad_();
-  const Tensor y = embedding_bag(w, tensor<int64_t>({0, 1, 2, 1, 0}), tensor<int64_t>({0, 3, 5}), {.mode = "max"});
+  const Tensor y = embedding_bag(tensor<int64_t>({0, 1, 2, 1, 0}), w, tensor<int64_t>({0, 3, 5}), {.mode = "max"});
   EXPECT_TRUE(equal(y.detach(), tensor<double>({{1.0, 5.0}, {1.0, 2.0}, {0.0, 0.0}})));
   EXPECT_TRUE(equal(grad(y.sum(), w), tensor<double>({{1.0, 0.0}, {1.0, 1.0}, {0.0, 1.0}})));
 }
@@ -254,11 +254,11 @@ TEST(LossKinks, OfEqualRowsInABagTheFirstTakesTheGradient) {
 TEST(ValuesEmbedding, PaddingBeyondTheDtypeOfTheIds) {
   const Tensor w = randn({300, 2}).requires_grad_(), ids = tensor<uint8_t>({uint8_t(3), uint8_t(255)});
   for (const int64_t padding : {int64_t(299), int64_t(-1)}) {
-    EXPECT_TRUE(equal(embedding(w, ids, {.padding_idx = padding}), embedding(w, ids)));
-    const Tensor bag = embedding_bag(w, ids.reshape({1, 2}), {}, {.mode = "sum", .padding_idx = padding});
+    EXPECT_TRUE(equal(embedding(ids, w, {.padding_idx = padding}), embedding(ids, w)));
+    const Tensor bag = embedding_bag(ids.reshape({1, 2}), w, {}, {.mode = "sum", .padding_idx = padding});
     EXPECT_TRUE(allclose(bag.detach(), (w[3] + w[255]).detach().reshape({1, 2})));
   }
-  const Tensor g = grad(embedding(w, ids, {.padding_idx = 255}).sum(), w);
+  const Tensor g = grad(embedding(ids, w, {.padding_idx = 255}).sum(), w);
   EXPECT_EQ(g[255].sum().item<double>(), 0);
   EXPECT_EQ(g[3].sum().item<double>(), 2);
 }

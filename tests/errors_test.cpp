@@ -51,7 +51,8 @@ class ErrorsOps : public testing::TestWithParam<const Sample*> {
 
 TEST_P(ErrorsOps, UndefinedTensors) {
   for (size_t i = 0; i < GetParam()->inputs.size(); ++i) {
-    if (GetParam()->op == "linear" && i == 2) continue;  // an absent bias is fine
+    if (GetParam()->op == "linear" && i == 2) continue;     // an absent bias is fine
+    if (GetParam()->op == "trapezoid" && i == 1) continue;  // so are absent places
     auto x = draw(*GetParam(), f32);
     x[i] = Tensor();
     EXPECT_TRUE(survives(x)) << "input " << i;

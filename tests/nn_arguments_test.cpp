@@ -316,7 +316,7 @@ TEST(NnArguments, Layers) {
        {nan, -1},
        1,
        [](double v) {
-         embedding_bag(ones({2, 2}), tensor({{0}}), {}, {.max_norm = v});
+         embedding_bag(tensor({{0}}), ones({2, 2}), {}, {.max_norm = v});
        }},
       {"LeakyReLU", "negative_slope", not_numbers, -1, [](double v) { nn::LeakyReLU layer(v); }},
       {"ELU", "alpha", not_numbers, -1, [](double v) { nn::ELU layer(v); }},
@@ -395,8 +395,8 @@ TEST(NnArguments, Losses) {
 
 TEST(NnArguments, NothingChangesOnError) {
   const Tensor table = ones({3, 2});
-  EXPECT_THROW(embedding(table, tensor({0, 1}), EmbeddingOptions{.max_norm = nan}), Error);
-  EXPECT_THROW(embedding(table, tensor({0, 1}), EmbeddingOptions{.max_norm = -1}), Error);
+  EXPECT_THROW(embedding(tensor({0, 1}), table, EmbeddingOptions{.max_norm = nan}), Error);
+  EXPECT_THROW(embedding(tensor({0, 1}), table, EmbeddingOptions{.max_norm = -1}), Error);
   EXPECT_TRUE(equal(table, ones({3, 2})));
 }
 

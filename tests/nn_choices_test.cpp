@@ -139,7 +139,7 @@ std::vector<Use> uses() {
                     return grid_sample(image, grid, {.padding_mode = g});
                   }});
   list.push_back({"embedding_bag", "mode", {"sum", "mean", "max"}, [=](const Given& g) {
-                    return embedding_bag(x, tensor({{0, 1}, {2, 1}}), {}, {.mode = g});
+                    return embedding_bag(tensor({{0, 1}, {2, 1}}), x, {}, {.mode = g});
                   }});
   list.push_back({"EmbeddingBag", "mode", {"sum", "mean", "max"}, [=](const Given& g) {
                     manual_seed(1);

@@ -196,6 +196,8 @@ concept TakesList = std::is_invocable_v<F&, ListArgument>;
 // call(f, inputs) says how f takes its inputs.
 template <class F, class Call> auto checkpoint_with(F&& f, const std::vector<Tensor>& inputs, const Call& call) {
   using Result = std::decay_t<decltype(call(f, inputs))>;
+  if constexpr (requires { f.target_type(); })
+    if (!f) throw Error(Error::Kind::argument, "checkpoint", "the function is empty");
   std::optional<Result> result;
   if (!is_grad_enabled()) return Result(call(f, inputs));
   const auto finish = [&](const TensorFunction& first, TensorFunction again) {

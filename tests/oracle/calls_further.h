@@ -37,7 +37,7 @@ inline void add_statistics(Calls& calls) {
     std::vector<double> values;
     std::istringstream in(a.text("q"));
     for (std::string word; std::getline(in, word, ',');) values.push_back(std::stod(word));
-    const Tensor q = tensor(values).to(g.x[0].dtype());
+    const Tensor q = tensor(values).to(g.x[0].dtype()).to(g.x[0].device());
     return values.size() == 1 ? q.reshape({}) : q;
   };
   calls["quantile"] = [=](const Given& g, const Args& a) {
