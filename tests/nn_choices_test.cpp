@@ -101,6 +101,13 @@ std::vector<Use> uses() {
     const Tensor steps = log_softmax(stack({x, y, x, y}), 2);
     return ctc_loss(steps, tensor({{1, 2}, {2, 1}, {3, 1}}), {4, 4, 4}, {2, 2, 1}, {.reduction = g});
   });
+  loss("multilabel_margin_loss", [=](const Given& g) {
+    return multilabel_margin_loss(x, tensor({{1, -1, 0, 0}, {0, 2, -1, 0}, {3, -1, 0, 0}}), {.reduction = g});
+  });
+  loss("multilabel_soft_margin_loss",
+       [=](const Given& g) { return multilabel_soft_margin_loss(x, y, {.reduction = g}); });
+  loss("triplet_margin_with_distance_loss",
+       [=](const Given& g) { return triplet_margin_with_distance_loss(x, y, -y, {.margin = 9, .reduction = g}); });
   list.push_back({"kl_div", "reduction", {"none", "mean", "sum", "batchmean"}, [=](const Given& g) {
                     return kl_div(log_softmax(x, 1), softmax(y, 1), {.reduction = g});
                   }});
@@ -119,6 +126,12 @@ std::vector<Use> uses() {
                   }});
   list.push_back({"scatter_reduce", "reduce", {"sum", "prod", "mean", "amax", "amin"}, [=](const Given& g) {
                     return scatter_reduce(y, 0, zeros({3, 4}, {.dtype = i64}), x, g);
+                  }});
+  list.push_back({"pad_sequence", "padding_side", {"right", "left"}, [=](const Given& g) {
+                    return pad_sequence({x, x.narrow(0, 0, 1)}, {.padding_side = g});
+                  }});
+  list.push_back({"SWALR", "anneal_strategy", {"cos", "linear"}, [](const Given& g) {
+                    return rates_of<optim::SWALR>(optim::SWALROptions{.anneal_strategy = g});
                   }});
   list.push_back({"meshgrid", "indexing", {"ij", "xy"}, [=](const Given& g) {
                     return meshgrid({arange(2), arange(3)}, g)[0].reshape({-1});
