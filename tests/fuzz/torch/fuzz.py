@@ -23,7 +23,8 @@ import warnings
 import numpy as np
 import torch
 
-from generate import OPS, make_chain
+from generate import make_chain
+from ops import OPS
 
 warnings.filterwarnings("ignore")
 WORDS = {
