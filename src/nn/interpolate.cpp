@@ -77,7 +77,8 @@ std::vector<Scaling> scalings(const Tensor& x, const InterpolateOptions& o) {
             factor);
     const int64_t out = !sizes.empty() ? sizes[i] : int64_t(std::floor(double(in) * factor));
     // As in PyTorch, an area may be averaged to nothing.
-    require(in > 0 && out >= (o.mode == "area" ? 0 : 1), Wrong::shape, op, "an axis of ", in, " cannot become one of ", out, " in shape ", x);
+    require(in > 0 && out >= (o.mode == "area" ? 0 : 1), Wrong::shape, op, "an axis of ", in, " cannot become one of ",
+            out, " in shape ", x);
     // Linear modes leave an axis alone that keeps its size, whatever the factor was.
     const bool kept = in == out && o.mode.ends_with("linear");
     const bool use_factor = factor > 0 && !o.recompute_scale_factor && !kept;
