@@ -154,7 +154,8 @@ template <class O> void follows(const char* name) {
       }
       for (size_t i = 0; i < count; ++i) EXPECT_EQ(difference(stack(after[i]), kept(c.outputs[i].data), 16), "") << i;
       std::string keys;
-      for (const auto& [key, value] : opt->state_dict().state.at(0)) keys += (keys.empty() ? "" : ",") + key;
+      const auto saved = opt->state_dict();
+      for (const auto& [key, value] : saved.state.at(0)) keys += (keys.empty() ? "" : ",") + key;
       EXPECT_EQ(keys, c.args.text("keys"));
     }
 }

@@ -295,6 +295,7 @@ TEST(ErrorsReduce, BadCalls) {
   EXPECT_EQ(kind_of([&] { argmax(none, 0); }), Error::Kind::shape);
   EXPECT_EQ(kind_of([&] { min(none, 0); }), Error::Kind::shape);
   EXPECT_EQ(kind_of([&] { norm(none, inf, 0); }), Error::Kind::shape);
+  EXPECT_EQ(kind_of([&] { median(none.to(i64)); }), Error::Kind::shape);
   EXPECT_EQ(kind_of([&] { median(none, 0); }), Error::Kind::shape);
   EXPECT_EQ(kind_of([&] { norm(x, nan); }), Error::Kind::argument);
   EXPECT_EQ(kind_of([&] { diff(x, -1); }), Error::Kind::argument);

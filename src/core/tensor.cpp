@@ -103,7 +103,10 @@ void Tensor::copy_to(void* out, DType as) const {
   backend(device()).download(out, address(x), x.nbytes());
 }
 
-Tensor Tensor::detach() const { return alias(checked("detach"), impl_->layout); }
+Tensor Tensor::detach() const {
+  checked("detach");
+  return alias(*this, impl_->layout);
+}
 
 Device common_device(const Tensor& a, const Tensor& b, const char* op) {
   const Device x = a.checked(op).device(), y = b.checked(op).device();

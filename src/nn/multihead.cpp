@@ -10,6 +10,7 @@
 #include <volta/ops.h>
 
 #include "autograd/record.h"
+#include "core/checked.h"
 #include "nn/attention.h"
 #include "nn/check.h"
 #include "ops/check.h"
@@ -18,8 +19,8 @@ namespace volta {
 namespace {
 
 // Angles of `length` positions from `offset` on, one for each pair, in f64: the positions may be large.
-Tensor angles(int64_t offset, int64_t length, int64_t width, double base, Device device) {
-  const Tensor positions = arange(offset, offset + length, 1, {f64, device});
+Tensor angles(const char* op, int64_t offset, int64_t length, int64_t width, double base, Device device) {
+  const Tensor positions = arange(offset, (Checked(offset) + length).value(op), 1, {f64, device});
   const Tensor pairs = arange(0, width, 2, {f64, device});
   return outer(positions, exp(pairs * (-std::log(base) / double(width))));
 }
@@ -29,7 +30,7 @@ Tensor angles(int64_t offset, int64_t length, int64_t width, double base, Device
 Tensor sinusoidal_positions(int64_t length, int64_t width, double base, const Options& options) {
   require(length >= 0 && width > 0, Wrong::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
   nn::above_zero(base, "sinusoidal_positions", "base");
-  const Tensor a = angles(0, length, width, base, options.device.value_or(Device()));
+  const Tensor a = angles("sinusoidal_positions", 0, length, width, base, options.device.value_or(Device()));
   return stack({sin(a), cos(a)}, -1)
       .flatten(1)
       .narrow(1, 0, width)
@@ -42,7 +43,7 @@ Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
   require(x.checked(op).dim() >= 2 && x.size(-1) % 2 == 0, Wrong::shape, op, "needs [..., time, even width], got ", x);
   require(is_floating(x.dtype()), Wrong::dtype, op, "needs a floating input, got ", x.dtype());
   nn::above_zero(o.base, op, "base");
-  const Tensor a = angles(o.offset, x.size(-2), x.size(-1), o.base, x.device());
+  const Tensor a = angles("rotary_positions", o.offset, x.size(-2), x.size(-1), o.base, x.device());
   const Tensor c = cos(a).to(x.dtype()), s = sin(a).to(x.dtype());
   if (o.interleaved) {
     const Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2}), p = pairs.select(-1, 0), q = pairs.select(-1, 1);

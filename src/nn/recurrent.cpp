@@ -9,6 +9,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "core/checked.h"
 #include "nn/check.h"
 #include "nn/recur.h"
 #include "ops/check.h"
@@ -49,7 +50,7 @@ Recurrent::Recurrent(const char* type, int kind, int64_t input, int64_t hidden, 
   require(o.proj_size >= 0 && o.proj_size < hidden && (lstm || o.proj_size == 0), Wrong::argument, type, "proj_size ",
           o.proj_size, lstm ? " must be smaller than hidden_size" : " is for an LSTM only");
   const int64_t directions = o.bidirectional ? 2 : 1, out = o.proj_size ? o.proj_size : hidden;
-  const int64_t gates = gates_of(Cell(kind)) * hidden;
+  const int64_t gates = (Checked(gates_of(Cell(kind))) * hidden).value(type);
   for (int64_t i = 0; i < o.num_layers * directions; ++i) {
     Weights w;
     w.ih = empty({gates, i < directions ? input : directions * out}), w.hh = empty({gates, out});
@@ -165,7 +166,7 @@ GRU::GRU(int64_t input, int64_t hidden, const RecurrentOptions& o)
 
 RecurrentCell::RecurrentCell(const char* type, int kind, int64_t input, int64_t hidden, const CellOptions& o)
     : Layer(type), kind_(kind) {
-  const int64_t gates = gates_of(Cell(kind)) * positive(hidden, type, "hidden_size");
+  const int64_t gates = (Checked(gates_of(Cell(kind))) * positive(hidden, type, "hidden_size")).value(type);
   const double bound = 1 / std::sqrt(double(hidden));
   weight_ih = uniform({gates, positive(input, type, "input_size")}, -bound, bound);
   weight_hh = uniform({gates, hidden}, -bound, bound);

@@ -105,8 +105,8 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   checked_numel({x.numel(), columns}, op);
   if (columns == 0) return base.unsqueeze(1).narrow(1, 0, 0).clone();
   const Tensor first = ones({x.numel(), 1}, {base.dtype(), x.device()});
-  const Tensor powers =
-      columns == 1 ? first : cat({first, cumprod(base.unsqueeze(1).expand({x.numel(), columns - 1}), 1)}, 1);
+  Tensor powers = first;
+  if (columns > 1) powers = cat({first, cumprod(base.unsqueeze(1).expand({x.numel(), columns - 1}), 1)}, 1);
   return increasing ? powers : flip(powers, 1).contiguous();
 }
 

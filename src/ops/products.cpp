@@ -6,6 +6,7 @@
 
 #include <volta/ops.h>
 
+#include "core/checked.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
 
@@ -258,7 +259,7 @@ Tensor kron(const Tensor& x, const Tensor& other) {
   for (int i = 0; i < rank; ++i) {
     wide_x = joined(wide_x, {n[i], 1});
     wide_other = joined(wide_other, {1, m[i]});
-    shape.push_back(n[i] * m[i]);
+    shape.push_back((Checked(n[i]) * m[i]).value(op));
   }
   return mul(x.reshape(wide_x), other.reshape(wide_other)).reshape(shape);
 }

@@ -117,14 +117,14 @@ def differs(got, want, narrow, exact=None):
     if want is None or got is None:
         if want is None and got is None:
             return None
-        values = got[1] if want is None else want.double().numpy()
+        values = got[1] if want is None else want.double().numpy(force=True)
         return None if not np.any(values) else f"a gradient is missing: {got} {want}"
     dtype, values = got
     if dtype != WORDS[want.dtype] or values.shape != tuple(want.shape):
         return f"{dtype}{list(values.shape)} for {WORDS[want.dtype]}{list(want.shape)}"
     if not want.is_floating_point():
-        return None if np.array_equal(values, want.to(torch.int64).numpy()) else f"{values} for {want}"
-    w = want.double().numpy()
+        return None if np.array_equal(values, want.to(torch.int64).numpy(force=True)) else f"{values} for {want}"
+    w = want.double().numpy(force=True)
     if w.size == 0:
         return None
     finite = np.isfinite(w)
@@ -133,7 +133,7 @@ def differs(got, want, narrow, exact=None):
     scale = 1 + (np.abs(w[finite]).max() if finite.any() else 0)
     slack = TOLERANCE[torch.float32 if narrow else torch.float64] * scale
     if exact is not None:
-        e = exact.double().numpy()
+        e = exact.double().numpy(force=True)
         slack = slack + 8 * np.abs(w - e)[finite].max(initial=0)
     off = np.abs(values - w)[finite]
     if (off > slack).any() or not np.array_equal(values[~finite], w[~finite], equal_nan=True):
