@@ -29,6 +29,7 @@ TEST(AutogradAccumulation, SecondBackwardWithAGraphAdds) {
   const Tensor g = *x.grad();  // 3 x^2 + 2 x
   EXPECT_TRUE(equal(g.detach(), tensor<double>({5.0, 16.0})));
   EXPECT_TRUE(equal(grad(g.sum(), x), tensor<double>({8.0, 14.0})));  // 6 x + 2
+  x.zero_grad();  // a gradient with a graph holds x, and x holds it
 }
 
 struct Search {
