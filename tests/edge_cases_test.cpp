@@ -29,7 +29,7 @@ TEST(AutogradAccumulation, SecondBackwardWithAGraphAdds) {
   const Tensor g = *x.grad();  // 3 x^2 + 2 x
   EXPECT_TRUE(equal(g.detach(), tensor<double>({5.0, 16.0})));
   EXPECT_TRUE(equal(grad(g.sum(), x), tensor<double>({8.0, 14.0})));  // 6 x + 2
-  x.zero_grad();  // a gradient with a graph holds x, and x holds it
+  x.zero_grad();                                                      // a gradient with a graph holds x, and x holds it
 }
 
 struct Search {
@@ -198,7 +198,9 @@ TEST(ValuesEinsum, FreeSharedAndSingleAxes) {
         for (char l : labels) shape.push_back(size[l]);
         return randn(shape, {.dtype = f64});
       };
-      const Tensor x = drawn(a), y = drawn(b), got = einsum(a + "," + b + "->" + out, {x, y});
+      std::string equation = a;
+      equation.append(",").append(b).append("->").append(out);
+      const Tensor x = drawn(a), y = drawn(b), got = einsum(equation, {x, y});
       const Tensor want = einsum_by_hand(a, b, out, x, y);
       ASSERT_EQ(got.shape(), want.shape()) << a << ',' << b << "->" << out << ' ' << single;
       EXPECT_TRUE(allclose(got, want)) << a << ',' << b << "->" << out << ' ' << single;

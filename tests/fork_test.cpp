@@ -1,11 +1,11 @@
 // fork(): children compute with a pool of their own, whatever the parent's threads were doing.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <thread>
 

@@ -443,8 +443,8 @@ TEST(AutogradKinksValues, ThirdOrderAtZero) {
                                                      {"sigmoid", [](const Tensor& t) { return sigmoid(t); }},
                                                      {"tanhshrink", [](const Tensor& t) { return tanhshrink(t); }},
                                                      {"sinc", [](const Tensor& t) { return sinc(t); }}};
-  for (const auto& [name, f] : functions) {
-    const auto first = [&](const Tensor& t) {
+  for (const auto& [name, function] : functions) {
+    const auto first = [&f = function](const Tensor& t) {
       const Tensor at = t.requires_grad() ? t : t.detach().requires_grad_();
       return grad(f(at).sum(), at, {.create_graph = true});
     };
@@ -471,9 +471,9 @@ TEST(AutogradKinksValues, LossesWhereInputAndTargetMeet) {
       {"kl_div", {[=](const Tensor& v) { return kl_div(v, t); }, zero}},
   };
   for (const auto& [name, pair] : losses)
-    EXPECT_EQ(why([&, f = pair.first] {
+    EXPECT_EQ(why([&f = pair.first, &at = pair.second] {
                 gradgradcheck_all([&](const Tensors& in) { return Tensors{f(in[0])}; },
-                                  {pair.second.detach().clone().requires_grad_()}, {.atol = 1e-4, .raise = true});
+                                  {at.detach().clone().requires_grad_()}, {.atol = 1e-4, .raise = true});
               }),
               "")
         << name;

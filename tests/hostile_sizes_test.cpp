@@ -106,7 +106,7 @@ TEST_F(HostileSizes, GradientOfLargeStrides) {
     const Tensor y = conv2d(x, w, {}, {.stride = stride});
     EXPECT_LT(seconds([&] {
                 const auto d = grad(y.sum(), {x, w});
-                EXPECT_NEAR(d[0].sum().item<double>(), w.sum().item<double>() * double(y.numel() / 3), 1e-9);
+                EXPECT_NEAR(d[0].sum().item<double>(), w.sum().item<double>() * double(y.numel()) / 3, 1e-9);
               }),
               20);
   }

@@ -263,8 +263,7 @@ TEST(NnTie, CopiesKeepTheTieAndLetGoOfTheOriginal) {
     EXPECT_EQ(parameters(again).size(), 3u);
     Tied moved = std::move(again);
     EXPECT_EQ(parameters(moved).size(), 3u);
-    Tied from_moved = moved;
-    EXPECT_EQ(parameters(from_moved).size(), 3u);
+    EXPECT_EQ(parameters(Tied(moved)).size(), 3u);
   }
   const std::vector<Tied> list(3, net);
   EXPECT_EQ(parameters(list).size(), 9u);

@@ -62,11 +62,10 @@ uint64_t Owned::copies() noexcept { return copies_made; }
 SharedCopies::SharedCopies() noexcept : before_(std::exchange(copies_share, true)) {}
 SharedCopies::~SharedCopies() { copies_share = before_; }
 
-Owned::Owned(const Owned& other) : Tensor() {
+Owned::Owned(const Owned& other) : Tensor(other) {
   ++copies_made;
   Tensor& self = *this;
   if (copies_share) {
-    self = other;
     tie_ = other.tie_;
     return;
   }
@@ -124,8 +123,8 @@ Owned& Owned::operator=(Owned&& other) {
   if (this == &other) return *this;
   Tensor& self = *this;
   if (!defined() || !other.defined()) {
-    self = std::move(other);
     tie_ = std::move(other.tie_);
+    self = std::move(other);
     return *this;
   }
   Tensor value = std::move(other);

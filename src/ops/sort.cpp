@@ -201,7 +201,7 @@ HistogramResult histogram(const Tensor& x, int64_t bins, std::optional<std::pair
   const Tensor values = x.reshape({x.numel()}).to(traits(dtype).compute);
   if (!range)
     range = x.numel() == 0 ? std::pair(0.0, 1.0) : std::pair(amin(values).item<double>(), amax(values).item<double>());
-  auto [low, high] = *range;
+  double low = range->first, high = range->second;
   require(std::isfinite(low) && std::isfinite(high) && low <= high, Wrong::argument, op, "the range [", low, ", ", high,
           "] is not one of finite numbers");
   if (low == high) low -= 0.5, high += 0.5;

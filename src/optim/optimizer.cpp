@@ -207,8 +207,8 @@ void Optimizer::check(const StateDict& saved) const {
       refuse("group " + std::to_string(i) + " of the saved state has " + std::to_string(numbers.size()) +
              " parameters, here it has " + std::to_string(params.size()));
     for (const auto& [key, values] : options) {
-      const bool pair =
-          key == "betas" || std::any_of(pairs_.begin(), pairs_.end(), [&](auto& p) { return p.first == key; });
+      const bool pair = key == "betas" ||
+                        std::any_of(pairs_.begin(), pairs_.end(), [&name = key](auto& p) { return p.first == name; });
       if (values.size() != (pair ? 2u : 1u)) refuse("option " + key + " has the wrong number of values");
       for (const double value : values)
         if (!std::isfinite(value)) refuse("option " + key + " is " + std::to_string(value));

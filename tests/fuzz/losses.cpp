@@ -211,7 +211,7 @@ void add_sequences(std::vector<Call>& calls) {
 }
 
 void add_makers(std::vector<Call>& calls) {
-  const auto add = [&](const char* name, std::function<Tensor(Source&)> f) {
+  const auto add = [&](const char* name, const std::function<Tensor(Source&)>& f) {
     calls.push_back({name, [f](Source& s) { return Tensors{f(s)}; }});
   };
   const auto options = [](Source& s) { return Options{.dtype = s.dtype()}; };

@@ -1,5 +1,6 @@
 // tie_fields: references to the members of an aggregate, whose number is found by trying braces.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -66,7 +67,7 @@ template <class T, size_t All, size_t At = 0> constexpr size_t count_members() {
 
 template <class T, size_t N = 0> constexpr bool derived() {
   if constexpr (takes_base<T>(std::make_index_sequence<N>())) return true;
-  else if constexpr (N < most_fields && N < sizeof(T)) return derived<T, N + 1>();
+  else if constexpr (N < std::min(most_fields, sizeof(T))) return derived<T, N + 1>();
   else return false;
 }
 
