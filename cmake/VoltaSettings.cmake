@@ -28,6 +28,10 @@ add_library(volta_warnings INTERFACE)
 target_compile_options(volta_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;$<$<BOOL:${VOLTA_WERROR}>:-Werror>>)
 
+# For programs that call ops for their errors or their time alone. Linked last: -Wall turns the warning on with clang.
+add_library(volta_results_unused INTERFACE)
+target_compile_options(volta_results_unused INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-result>)
+
 # What every translation unit of the library shares. No -ffast-math: NaN, infinities and signed zeros keep their meaning.
 add_library(volta_settings INTERFACE)
 target_compile_features(volta_settings INTERFACE cxx_std_20)

@@ -367,5 +367,23 @@ TEST_F(StridesFused, Indexing) {
   check("masked_fill", {some({6, 16})}, [](const Tensors& x) { return x[0].masked_fill(x[0] > 0.5, 0); });
 }
 
+TEST_F(StridesFused, Embedding) {
+  const Tensor ids = randint(0, 12, {6, 4}), offsets = tensor<int64_t>({0, 5, 5, 11});
+  for (const DType t : {f32, f64, bf16})
+    for (const int64_t width : {5, 16}) {
+      check("embedding", {ids, some({12, width}, t)}, [](const Tensors& x) { return embedding(x[0], x[1], {}); });
+      check("embedding of u8 with a padding row", {ids.to(u8), some({12, width}, t)},
+            [](const Tensors& x) { return embedding(x[0], x[1], {.padding_idx = 3}); });
+      for (const char* mode : {"sum", "mean", "max"}) {
+        check(std::string("embedding_bag, ") + mode, {ids, some({12, width}, t)},
+              [=](const Tensors& x) { return embedding_bag(x[0], x[1], {}, {.mode = mode, .padding_idx = 3}); });
+        check(std::string("embedding_bag with offsets, ") + mode, {ids.flatten(), some({12, width}, t)},
+              [=](const Tensors& x) { return embedding_bag(x[0], x[1], offsets, {.mode = mode}); });
+      }
+      check("weighted embedding_bag", {ids, some({12, width}, t), some({6, 4}, t)},
+            [](const Tensors& x) { return embedding_bag(x[0], x[1], {}, {.mode = "sum"}, x[2]); });
+    }
+}
+
 }  // namespace
 }  // namespace volta::test

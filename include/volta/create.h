@@ -82,14 +82,13 @@ template <std::integral T> [[nodiscard]] Tensor empty(std::initializer_list<T> s
 [[nodiscard]] Tensor full_like(const Tensor& x, Scalar value, Options options = {});
 [[nodiscard]] Tensor arange(Scalar end);  // arange(5): 0, 1, 2, 3, 4
 [[nodiscard]] Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
-[[nodiscard]] Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
-[[nodiscard]] Tensor logspace(double start, double end, int64_t steps, double base = 10, const Options& options = {});
-[[nodiscard]] Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {});
-[[nodiscard]] Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t k = 0,
+[[nodiscard]] Tensor linspace(double start, double end, Int steps, const Options& options = {});
+[[nodiscard]] Tensor logspace(double start, double end, Int steps, double base = 10, const Options& options = {});
+[[nodiscard]] Tensor eye(Int n, std::optional<Int> m = {}, const Options& options = {});
+[[nodiscard]] Tensor tri(Int n, std::optional<Int> m = {}, int64_t k = 0,
                          const Options& options = {});  // ones below the diagonal
-[[nodiscard]] Tensor tril_indices(int64_t row, int64_t col, int64_t offset = 0,
-                                  const Options& options = {});  // [2, n], i64
-[[nodiscard]] Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, const Options& options = {});
+[[nodiscard]] Tensor tril_indices(Int row, Int col, int64_t offset = 0, const Options& options = {});  // [2, n], i64
+[[nodiscard]] Tensor triu_indices(Int row, Int col, int64_t offset = 0, const Options& options = {});
 enum class MeshIndexing { ij, xy };
 constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"ij", "xy"}; }
 [[nodiscard]] std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes,
@@ -97,7 +96,7 @@ constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"
 
 [[nodiscard]] Tensor rand(const Shape& shape, const Options& options = {});   // uniform on [0, 1)
 [[nodiscard]] Tensor randn(const Shape& shape, const Options& options = {});  // standard normal
-[[nodiscard]] Tensor randint(int64_t low, int64_t high, const Shape& shape,
+[[nodiscard]] Tensor randint(Int low, Int high, const Shape& shape,
                              const Options& options = {});  // low <= x < high, i64
 [[nodiscard]] Tensor rand_like(const Tensor& x, Options options = {});
 [[nodiscard]] Tensor randn_like(const Tensor& x, Options options = {});
@@ -106,9 +105,9 @@ constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"
 [[nodiscard]] Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high,
                                       const Options& options = {});
 [[nodiscard]] Tensor bernoulli(const Tensor& probability,
-                               Generator* generator = nullptr);         // 0 or 1, of the probability's dtype
-[[nodiscard]] Tensor randperm(int64_t n, const Options& options = {});  // a random order of 0 … n-1
-[[nodiscard]] Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false,
+                               Generator* generator = nullptr);     // 0 or 1, of the probability's dtype
+[[nodiscard]] Tensor randperm(Int n, const Options& options = {});  // a random order of 0 … n-1
+[[nodiscard]] Tensor multinomial(const Tensor& weights, Int samples, bool replacement = false,
                                  Generator* generator = nullptr);
 [[nodiscard]] Tensor poisson(const Tensor& rate, Generator* generator = nullptr);  // of the rate's dtype
 // Samples of PyTorch's distributions Gamma, Beta and Dirichlet; parameters broadcast, and take no gradient.

@@ -11,17 +11,21 @@
 
 namespace volta {
 
-namespace detail {
-
-// A whole number of any integer type, so that lists may mix them: Shape{values.size(), 3}. One beyond 63 bits becomes
-// the largest number, which every check of a size refuses.
-struct Size {
-  template <std::integral T> constexpr Size(T size) : value(int64_t(size)) {
+// A whole number of any integer type, as sizes and counts are given: nn::Linear(values.size(), 2). One beyond 63 bits
+// becomes the largest number, which every check of a size refuses.
+class Int {
+ public:
+  template <std::integral T> constexpr Int(T number) : number_(int64_t(number)) {
     if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t))
-      if (value < 0) value = INT64_MAX;
+      if (number_ < 0) number_ = INT64_MAX;
   }
-  int64_t value;
+  constexpr operator int64_t() const { return number_; }
+
+ private:
+  int64_t number_;
 };
+
+namespace detail {
 
 // Vectors, arrays and spans of integers; not texts, nor truths.
 template <class List>
@@ -40,13 +44,9 @@ class Shape {
   static constexpr int max_rank = 12;
 
   constexpr Shape() = default;
-  Shape(std::initializer_list<detail::Size> sizes) {
-    make_room(sizes.size());
-    for (const detail::Size& size : sizes) sizes_[rank_++] = size.value;
-  }
+  Shape(std::initializer_list<Int> sizes);
   template <detail::ListOfIntegers List> Shape(const List& sizes) {
-    make_room(sizes.size());
-    for (const auto size : sizes) sizes_[rank_++] = detail::Size(size).value;
+    for (const auto size : sizes) push_back(Int(size));
   }
   explicit Shape(std::span<const int64_t> sizes);
   Shape(const Shape& other) noexcept { assign(other.sizes_, other.rank_); }
@@ -59,8 +59,8 @@ class Shape {
   int size() const noexcept { return rank_; }
   bool empty() const noexcept { return rank_ == 0; }
   // Negative axes count from the end; others that the shape has not are an Error, as is the last of none.
-  template <std::integral T> int64_t& operator[](T axis) { return sizes_[place(detail::Size(axis).value)]; }
-  template <std::integral T> int64_t operator[](T axis) const { return sizes_[place(detail::Size(axis).value)]; }
+  template <std::integral T> int64_t& operator[](T axis) { return sizes_[place(Int(axis))]; }
+  template <std::integral T> int64_t operator[](T axis) const { return sizes_[place(Int(axis))]; }
   int64_t back() const { return sizes_[place(-1)]; }
   int64_t* begin() noexcept { return sizes_; }
   int64_t* end() noexcept { return sizes_ + rank_; }
@@ -106,7 +106,7 @@ class Axes {
  public:
   Axes() = default;
   template <std::integral T> Axes(T axis) : list_{axis}, all_(false) {}
-  Axes(std::initializer_list<detail::Size> axes) : list_(axes), all_(axes.size() == 0) {}
+  Axes(std::initializer_list<Int> axes) : list_(axes), all_(axes.size() == 0) {}
   template <detail::ListOfIntegers List> Axes(const List& axes) : list_(axes), all_(list_.empty()) {}
   Axes(const Shape& axes) : list_(axes), all_(axes.empty()) {}
 
@@ -122,11 +122,11 @@ class Axes {
 class Ints {
  public:
   Ints() = default;
-  Ints(std::initializer_list<detail::Size> values) {
-    for (const detail::Size& v : values) values_.push_back(v.value);
+  Ints(std::initializer_list<Int> values) {
+    for (const Int& v : values) values_.push_back(v);
   }
   template <detail::ListOfIntegers List> Ints(const List& values) {
-    for (const auto v : values) values_.push_back(detail::Size(v).value);
+    for (const auto v : values) values_.push_back(Int(v));
   }
 
   size_t size() const noexcept { return values_.size(); }

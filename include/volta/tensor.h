@@ -186,7 +186,7 @@ class Tensor {
   void remove_hook(int hook) const;
 
   // Indexing: x[0], x[{slice(), -1}], x[{ellipsis, newaxis}], x[indices], x[mask]; assigning to it writes into x.
-  [[nodiscard]] Indexed operator[](detail::Size index) const;
+  [[nodiscard]] Indexed operator[](Int index) const;
   [[nodiscard]] Indexed operator[](const Tensor& index) const;
   [[nodiscard]] Indexed operator[](Slice index) const;
   [[nodiscard]] Indexed operator[](std::initializer_list<Index> indices) const;
@@ -351,7 +351,7 @@ class [[nodiscard]] MaybeTensor {
 
 struct Index {
   enum class Kind : uint8_t { integer, range, rest, fresh, tensor };
-  template <std::integral T> Index(T i) : kind(Kind::integer), integer(detail::Size(i).value) {}
+  template <std::integral T> Index(T i) : kind(Kind::integer), integer(Int(i)) {}
   Index(Slice s) : kind(Kind::range), range(s) {}
   Index(Ellipsis) : kind(Kind::rest) {}
   Index(NewAxis) : kind(Kind::fresh) {}

@@ -6,6 +6,11 @@
 
 namespace volta {
 
+Shape::Shape(std::initializer_list<Int> sizes) {
+  make_room(sizes.size());
+  for (const Int& size : sizes) sizes_[rank_++] = size;
+}
+
 Shape::Shape(std::span<const int64_t> sizes) {
   make_room(sizes.size());
   assign(sizes.data(), int(sizes.size()));

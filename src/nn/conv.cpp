@@ -58,7 +58,7 @@ std::vector<int64_t> sides(const ConvLayerOptions& o, const Tensor& weight, int 
 
 }  // namespace
 
-template <int Axes> Conv<Axes>::Conv(int64_t in, int64_t out, const PerAxis& kernel, const ConvLayerOptions& o)
+template <int Axes> Conv<Axes>::Conv(Int in, Int out, const PerAxis& kernel, const ConvLayerOptions& o)
     : Layer(conv_names[Axes - 1]), options(o) {
   check_groups(in, out, o.groups, type());
   o.padding_mode.of(type(), "padding_mode"), o.algorithm.of(type(), "algorithm");
@@ -93,7 +93,7 @@ template class Conv<2>;
 template class Conv<3>;
 
 template <int Axes>
-ConvTranspose<Axes>::ConvTranspose(int64_t in, int64_t out, const PerAxis& kernel, const ConvTransposeLayerOptions& o)
+ConvTranspose<Axes>::ConvTranspose(Int in, Int out, const PerAxis& kernel, const ConvTransposeLayerOptions& o)
     : Layer(transpose_names[Axes - 1]), options(o) {
   check_groups(in, out, o.groups, type());
   weight = empty(kernel_shape(Axes, kernel, type(), in, out / o.groups));

@@ -143,7 +143,7 @@ Parameter table(int64_t rows, int64_t dim, const std::optional<int64_t>& padding
 }
 }  // namespace
 
-Embedding::Embedding(int64_t rows, int64_t dim, const EmbeddingOptions& o)
+Embedding::Embedding(Int rows, Int dim, const EmbeddingOptions& o)
     : Layer("Embedding"), weight(table(rows, dim, o.padding_idx, "Embedding")), options(o) {
   check_norm(o.max_norm, o.norm_type, type());
 }
@@ -162,7 +162,7 @@ Tensor Embedding::operator()(const Tensor& indices) const {
 }
 void Embedding::fields(Fields& f) { f("weight", weight); }
 
-EmbeddingBag::EmbeddingBag(int64_t rows, int64_t dim, const EmbeddingBagOptions& o)
+EmbeddingBag::EmbeddingBag(Int rows, Int dim, const EmbeddingBagOptions& o)
     : Layer("EmbeddingBag"), weight(table(rows, dim, o.padding_idx, "EmbeddingBag")), options(o) {
   o.mode.of(type(), "mode");
   check_norm(o.max_norm, o.norm_type, type());

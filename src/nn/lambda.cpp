@@ -61,14 +61,16 @@ Tensor rearranged(const Tensor& x, Shape sizes, const Shape& order, std::initial
 Tensor gelu(const Tensor& x, const GELUOptions& options) {
   return options.approximate.of("gelu", "approximate") == GeluApproximation::tanh ? gelu_tanh(x) : gelu(x);
 }
-Tensor pixel_shuffle(const Tensor& x, int64_t r) {
+Tensor pixel_shuffle(const Tensor& x, Int factor) {
+  const int64_t r = factor;
   if (x.checked("pixel_shuffle").dim() < 3 || r < 1 || x.size(-3) % (Checked(r) * r).value("pixel_shuffle"))
     refuse_factor("pixel_shuffle", x, r);
   const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
   return rearranged(x, {c, r, r, h, w}, {0, 1, 4, 2, 5, 3},
                     {c, (Checked(h) * r).value("pixel_shuffle"), (Checked(w) * r).value("pixel_shuffle")});
 }
-Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
+Tensor pixel_unshuffle(const Tensor& x, Int factor) {
+  const int64_t r = factor;
   if (x.checked("pixel_unshuffle").dim() < 3 || r < 1 || x.size(-2) % r || x.size(-1) % r)
     refuse_factor("pixel_unshuffle", x, r);
   const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
@@ -134,9 +136,9 @@ GLU::GLU(int64_t dim) : Lambda("GLU", [=](const Tensor& x) { return glu(x, dim);
 Identity::Identity() : Lambda("Identity", [](const Tensor& x) { return x; }, 0) {}
 Flatten::Flatten(int64_t start, int64_t end) : Lambda("Flatten", [=](const Tensor& x) { return x.flatten(start, end); }, 0) {}
 Unflatten::Unflatten(int64_t dim, const Shape& sizes) : Lambda("Unflatten", [=](const Tensor& x) { return x.unflatten(dim, sizes); }, 0) {}
-PixelShuffle::PixelShuffle(int64_t factor) : Lambda("PixelShuffle", [factor = positive(factor, "PixelShuffle", "upscale_factor")](const Tensor& x) { return pixel_shuffle(x, factor); }, 0) {}
-PixelUnshuffle::PixelUnshuffle(int64_t factor) : Lambda("PixelUnshuffle", [factor = positive(factor, "PixelUnshuffle", "downscale_factor")](const Tensor& x) { return pixel_unshuffle(x, factor); }, 0) {}
-LocalResponseNorm::LocalResponseNorm(int64_t size, double alpha, double beta, double k) : Lambda("LocalResponseNorm", [=](const Tensor& x) { return local_response_norm(x, size, alpha, beta, k); }) { positive(size, "LocalResponseNorm", "size"), finite(alpha, "LocalResponseNorm", "alpha"), finite(beta, "LocalResponseNorm", "beta"), finite(k, "LocalResponseNorm", "k"); }
+PixelShuffle::PixelShuffle(Int factor) : Lambda("PixelShuffle", [factor = positive(factor, "PixelShuffle", "upscale_factor")](const Tensor& x) { return pixel_shuffle(x, factor); }, 0) {}
+PixelUnshuffle::PixelUnshuffle(Int factor) : Lambda("PixelUnshuffle", [factor = positive(factor, "PixelUnshuffle", "downscale_factor")](const Tensor& x) { return pixel_unshuffle(x, factor); }, 0) {}
+LocalResponseNorm::LocalResponseNorm(Int size, double alpha, double beta, double k) : Lambda("LocalResponseNorm", [=](const Tensor& x) { return local_response_norm(x, size, alpha, beta, k); }) { positive(size, "LocalResponseNorm", "size"), finite(alpha, "LocalResponseNorm", "alpha"), finite(beta, "LocalResponseNorm", "beta"), finite(k, "LocalResponseNorm", "k"); }
 
 ConstantPad1d::ConstantPad1d(const Sides& sides, double value) : Lambda("ConstantPad1d", padded("ConstantPad1d", 1, "constant", sides, value), 0) {}
 ConstantPad2d::ConstantPad2d(const Sides& sides, double value) : Lambda("ConstantPad2d", padded("ConstantPad2d", 2, "constant", sides, value), 0) {}
@@ -155,7 +157,7 @@ CircularPad2d::CircularPad2d(const Sides& sides) : Lambda("CircularPad2d", padde
 CircularPad3d::CircularPad3d(const Sides& sides) : Lambda("CircularPad3d", padded("CircularPad3d", 3, "circular", sides), 0) {}
 // clang-format on
 
-PReLU::PReLU(int64_t num_parameters, double init)
+PReLU::PReLU(Int num_parameters, double init)
     : Layer("PReLU"),
       weight(full({positive(num_parameters, "PReLU", "num_parameters")}, finite(init, "PReLU", "init"),
                   {.dtype = default_dtype()})) {}

@@ -31,7 +31,7 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
 namespace nn {
 
 // As PyTorch: weight and bias uniform within 1 / sqrt(inputs).
-Linear::Linear(int64_t in_features, int64_t out_features, const BiasOptions& options) : Layer("Linear") {
+Linear::Linear(Int in_features, Int out_features, const BiasOptions& options) : Layer("Linear") {
   weight = empty({positive(out_features, "Linear", "out_features"), positive(in_features, "Linear", "in_features")});
   if (options.bias) bias = empty({out_features});
   reset_parameters();
@@ -47,7 +47,7 @@ Tensor Linear::with_weight(const Tensor& x, const Tensor& w) const {
 void Linear::fields(Fields& f) { f("weight", weight), f("bias", bias); }
 double Linear::flops(const Tensor& x, const Tensor& y) const { return 2.0 * double(x.size(-1)) * double(y.numel()); }
 
-Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, const BiasOptions& options) : Layer("Bilinear") {
+Bilinear::Bilinear(Int in1, Int in2, Int out, const BiasOptions& options) : Layer("Bilinear") {
   const double bound = 1 / std::sqrt(double(positive(in1, "Bilinear", "in1_features")));
   weight = uniform({positive(out, "Bilinear", "out_features"), in1, positive(in2, "Bilinear", "in2_features")}, -bound,
                    bound);

@@ -27,7 +27,7 @@ Tensor angles(const char* op, int64_t offset, int64_t length, int64_t width, dou
 
 }  // namespace
 
-Tensor sinusoidal_positions(int64_t length, int64_t width, double base, const Options& options) {
+Tensor sinusoidal_positions(Int length, Int width, double base, const Options& options) {
   require(length >= 0 && width > 0, Wrong::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
   nn::above_zero(base, "sinusoidal_positions", "base");
   const Tensor a = angles("sinusoidal_positions", 0, length, width, base, options.device.value_or(Device()));
@@ -55,7 +55,7 @@ Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
 
 namespace nn {
 
-SinusoidalPositions::SinusoidalPositions(int64_t w, bool first, double b)
+SinusoidalPositions::SinusoidalPositions(Int w, bool first, double b)
     : Layer("SinusoidalPositions"),
       width(positive(w, "SinusoidalPositions", "width")),
       batch_first(first),
@@ -104,7 +104,7 @@ std::pair<Tensor, Tensor> KeyValueCache::append(const Tensor& k, const Tensor& v
   return {all_k, all_v};
 }
 
-MultiheadAttention::MultiheadAttention(int64_t width, int64_t heads, const MultiheadOptions& o)
+MultiheadAttention::MultiheadAttention(Int width, Int heads, const MultiheadOptions& o)
     : Layer("MultiheadAttention"),
       out_proj(positive(width, "MultiheadAttention", "embed_dim"), width, {.bias = o.bias}),
       embed_dim(width),

@@ -140,7 +140,7 @@ Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight, std::
   return normalized(sets, x, weight, {}, statistics);
 }
 
-Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor group_norm(const Tensor& x, Int groups, const Tensor& weight, const Tensor& bias, double eps) {
   require_floating(x, "group_norm");
   check_channels(x, "group_norm", weight, bias, {}, {});
   if (groups < 1 || x.size(1) % groups)
@@ -169,7 +169,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& mean, const Tensor& var, con
   return channel_norm(channel_sets(x, "instance_norm", eps), x, mean, var, weight, bias, use_input_stats, momentum);
 }
 
-Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+Tensor local_response_norm(const Tensor& x, Int size, double alpha, double beta, double k) {
   if (size < 1 || x.checked("local_response_norm").dim() < 3)
     throw Error(Error::Kind::shape, "local_response_norm",
                 "needs [n, c, ...] and a positive size, got " + x.shape().str() + " and " + std::to_string(size));
@@ -202,7 +202,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 
 namespace nn {
 
-ChannelNorm::ChannelNorm(const char* type, int64_t features, double e, bool affine, bool track) : Layer(type), eps(e) {
+ChannelNorm::ChannelNorm(const char* type, Int features, double e, bool affine, bool track) : Layer(type), eps(e) {
   positive(features, type, "num_features"), not_negative(e, type, "eps");
   if (affine) weight = ones({features}), bias = zeros({features});
   if (track) {
@@ -220,7 +220,7 @@ constexpr const char* batch_names[] = {"BatchNorm1d", "BatchNorm2d", "BatchNorm3
 constexpr const char* instance_names[] = {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"};
 }  // namespace
 
-template <int Axes> BatchNorm<Axes>::BatchNorm(int64_t features, const BatchNormOptions& o)
+template <int Axes> BatchNorm<Axes>::BatchNorm(Int features, const BatchNormOptions& o)
     : ChannelNorm(batch_names[Axes - 1], features, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {
   if (momentum) probability(*momentum, type(), "momentum");
 }
@@ -243,7 +243,7 @@ template class BatchNorm<1>;
 template class BatchNorm<2>;
 template class BatchNorm<3>;
 
-template <int Axes> InstanceNorm<Axes>::InstanceNorm(int64_t features, const InstanceNormOptions& o)
+template <int Axes> InstanceNorm<Axes>::InstanceNorm(Int features, const InstanceNormOptions& o)
     : ChannelNorm(instance_names[Axes - 1], features, o.eps, o.affine, o.track_running_stats),
       momentum(probability(o.momentum, type(), "momentum")),
       features_(features) {}
@@ -285,7 +285,7 @@ Tensor RMSNorm::operator()(const Tensor& x) const {
 }
 void RMSNorm::fields(Fields& f) { f("weight", weight); }
 
-GroupNorm::GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& o)
+GroupNorm::GroupNorm(Int groups, Int channels, const GroupNormOptions& o)
     : Layer("GroupNorm"), num_groups(groups), num_channels(channels), eps(not_negative(o.eps, "GroupNorm", "eps")) {
   positive(channels, "GroupNorm", "num_channels");
   if (channels % positive(groups, "GroupNorm", "num_groups"))

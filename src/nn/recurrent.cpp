@@ -49,7 +49,7 @@ Recurrent::Recurrent(const char* type, int kind, int64_t input, int64_t hidden, 
   const bool lstm = Cell(kind) == Cell::lstm;
   require(o.proj_size >= 0 && o.proj_size < hidden && (lstm || o.proj_size == 0), Wrong::argument, type, "proj_size ",
           o.proj_size, lstm ? " must be smaller than hidden_size" : " is for an LSTM only");
-  const int64_t directions = o.bidirectional ? 2 : 1, out = o.proj_size ? o.proj_size : hidden;
+  const int64_t directions = o.bidirectional ? 2 : 1, out = o.proj_size > 0 ? int64_t(o.proj_size) : hidden;
   const int64_t gates = (Checked(gates_of(Cell(kind))) * hidden).value(type);
   for (int64_t i = 0; i < o.num_layers * directions; ++i) {
     Weights w;
@@ -157,12 +157,10 @@ PackedOutput SingleState::operator()(const PackedSequence& x, const RecurrentInp
   return {std::move(y.output), std::move(y.h_n)};
 }
 
-RNN::RNN(int64_t input, int64_t hidden, const RecurrentOptions& o)
+RNN::RNN(Int input, Int hidden, const RecurrentOptions& o)
     : SingleState("RNN", int(cell_named(o.nonlinearity, "RNN")), input, hidden, o) {}
-LSTM::LSTM(int64_t input, int64_t hidden, const RecurrentOptions& o)
-    : Recurrent("LSTM", int(Cell::lstm), input, hidden, o) {}
-GRU::GRU(int64_t input, int64_t hidden, const RecurrentOptions& o)
-    : SingleState("GRU", int(Cell::gru), input, hidden, o) {}
+LSTM::LSTM(Int input, Int hidden, const RecurrentOptions& o) : Recurrent("LSTM", int(Cell::lstm), input, hidden, o) {}
+GRU::GRU(Int input, Int hidden, const RecurrentOptions& o) : SingleState("GRU", int(Cell::gru), input, hidden, o) {}
 
 RecurrentCell::RecurrentCell(const char* type, int kind, int64_t input, int64_t hidden, const CellOptions& o)
     : Layer(type), kind_(kind) {
@@ -189,11 +187,11 @@ LSTMOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c
   });
 }
 
-RNNCell::RNNCell(int64_t input, int64_t hidden, const CellOptions& o)
+RNNCell::RNNCell(Int input, Int hidden, const CellOptions& o)
     : RecurrentCell("RNNCell", int(cell_named(o.nonlinearity, "RNNCell")), input, hidden, o) {}
-GRUCell::GRUCell(int64_t input, int64_t hidden, const CellOptions& o)
+GRUCell::GRUCell(Int input, Int hidden, const CellOptions& o)
     : RecurrentCell("GRUCell", int(Cell::gru), input, hidden, o) {}
-LSTMCell::LSTMCell(int64_t input, int64_t hidden, const CellOptions& o)
+LSTMCell::LSTMCell(Int input, Int hidden, const CellOptions& o)
     : RecurrentCell("LSTMCell", int(Cell::lstm), input, hidden, o) {}
 
 }  // namespace volta::nn

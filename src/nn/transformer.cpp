@@ -37,12 +37,12 @@ template <class F> Tensor residual(const Tensor& x, const LayerNorm& norm, bool 
 
 }  // namespace
 
-Tensor generate_square_subsequent_mask(int64_t size, const Options& options) {
+Tensor generate_square_subsequent_mask(Int size, const Options& options) {
   require(size >= 0, Wrong::argument, "generate_square_subsequent_mask", "size ", size, " is negative");
   return triu(full({size, size}, -std::numeric_limits<double>::infinity(), options), 1);
 }
 
-TransformerEncoderLayer::TransformerEncoderLayer(int64_t width, int64_t heads, const TransformerOptions& o)
+TransformerEncoderLayer::TransformerEncoderLayer(Int width, Int heads, const TransformerOptions& o)
     : Layer("TransformerEncoderLayer"),
       self_attn(attention(width, heads, o)),
       linear1(width, o.dim_feedforward, {o.bias}),
@@ -71,7 +71,7 @@ void TransformerEncoderLayer::fields(Fields& f) {
   f("norm1", norm1), f("norm2", norm2), f("dropout1", dropout1), f("dropout2", dropout2);
 }
 
-TransformerDecoderLayer::TransformerDecoderLayer(int64_t width, int64_t heads, const TransformerOptions& o)
+TransformerDecoderLayer::TransformerDecoderLayer(Int width, Int heads, const TransformerOptions& o)
     : Layer("TransformerDecoderLayer"),
       self_attn(attention(width, heads, o)),
       multihead_attn(attention(width, heads, o)),
@@ -106,7 +106,7 @@ void TransformerDecoderLayer::fields(Fields& f) {
   f("dropout1", dropout1), f("dropout2", dropout2), f("dropout3", dropout3);
 }
 
-TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer, int64_t n, std::optional<LayerNorm> last)
+TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer, Int n, std::optional<LayerNorm> last)
     : Layer("TransformerEncoder"),
       layers(size_t(layer_count(n, "TransformerEncoder", "num_layers")), layer),
       norm(std::move(last)) {}
@@ -128,7 +128,7 @@ Tensor TransformerEncoder::operator()(const Tensor& src, const EncoderInput& in)
 }
 void TransformerEncoder::fields(Fields& f) { f("layers", layers), f("norm", norm); }
 
-TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer, int64_t n, std::optional<LayerNorm> last)
+TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer, Int n, std::optional<LayerNorm> last)
     : Layer("TransformerDecoder"),
       layers(size_t(layer_count(n, "TransformerDecoder", "num_layers")), layer),
       norm(std::move(last)) {}
@@ -141,7 +141,7 @@ Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory, c
 }
 void TransformerDecoder::fields(Fields& f) { f("layers", layers), f("norm", norm); }
 
-Transformer::Transformer(int64_t width, int64_t heads, int64_t encoders, int64_t decoders, const TransformerOptions& o)
+Transformer::Transformer(Int width, Int heads, Int encoders, Int decoders, const TransformerOptions& o)
     : Layer("Transformer"),
       encoder(TransformerEncoderLayer(width, heads, o), encoders, layer_norm_of(width, o)),
       decoder(TransformerDecoderLayer(width, heads, o), decoders, layer_norm_of(width, o)) {

@@ -240,23 +240,23 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
 
 Tensor counting(int64_t n, const Tensor& like) { return arange(0, n, 1, {i64, like.device()}); }
 
-Tensor linspace(double start, double end, int64_t steps, const Options& given) {
+Tensor linspace(double start, double end, Int steps, const Options& given) {
   const Options options = resolved(given, default_dtype(), "linspace");
   return finished(spaced(start, end, steps, *options.dtype, *options.device, "linspace").to(*options.dtype), options);
 }
 
-Tensor logspace(double start, double end, int64_t steps, double base, const Options& given) {
+Tensor logspace(double start, double end, Int steps, double base, const Options& given) {
   const Options options = resolved(given, default_dtype(), "logspace");
   return finished(pow(base, spaced(start, end, steps, f64, *options.device, "logspace")).to(*options.dtype), options);
 }
 
-Tensor eye(int64_t n, std::optional<int64_t> m, const Options& options) {
+Tensor eye(Int n, std::optional<Int> m, const Options& options) {
   const Tensor x = made({n, m.value_or(n)}, 0, options, default_dtype(), "eye");
   if (x.numel() > 0) fill(alias(x, views::diagonal(layout(x), 0, 0, 1)), 1);
   return x;
 }
 
-Tensor tri(int64_t n, std::optional<int64_t> m, int64_t k, const Options& given) {
+Tensor tri(Int n, std::optional<Int> m, int64_t k, const Options& given) {
   const Options options = resolved(given, default_dtype(), "tri"), plain{options.dtype, options.device};
   return finished(tril(made({n, m.value_or(n)}, 1, plain, f32, "tri"), k), options);
 }
@@ -272,10 +272,10 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, const Options&
 }
 }  // namespace
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, const Options& options) {
+Tensor tril_indices(Int row, Int col, int64_t offset, const Options& options) {
   return triangle_indices(row, col, offset, options, true, "tril_indices");
 }
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, const Options& options) {
+Tensor triu_indices(Int row, Int col, int64_t offset, const Options& options) {
   return triangle_indices(row, col, offset, options, false, "triu_indices");
 }
 

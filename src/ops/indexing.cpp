@@ -230,7 +230,7 @@ Indexed indexed(const Tensor& x, const Index& index) { return indexed(x, std::sp
 
 }  // namespace
 
-Indexed Tensor::operator[](detail::Size index) const { return indexed(*this, Index(index.value)); }
+Indexed Tensor::operator[](Int index) const { return indexed(*this, Index(int64_t(index))); }
 Indexed Tensor::operator[](const Tensor& index) const { return indexed(*this, Index(index)); }
 Indexed Tensor::operator[](Slice index) const { return indexed(*this, Index(index)); }
 Indexed Tensor::operator[](std::initializer_list<Index> indices) const {

@@ -155,7 +155,7 @@ Tensor randn_like(const Tensor& x, Options options) {
   return draw_like(Distribution::normal, 0, 1, x, options, "randn_like");
 }
 
-Tensor randint(int64_t low, int64_t high, const Shape& shape, const Options& given) {
+Tensor randint(Int low, Int high, const Shape& shape, const Options& given) {
   require(low < high, Wrong::argument, "randint", "nothing lies between ", low, " and ", high, " (exclusive)");
   const Options options = resolved(given, i64, "randint");
   return finished(draw(integers(low, uint64_t(high) - uint64_t(low)), shape, options, "randint"), options);
@@ -187,7 +187,7 @@ Tensor bernoulli(const Tensor& probability, Generator* generator) {
 }
 
 // Sorts random keys of 64 bits; equal keys are too rare to matter.
-Tensor randperm(int64_t n, const Options& given) {
+Tensor randperm(Int n, const Options& given) {
   const Options options = resolved(given, i64, "randperm");
   require(n >= 0, Wrong::argument, "randperm", "the length must not be negative, got ", n);
   require(options.dtype != boolean, Wrong::dtype, "randperm", "is not defined for booleans");
@@ -198,7 +198,7 @@ Tensor randperm(int64_t n, const Options& given) {
 
 // Without replacement: an exponential race, whose winners come in the order of successive draws.
 // With replacement: where uniform numbers fall among the running sums.
-Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Generator* generator) {
+Tensor multinomial(const Tensor& weights, Int samples, bool replacement, Generator* generator) {
   refuse_grad("multinomial", {weights.checked("multinomial")});
   check_weights(weights, samples, replacement);
   const NoGrad off;

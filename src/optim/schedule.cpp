@@ -148,7 +148,7 @@ PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& o) :
   begin();
 }
 double PolynomialLR::rate(double base, int64_t step, size_t) const {
-  return base * std::pow(1 - double(std::min(step, o_.total_iters)) / double(o_.total_iters), o_.power);
+  return base * std::pow(1 - double(std::min<int64_t>(step, o_.total_iters)) / double(o_.total_iters), o_.power);
 }
 
 LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& o) : Scheduler(optimizer), o_(o) {
@@ -158,7 +158,7 @@ LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& o) : Scheduler(o
   begin();
 }
 double LinearLR::rate(double base, int64_t step, size_t) const {
-  const double share = double(std::min(step, o_.total_iters)) / double(o_.total_iters);
+  const double share = double(std::min<int64_t>(step, o_.total_iters)) / double(o_.total_iters);
   return base * (o_.start_factor + (o_.end_factor - o_.start_factor) * share);
 }
 
@@ -186,14 +186,16 @@ double CosineAnnealingWarmRestarts::rate(double base, int64_t step, size_t) cons
   else
     while (step >= length) {
       step -= length;
-      if (__builtin_mul_overflow(length, o_.t_mult, &length)) length = std::numeric_limits<int64_t>::max();
+      if (__builtin_mul_overflow(length, int64_t(o_.t_mult), &length)) length = std::numeric_limits<int64_t>::max();
     }
   return cosine_between(base, o_.eta_min, double(step) / double(length));
 }
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& o) : Scheduler(optimizer), o_(o) {
   require(o.epochs >= 0 && o.steps_per_epoch >= 0, "OneCycleLR", "epochs and steps_per_epoch must not be negative");
-  const bool fits = o.total_steps || !__builtin_mul_overflow(o.epochs, o.steps_per_epoch, &o_.total_steps);
+  int64_t steps = o.total_steps;
+  const bool fits = steps || !__builtin_mul_overflow(int64_t(o.epochs), int64_t(o.steps_per_epoch), &steps);
+  o_.total_steps = steps;
   require(fits && o_.total_steps > 0, "OneCycleLR", "give total_steps, or epochs and steps_per_epoch");
   require(o.pct_start >= 0 && o.pct_start <= 1, "OneCycleLR", "pct_start must be in [0, 1]");
   o.anneal_strategy.of("OneCycleLR", "anneal_strategy");

@@ -8,6 +8,12 @@ struct Net {
   std::vector<nn::Linear> list;
   Tensor operator()(const Tensor& x) const { return relu(fc(x)); }
 };
+struct Small {
+  nn::Conv2d conv{1, 6, 5, {.padding = 2}};
+  nn::MaxPool2d pool{2};
+  nn::AvgPool2d mean{{2, 1}, {.stride = 2}};
+  Tensor operator()(const Tensor& x) const { return mean(pool(conv(x))); }
+};
 struct Bump {
   static constexpr auto name = "bump";
   template <class T> static constexpr T f(T x, T width) {
@@ -21,7 +27,8 @@ int main() {
   optim::AdamW opt(parameters(net), {.lr = 1e-3});
   Tensor x = randn({2, 4});
   x[0] = 1.0;
+  const auto run = [net = Small{}, image = randn({1, 1, 28, 28})] { return net(image); };
   const Tensor y = pointwise<Bump>(x, 2.0);
   const nn::Sequential seq(nn::weight_norm(nn::Linear(1, 2)), nn::ReLU());
-  return x.to_vector<float>().size() == 8 && y.numel() == 8 && parameters(seq).size() == 3 ? 0 : 1;
+  return x.to_vector<float>().size() == 8 && y.numel() == 8 && parameters(seq).size() == 3 && run().dim() == 4 ? 0 : 1;
 }

@@ -14,19 +14,19 @@ struct AttentionOptions {
 // softmax(q k^T scale + mask) v over [..., heads, time, width], without the matrix of scores:
 // scaled_dot_product_attention(q, k, v, {.is_causal = true}). A query that sees no key gets zeros, and gives none back.
 // The gradient of a mask, where one is wanted, does take that matrix.
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const AttentionOptions& options = {});
+[[nodiscard]] Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                  const AttentionOptions& options = {});
 
 // Sines and cosines of falling frequencies, [length, width]: x + sinusoidal_positions(x.size(1), x.size(2)).
-Tensor sinusoidal_positions(int64_t length, int64_t width, double base = 10000, const Options& options = {});
+[[nodiscard]] Tensor sinusoidal_positions(Int length, Int width, double base = 10000, const Options& options = {});
 
 struct RotaryOptions {
-  int64_t offset = 0;  // the position of the first step
+  Int offset = 0;  // the position of the first step
   double base = 10000;
   bool interleaved = false;  // pairs are neighbours, not halves
 };
 // Pairs of features of [..., time, width] turned by angles that grow with the position: rotary_positions(q).
-Tensor rotary_positions(const Tensor& x, const RotaryOptions& options = {});
+[[nodiscard]] Tensor rotary_positions(const Tensor& x, const RotaryOptions& options = {});
 
 namespace nn {
 
@@ -46,9 +46,9 @@ class KeyValueCache {
 struct MultiheadOptions {
   double dropout = 0;
   bool bias = true, add_bias_kv = false, add_zero_attn = false;
-  std::optional<int64_t> kdim = {}, vdim = {};
+  std::optional<Int> kdim = {}, vdim = {};
   bool batch_first = false;
-  std::optional<int64_t> num_kv_heads = {};  // fewer heads of keys and values than of queries
+  std::optional<Int> num_kv_heads = {};  // fewer heads of keys and values than of queries
 };
 // Masks as PyTorch's layer takes them: boolean ones are true where a key is NOT seen, floating ones are added.
 struct MultiheadInput {
@@ -64,7 +64,7 @@ struct MultiheadOutput {
 // [time, width].
 class MultiheadAttention : public Layer {
  public:
-  MultiheadAttention(int64_t embed_dim, int64_t num_heads, const MultiheadOptions& options = {});
+  MultiheadAttention(Int embed_dim, Int num_heads, const MultiheadOptions& options = {});
   MultiheadOutput operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                              const MultiheadInput& input = {}) const;
   void fields(Fields& f) override;
@@ -86,7 +86,7 @@ class MultiheadAttention : public Layer {
 // Adds sinusoidal positions to [batch, time, width], or [time, batch, width]: nn::SinusoidalPositions(512)(x).
 class SinusoidalPositions : public Layer {
  public:
-  explicit SinusoidalPositions(int64_t width, bool batch_first = true, double base = 10000);
+  explicit SinusoidalPositions(Int width, bool batch_first = true, double base = 10000);
   Tensor operator()(const Tensor& x) const;
   void fields(Fields&) override {}
   int64_t width;

@@ -137,7 +137,7 @@ template <class T = AnyModule> using List = std::vector<T>;  // nn::List<nn::Lin
 template <class T = AnyModule> using Dict = volta::Dict<T>;  // nn::Dict<> parts; parts.add("act", nn::ReLU())
 
 // n models made of the same arguments, each with weights of its own: nn::repeat<Block>(6, config).
-template <class T, class... A> std::vector<T> repeat(int64_t n, const A&... arguments) {
+template <class T, class... A> std::vector<T> repeat(Int n, const A&... arguments) {
   if (n < 0 || n > 65536) throw Error(Error::Kind::argument, "repeat", "cannot make " + std::to_string(n) + " modules");
   std::vector<T> list;
   list.reserve(size_t(n));

@@ -40,33 +40,36 @@ struct ConvOptions {
   PerAxis stride = 1;
   ConvPadding padding = 0;
   PerAxis dilation = 1;
-  int64_t groups = 1;
+  Int groups = 1;
   Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;  // of the call and of its gradients
-  int64_t chunk = 0;  // im2col: output pixels unrolled at a time; 0: half a megabyte
+  Int chunk = 0;  // im2col: output pixels unrolled at a time; 0: half a megabyte
 };
 struct ConvTransposeOptions {
   PerAxis stride = 1, padding = 0, output_padding = 0;
-  int64_t groups = 1;
+  Int groups = 1;
   PerAxis dilation = 1;
   Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;
-  int64_t chunk = 0;
+  Int chunk = 0;
 };
 
 // x [n, in, l] or [in, l] with weight [out, in / groups, k]: conv1d(x, w, b, {.stride = 2, .padding = 1}).
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+[[nodiscard]] Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                            const ConvOptions& options = {});
 // x [n, in, h, w] with weight [out, in / groups, kh, kw]: conv2d(x, w, b, {.padding = "same"}).
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+[[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                            const ConvOptions& options = {});
 // x [n, in, d, h, w]: conv3d(x, w, b, {.dilation = {1, 2, 2}}).
-Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+[[nodiscard]] Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                            const ConvOptions& options = {});
 
 // The gradient of conv by its input as a function of its own: weight [in, out / groups, k...];
 // conv_transpose2d(x, w, b, {.stride = 2, .padding = 1, .output_padding = 1}).
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                        const ConvTransposeOptions& options = {});  // conv_transpose1d(x, w)
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                        const ConvTransposeOptions& options = {});
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                        const ConvTransposeOptions& options = {});  // conv_transpose3d(x, w)
+[[nodiscard]] Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                      const ConvTransposeOptions& options = {});  // conv_transpose1d(x, w)
+[[nodiscard]] Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                      const ConvTransposeOptions& options = {});
+[[nodiscard]] Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                      const ConvTransposeOptions& options = {});  // conv_transpose3d(x, w)
 
 // What a convolution of these would use, its choice made: conv_algorithm(x, w, {.padding = 1}). The same function serves
 // one, two and three dimensions. Devices without the loop compute tap by tap and answer `direct`.
@@ -97,14 +100,14 @@ struct ConvLayerOptions {
   PerAxis stride = 1;
   ConvPadding padding = 0;
   PerAxis dilation = 1;
-  int64_t groups = 1;
+  Int groups = 1;
   bool bias = true;
   Choice<PaddingMode> padding_mode = PaddingMode::zeros;
   Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;
 };
 struct ConvTransposeLayerOptions {
   PerAxis stride = 1, padding = 0, output_padding = 0;
-  int64_t groups = 1;
+  Int groups = 1;
   bool bias = true;
   PerAxis dilation = 1;
   Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;
@@ -113,7 +116,7 @@ struct ConvTransposeLayerOptions {
 // nn::Conv2d(3, 64, 7, {.stride = 2, .padding = 3}); the kernel may be {3, 5}. Weight [out, in / groups, k...].
 template <int Axes> class Conv : public Layer {
  public:
-  Conv(int64_t in_channels, int64_t out_channels, const PerAxis& kernel_size, const ConvLayerOptions& options = {});
+  Conv(Int in_channels, Int out_channels, const PerAxis& kernel_size, const ConvLayerOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void reset_parameters();  // draws new ones
   void fields(Fields& f) override;
@@ -129,7 +132,7 @@ using Conv3d = Conv<3>;
 // the stride leaves it open: up(x, {64, 64}).
 template <int Axes> class ConvTranspose : public Layer {
  public:
-  ConvTranspose(int64_t in_channels, int64_t out_channels, const PerAxis& kernel_size,
+  ConvTranspose(Int in_channels, Int out_channels, const PerAxis& kernel_size,
                 const ConvTransposeLayerOptions& options = {});
   Tensor operator()(const Tensor& x, const Shape& output_size = {}) const;
   void reset_parameters();

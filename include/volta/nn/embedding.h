@@ -7,34 +7,34 @@
 namespace volta {
 
 struct EmbeddingOptions {
-  std::optional<int64_t> padding_idx = {};  // this row gets no gradient; negative counts from the end
-  std::optional<double> max_norm = {};      // rows that are looked up are first shortened to this length, in place
+  std::optional<Int> padding_idx = {};  // this row gets no gradient; negative counts from the end
+  std::optional<double> max_norm = {};  // rows that are looked up are first shortened to this length, in place
   double norm_type = 2;
   bool scale_grad_by_freq = false;  // gradients divided by how often the row occurs in the indices
 };
 // embedding(ids, weight, {.padding_idx = 0}); without options the plain op.
-Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOptions& options);
+[[nodiscard]] Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOptions& options);
 
 enum class BagMode { sum, mean, max };
 constexpr std::array<std::string_view, 3> choice_names(BagMode) { return {"sum", "mean", "max"}; }
 struct EmbeddingBagOptions {
   Choice<BagMode> mode = BagMode::mean;
-  std::optional<int64_t> padding_idx = {};  // left out of the bags
+  std::optional<Int> padding_idx = {};  // left out of the bags
   std::optional<double> max_norm = {};
   double norm_type = 2;
   bool include_last_offset = false;  // the last offset is the end of the last bag
 };
 // Bags are the rows of `indices` [bags, n], or start at `offsets` in `indices` [n]: embedding_bag(ids, w, offsets). The
 // weights, one per index, need mode sum. An empty bag gives 0.
-Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets = {},
-                     const EmbeddingBagOptions& options = {}, const Tensor& per_sample_weights = {});
+[[nodiscard]] Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets = {},
+                                   const EmbeddingBagOptions& options = {}, const Tensor& per_sample_weights = {});
 
 namespace nn {
 
 // nn::Embedding(50257, 768)(ids): [...] to [..., 768]. Weight [rows, dim], standard normal, the padding row 0.
 class Embedding : public Layer {
  public:
-  Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
+  Embedding(Int num_embeddings, Int embedding_dim, const EmbeddingOptions& options = {});
   // nn::Embedding::from_pretrained(table), frozen unless told.
   static Embedding from_pretrained(const Tensor& table, bool freeze = true, const EmbeddingOptions& options = {});
   Tensor operator()(const Tensor& indices) const;
@@ -47,7 +47,7 @@ class Embedding : public Layer {
 // nn::EmbeddingBag(1000, 16, {.mode = "sum"})(ids, offsets).
 class EmbeddingBag : public Layer {
  public:
-  EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingBagOptions& options = {});
+  EmbeddingBag(Int num_embeddings, Int embedding_dim, const EmbeddingBagOptions& options = {});
   Tensor operator()(const Tensor& indices, const Tensor& offsets = {}, const Tensor& per_sample_weights = {}) const;
   void fields(Fields& f) override;
   Parameter weight;

@@ -12,13 +12,15 @@ struct FractionalPoolOptions {
       {};  // [n, c, axes] of [0, 1), of the input's dtype: where the windows lie; drawn if undefined
 };
 // The largest of each window of [n, c, h, w] or [c, h, w]: fractional_max_pool2d(x, 3, {.output_ratio = 0.7}).
-Tensor fractional_max_pool2d(const Tensor& x, const PerAxis& kernel_size, const FractionalPoolOptions& options);
-Tensor fractional_max_pool3d(const Tensor& x, const PerAxis& kernel_size, const FractionalPoolOptions& options);
+[[nodiscard]] Tensor fractional_max_pool2d(const Tensor& x, const PerAxis& kernel_size,
+                                           const FractionalPoolOptions& options);
+[[nodiscard]] Tensor fractional_max_pool3d(const Tensor& x, const PerAxis& kernel_size,
+                                           const FractionalPoolOptions& options);
 // And where it stands in the plane of the pooled axes.
-ValuesIndices fractional_max_pool2d_with_indices(const Tensor& x, const PerAxis& kernel_size,
-                                                 const FractionalPoolOptions& options);
-ValuesIndices fractional_max_pool3d_with_indices(const Tensor& x, const PerAxis& kernel_size,
-                                                 const FractionalPoolOptions& options);
+[[nodiscard]] ValuesIndices fractional_max_pool2d_with_indices(const Tensor& x, const PerAxis& kernel_size,
+                                                               const FractionalPoolOptions& options);
+[[nodiscard]] ValuesIndices fractional_max_pool3d_with_indices(const Tensor& x, const PerAxis& kernel_size,
+                                                               const FractionalPoolOptions& options);
 
 namespace nn {
 

@@ -46,7 +46,7 @@ constexpr std::array<std::string_view, 12> choice_names(Gain) {
   return {"linear",           "conv1d",  "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
           "conv_transpose3d", "sigmoid", "tanh",   "relu",   "leaky_relu",       "selu"};
 }
-double calculate_gain(const Choice<Gain>& nonlinearity, double parameter = 0.01);
+[[nodiscard]] double calculate_gain(const Choice<Gain>& nonlinearity, double parameter = 0.01);
 
 // Variance 2 gain^2 / (fan.in + fan.out): xavier_uniform_(w, calculate_gain("tanh")).
 Tensor xavier_uniform_(const Tensor& x, double gain = 1, Generator* generator = nullptr);

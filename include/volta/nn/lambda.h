@@ -7,13 +7,15 @@
 
 namespace volta {
 
-Tensor glu(const Tensor& x, int64_t dim = -1);        // a * sigmoid(b) of the halves a and b of an axis: glu(x)
-Tensor softmin(const Tensor& x, int64_t dim);         // softmax of -x: softmin(x, -1)
-Tensor prelu(const Tensor& x, const Tensor& weight);  // slopes below 0, one or one per channel: prelu(x, w)
-Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false);  // rrelu(x)
-Tensor pixel_shuffle(const Tensor& x,
-                     int64_t upscale_factor);  // [.., c r^2, h, w] to [.., c, h r, w r]: pixel_shuffle(x, 2)
-Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);  // the way back: pixel_unshuffle(x, 2)
+[[nodiscard]] Tensor glu(const Tensor& x, int64_t dim = -1);  // a * sigmoid(b) of the halves a and b of an axis: glu(x)
+[[nodiscard]] Tensor softmin(const Tensor& x, int64_t dim);   // softmax of -x: softmin(x, -1)
+[[nodiscard]] Tensor prelu(const Tensor& x,
+                           const Tensor& weight);  // slopes below 0, one or one per channel: prelu(x, w)
+[[nodiscard]] Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3,
+                           bool training = false);  // rrelu(x)
+[[nodiscard]] Tensor pixel_shuffle(const Tensor& x,
+                                   Int upscale_factor);  // [.., c r^2, h, w] to [.., c, h r, w r]: pixel_shuffle(x, 2)
+[[nodiscard]] Tensor pixel_unshuffle(const Tensor& x, Int downscale_factor);  // the way back: pixel_unshuffle(x, 2)
 
 namespace nn {
 
@@ -38,8 +40,8 @@ class Lambda : public Layer {
 
 // How much to pad: one number for every side, or two per axis from the last axis on.
 struct Sides {
-  Sides(std::integral auto all) : list{detail::Size(all).value} {}
-  Sides(std::initializer_list<detail::Size> each) : list(Ints(each)) {}
+  Sides(std::integral auto all) : list{Int(all)} {}
+  Sides(std::initializer_list<Int> each) : list(Ints(each)) {}
   std::vector<int64_t> list;
 };
 
@@ -75,9 +77,9 @@ struct GLU : Lambda { explicit GLU(int64_t dim = -1); };
 struct Identity : Lambda { Identity(); };
 struct Flatten : Lambda { explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1); };  // all but the batch into one axis
 struct Unflatten : Lambda { Unflatten(int64_t dim, const Shape& sizes); };  // nn::Unflatten(1, {3, 32, 32})
-struct PixelShuffle : Lambda { explicit PixelShuffle(int64_t upscale_factor); };
-struct PixelUnshuffle : Lambda { explicit PixelUnshuffle(int64_t downscale_factor); };
-struct LocalResponseNorm : Lambda { explicit LocalResponseNorm(int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1); };
+struct PixelShuffle : Lambda { explicit PixelShuffle(Int upscale_factor); };
+struct PixelUnshuffle : Lambda { explicit PixelUnshuffle(Int downscale_factor); };
+struct LocalResponseNorm : Lambda { explicit LocalResponseNorm(Int size, double alpha = 1e-4, double beta = 0.75, double k = 1); };
 
 struct ConstantPad1d : Lambda { ConstantPad1d(const Sides& sides, double value); };  // a value
 struct ConstantPad2d : Lambda { ConstantPad2d(const Sides& sides, double value); };
@@ -99,7 +101,7 @@ struct CircularPad3d : Lambda { explicit CircularPad3d(const Sides& sides); };
 // x above 0, a learned slope times x below; one slope or one per channel: nn::PReLU(64)(x).
 class PReLU : public Layer {
  public:
-  explicit PReLU(int64_t num_parameters = 1, double init = 0.25);
+  explicit PReLU(Int num_parameters = 1, double init = 0.25);
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;
   Parameter weight;

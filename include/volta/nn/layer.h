@@ -24,6 +24,8 @@ struct Sides;
 // Declares that a class holds no parameters, so that it may stand in a model though its members cannot be seen:
 // template <> inline constexpr bool volta::nn::stateless<Tokenizer> = true;
 template <class T> inline constexpr bool stateless = false;
+template <> inline constexpr bool stateless<Int> = true;
+template <> inline constexpr bool stateless<Ints> = true;
 template <> inline constexpr bool stateless<Shape> = true;
 template <> inline constexpr bool stateless<Axes> = true;
 template <> inline constexpr bool stateless<Device> = true;

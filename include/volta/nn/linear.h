@@ -11,7 +11,7 @@ struct BiasOptions {
 // y = x W^T + b on the last axis: nn::Linear fc(784, 10); fc(x). Weight [out, in].
 class Linear : public Layer {
  public:
-  Linear(int64_t in_features, int64_t out_features, const BiasOptions& options = {});
+  Linear(Int in_features, Int out_features, const BiasOptions& options = {});
   Tensor operator()(const Tensor& x) const { return with_weight(x, weight); }
   Tensor with_weight(const Tensor& x, const Tensor& w) const;  // with another weight in place of its own
   void reset_parameters();                                     // draws new ones
@@ -23,7 +23,7 @@ class Linear : public Layer {
 // y_o = a W_o b + bias_o: nn::Bilinear mix(4, 5, 3); mix(a, b). Weight [out, in1, in2].
 class Bilinear : public Layer {
  public:
-  Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features, const BiasOptions& options = {});
+  Bilinear(Int in1_features, Int in2_features, Int out_features, const BiasOptions& options = {});
   Tensor operator()(const Tensor& a, const Tensor& b) const;
   void fields(Fields& f) override;
   double flops(const Tensor& x, const Tensor& y) const override;
@@ -33,5 +33,6 @@ class Bilinear : public Layer {
 }  // namespace volta::nn
 
 namespace volta {
-Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias = {});  // bilinear(a, b, w)
+[[nodiscard]] Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight,
+                              const Tensor& bias = {});  // bilinear(a, b, w)
 }  // namespace volta

@@ -17,15 +17,18 @@ using nn::ModelView;
 using StateDict = Dict<Tensor>;
 
 // The learned tensors, each once, as handles: optim::SGD opt(parameters(net), {.lr = 0.1}).
-std::vector<Tensor> parameters(const ModelView& model);
+[[nodiscard]] std::vector<Tensor> parameters(const ModelView& model);
 // With their paths: for (auto& [name, p] : named_parameters(net)) …
-std::vector<std::pair<std::string, Tensor>> named_parameters(const ModelView& model);
-std::vector<Tensor> buffers(const ModelView& model);  // running means and other state that is not learned: buffers(net)
-std::vector<std::pair<std::string, Tensor>> named_buffers(const ModelView& model);  // named_buffers(net)[0].first
-int64_t num_parameters(const ModelView& model, bool trainable_only = false);        // elements: num_parameters(net)
+[[nodiscard]] std::vector<std::pair<std::string, Tensor>> named_parameters(const ModelView& model);
+[[nodiscard]] std::vector<Tensor> buffers(
+    const ModelView& model);  // running means and other state that is not learned: buffers(net)
+[[nodiscard]] std::vector<std::pair<std::string, Tensor>> named_buffers(
+    const ModelView& model);  // named_buffers(net)[0].first
+[[nodiscard]] int64_t num_parameters(const ModelView& model,
+                                     bool trainable_only = false);  // elements: num_parameters(net)
 
 // Parameters and persistent buffers, detached, sharing the model's memory: StateDict s = state_dict(net).
-StateDict state_dict(const ModelView& model);
+[[nodiscard]] StateDict state_dict(const ModelView& model);
 
 struct LoadOptions {
   bool strict = true;
@@ -71,16 +74,16 @@ struct Part {
 
 // The model itself, called "", and every struct and layer inside, outer ones first, each once:
 // for (auto& [name, part] : named_modules(net)) …
-std::vector<std::pair<std::string, nn::Part>> named_modules(const ModelRef& model);
-std::vector<nn::Part> modules(const ModelRef& model);
+[[nodiscard]] std::vector<std::pair<std::string, nn::Part>> named_modules(const ModelRef& model);
+[[nodiscard]] std::vector<nn::Part> modules(const ModelRef& model);
 // Those directly inside: "stem", "blocks.0".
-std::vector<std::pair<std::string, nn::Part>> named_children(const ModelRef& model);
-std::vector<nn::Part> children(const ModelRef& model);
+[[nodiscard]] std::vector<std::pair<std::string, nn::Part>> named_children(const ModelRef& model);
+[[nodiscard]] std::vector<nn::Part> children(const ModelRef& model);
 
 namespace nn {
 
 // All of them in a row, differentiably, and back: nn::vector_to_parameters(v, parameters(net)) copies values.
-Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
+[[nodiscard]] Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
 void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters);
 
 // While it lives, the tensors named stand in the model for its own.

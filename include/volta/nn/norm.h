@@ -5,31 +5,34 @@
 namespace volta {
 
 // (x - mean) / sqrt(var + eps) * weight + bias, over the last axes: layer_norm(x, {768}, w, b). Undefined: left out.
-Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
-                  double eps = 1e-5);
+[[nodiscard]] Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+                                const Tensor& bias = {}, double eps = 1e-5);
 // x / sqrt(mean(x^2) + eps) * weight over the last axes, eps of the dtype by default: rms_norm(x, {768}, w).
-Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
-                std::optional<double> eps = {});
+[[nodiscard]] Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+                              std::optional<double> eps = {});
 // Channels of [n, c, ...] in groups, each normalised: group_norm(x, 8, w, b).
-Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
-                  double eps = 1e-5);
+[[nodiscard]] Tensor group_norm(const Tensor& x, Int num_groups, const Tensor& weight = {}, const Tensor& bias = {},
+                                double eps = 1e-5);
 // Each channel of [n, c, ...] over the batch; training uses the batch's statistics and moves the running ones, else the
 // running ones are used: batch_norm(x, mean, var, w, b, true).
-Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight = {},
-                  const Tensor& bias = {}, bool training = false, double momentum = 0.1, double eps = 1e-5);
+[[nodiscard]] Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                                const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
+                                double momentum = 0.1, double eps = 1e-5);
 // Each channel of each sample: instance_norm(x). With use_input_stats = false the running statistics are used.
-Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
-                     const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
-                     double momentum = 0.1, double eps = 1e-5);
+[[nodiscard]] Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                                   const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
+                                   double momentum = 0.1, double eps = 1e-5);
 // x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta: local_response_norm(x, 5).
-Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
+[[nodiscard]] Tensor local_response_norm(const Tensor& x, Int size, double alpha = 1e-4, double beta = 0.75,
+                                         double k = 1);
 
-Tensor normalize(const Tensor& x, double p = 2, int64_t dim = 1,
-                 double eps = 1e-12);  // x / max(|x|_p, eps): normalize(x)
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = 1,
-                         double eps = 1e-8);  // cosine_similarity(a, b)
-Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-6,
-                         bool keepdim = false);  // |a - b + eps|_p over the last axis: pairwise_distance(a, b)
+[[nodiscard]] Tensor normalize(const Tensor& x, double p = 2, int64_t dim = 1,
+                               double eps = 1e-12);  // x / max(|x|_p, eps): normalize(x)
+[[nodiscard]] Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = 1,
+                                       double eps = 1e-8);  // cosine_similarity(a, b)
+[[nodiscard]] Tensor pairwise_distance(
+    const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-6,
+    bool keepdim = false);  // |a - b + eps|_p over the last axis: pairwise_distance(a, b)
 
 namespace nn {
 
@@ -54,13 +57,13 @@ class ChannelNorm : public Layer {
   double eps;
 
  protected:
-  ChannelNorm(const char* type, int64_t num_features, double e, bool affine, bool track);
+  ChannelNorm(const char* type, Int num_features, double e, bool affine, bool track);
 };
 
 // Over batch and space, per channel: nn::BatchNorm2d(64) for [n, c, h, w]; 1d for [n, c] or [n, c, l].
 template <int Axes> class BatchNorm : public ChannelNorm {
  public:
-  explicit BatchNorm(int64_t num_features, const BatchNormOptions& options = {});
+  explicit BatchNorm(Int num_features, const BatchNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override { ChannelNorm::fields(f); }
   std::optional<double> momentum;
@@ -72,7 +75,7 @@ using BatchNorm3d = BatchNorm<3>;
 // Over space, per channel and sample: nn::InstanceNorm2d(64) for [n, c, h, w] or [c, h, w].
 template <int Axes> class InstanceNorm : public ChannelNorm {
  public:
-  explicit InstanceNorm(int64_t num_features, const InstanceNormOptions& options = {});
+  explicit InstanceNorm(Int num_features, const InstanceNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override { ChannelNorm::fields(f); }
   double momentum;
@@ -91,7 +94,7 @@ struct LayerNormOptions {
 // Over the last axes: nn::LayerNorm(768), nn::LayerNorm({32, 32}).
 class LayerNorm : public Layer {
  public:
-  explicit LayerNorm(int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}
+  explicit LayerNorm(std::integral auto size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;
@@ -108,7 +111,7 @@ struct RMSNormOptions {
 // nn::RMSNorm(768, {.eps = 1e-6}).
 class RMSNorm : public Layer {
  public:
-  explicit RMSNorm(int64_t size, const RMSNormOptions& options = {}) : RMSNorm(Shape{size}, options) {}
+  explicit RMSNorm(std::integral auto size, const RMSNormOptions& options = {}) : RMSNorm(Shape{size}, options) {}
   explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;
@@ -125,7 +128,7 @@ struct GroupNormOptions {
 // nn::GroupNorm(8, 64) for [n, 64, ...].
 class GroupNorm : public Layer {
  public:
-  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
+  GroupNorm(Int num_groups, Int num_channels, const GroupNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;
   double flops(const Tensor&, const Tensor& y) const override { return 8.0 * double(y.numel()); }

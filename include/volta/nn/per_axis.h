@@ -9,7 +9,7 @@ namespace volta {
 class PerAxis {
  public:
   PerAxis(std::integral auto all) : sizes_{all} {}
-  PerAxis(std::initializer_list<detail::Size> each) : sizes_(each) {}
+  PerAxis(std::initializer_list<Int> each) : sizes_(each) {}
   PerAxis(const Shape& each) : sizes_(each) {}
   const Shape& given() const { return sizes_; }
   // Throws unless there are one or `axes` numbers.

@@ -21,7 +21,8 @@ struct PaddedSequence {
   std::vector<int64_t> lengths;
 };
 // pack_padded_sequence(x, {5, 3, 2}) of [time, batch, ...], or [batch, time, ...]; lengths in any order.
-PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths, bool batch_first = false);
+[[nodiscard]] PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths,
+                                                  bool batch_first = false);
 PaddedSequence pad_packed_sequence(const PackedSequence& packed, bool batch_first = false,
                                    double padding_value = 0);  // back
 
@@ -33,10 +34,12 @@ struct PadSequenceOptions {
   Choice<PaddingSide> padding_side = PaddingSide::right;
 };
 // Sequences [length, ...] as one tensor [time, batch, ...], the shorter ones filled up: pad_sequence({a, b, c}).
-Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptions& options = {});
+[[nodiscard]] Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptions& options = {});
 // The way back: unpad_sequence(padded, {5, 3, 2}).
-std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64_t>& lengths, bool batch_first = false);
-PackedSequence pack_sequence(const std::vector<Tensor>& sequences);  // pack_sequence({a, b, c}), in any order
+[[nodiscard]] std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64_t>& lengths,
+                                                 bool batch_first = false);
+[[nodiscard]] PackedSequence pack_sequence(
+    const std::vector<Tensor>& sequences);  // pack_sequence({a, b, c}), in any order
 
 namespace nn {
 
@@ -70,11 +73,11 @@ concept StateTensor = std::convertible_to<const T&, Tensor>;  // gru(x, h) besid
 enum class Nonlinearity { tanh, relu };
 constexpr std::array<std::string_view, 2> choice_names(Nonlinearity) { return {"tanh", "relu"}; }
 struct RecurrentOptions {
-  int64_t num_layers = 1;
+  Int num_layers = 1;
   bool bias = true, batch_first = false;
   double dropout = 0;  // of what one layer gives the next
   bool bidirectional = false;
-  int64_t proj_size = 0;                                   // of an LSTM: its states are projected to this size
+  Int proj_size = 0;                                       // of an LSTM: its states are projected to this size
   Choice<Nonlinearity> nonlinearity = Nonlinearity::tanh;  // of an RNN
 };
 
@@ -118,15 +121,15 @@ class SingleState : public Recurrent {
 };
 // nn::RNN(8, 16)
 struct RNN : SingleState {
-  RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+  RNN(Int input_size, Int hidden_size, const RecurrentOptions& options = {});
 };
 // nn::GRU(8, 16, {.batch_first = true})
 struct GRU : SingleState {
-  GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+  GRU(Int input_size, Int hidden_size, const RecurrentOptions& options = {});
 };
 // nn::LSTM(8, 16, {.num_layers = 2}): auto [y, h, c] = lstm(x, {h0, c0}).
 struct LSTM : Recurrent {
-  LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+  LSTM(Int input_size, Int hidden_size, const RecurrentOptions& options = {});
   LSTMOutput operator()(const Tensor& x, const LSTMInput& input = {}) const { return run(x, input); }
   PackedLSTMOutput operator()(const PackedSequence& x, const LSTMInput& input = {}) const { return run(x, input); }
 };
@@ -150,11 +153,11 @@ class RecurrentCell : public Layer {
 };
 // h = nn::RNNCell(8, 16)(x, h).
 struct RNNCell : RecurrentCell {
-  RNNCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
+  RNNCell(Int input_size, Int hidden_size, const CellOptions& options = {});
   Tensor operator()(const Tensor& x, const Tensor& h = {}) const { return step(x, h, {}).h_n; }
 };
 struct GRUCell : RecurrentCell {
-  GRUCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
+  GRUCell(Int input_size, Int hidden_size, const CellOptions& options = {});
   Tensor operator()(const Tensor& x, const Tensor& h = {}) const { return step(x, h, {}).h_n; }
 };
 struct LSTMState {
@@ -162,7 +165,7 @@ struct LSTMState {
 };
 // auto [h, c] = nn::LSTMCell(8, 16)(x, {h, c}).
 struct LSTMCell : RecurrentCell {
-  LSTMCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
+  LSTMCell(Int input_size, Int hidden_size, const CellOptions& options = {});
   LSTMState operator()(const Tensor& x, const LSTMState& state = {}) const {
     const LSTMOutput y = step(x, state.h, state.c);
     return {y.h_n, y.c_n};

@@ -9,7 +9,7 @@
 
 namespace volta::nn {
 
-Tensor weight_norm_of(const Tensor& v, int64_t dim);  // |v| over all axes but one, those kept with size 1
+[[nodiscard]] Tensor weight_norm_of(const Tensor& v, int64_t dim);  // |v| over all axes but one, those kept with size 1
 struct SpectralVectors {
   Tensor u, v;
 };
@@ -80,7 +80,7 @@ template <class L> L remove_weight_norm(WeightNorm<L> layer) { return std::move(
 
 struct SpectralNormOptions {
   std::string name = "weight";
-  int64_t n_power_iterations = 1;
+  Int n_power_iterations = 1;
   double eps = 1e-12;
   std::optional<int64_t> dim = {};  // of the outputs: 0, of transposed convolutions 1
 };
@@ -100,8 +100,8 @@ template <class L> class SpectralNorm : public Reparametrized<L> {
     spectral_weight(weight_orig, {weight_u, weight_v}, axis(), 15, o.eps);
   }
   Tensor weight() const {
-    return spectral_weight(weight_orig, {weight_u, weight_v}, axis(), this->training ? options.n_power_iterations : 0,
-                           options.eps);
+    return spectral_weight(weight_orig, {weight_u, weight_v}, axis(),
+                           this->training ? int64_t(options.n_power_iterations) : 0, options.eps);
   }
   template <class... A> auto operator()(const Tensor& x, const A&... more) const {
     return this->call(x, [&](const Tensor& in) { return this->with(weight(), in, more...); });

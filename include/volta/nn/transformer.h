@@ -11,12 +11,12 @@
 namespace volta::nn {
 
 // [size, size] with 0 where a key is seen and -inf after: nn::generate_square_subsequent_mask(16).
-Tensor generate_square_subsequent_mask(int64_t size, const Options& options = {});
+[[nodiscard]] Tensor generate_square_subsequent_mask(Int size, const Options& options = {});
 
 enum class TransformerActivation { relu, gelu };
 constexpr std::array<std::string_view, 2> choice_names(TransformerActivation) { return {"relu", "gelu"}; }
 struct TransformerOptions {
-  int64_t dim_feedforward = 2048;
+  Int dim_feedforward = 2048;
   double dropout = 0.1;
   Choice<TransformerActivation> activation = TransformerActivation::relu;
   double layer_norm_eps = 1e-5;
@@ -38,7 +38,7 @@ struct DecoderInput {
 // nn::TransformerEncoderLayer layer(512, 8); layer(x).
 class TransformerEncoderLayer : public Layer {
  public:
-  TransformerEncoderLayer(int64_t d_model, int64_t nhead, const TransformerOptions& options = {});
+  TransformerEncoderLayer(Int d_model, Int nhead, const TransformerOptions& options = {});
   Tensor operator()(const Tensor& src, const EncoderInput& input = {}) const;
   void fields(Fields& f) override;
   MultiheadAttention self_attn;
@@ -51,7 +51,7 @@ class TransformerEncoderLayer : public Layer {
 // nn::TransformerDecoderLayer layer(512, 8); layer(tgt, memory, {.tgt_is_causal = true}).
 class TransformerDecoderLayer : public Layer {
  public:
-  TransformerDecoderLayer(int64_t d_model, int64_t nhead, const TransformerOptions& options = {});
+  TransformerDecoderLayer(Int d_model, Int nhead, const TransformerOptions& options = {});
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const DecoderInput& input = {}) const;
   void fields(Fields& f) override;
   MultiheadAttention self_attn, multihead_attn;
@@ -64,7 +64,7 @@ class TransformerDecoderLayer : public Layer {
 // Copies of a layer one after the other: nn::TransformerEncoder(layer, 6)(x).
 class TransformerEncoder : public Layer {
  public:
-  TransformerEncoder(const TransformerEncoderLayer& layer, int64_t num_layers, std::optional<LayerNorm> norm = {});
+  TransformerEncoder(const TransformerEncoderLayer& layer, Int num_layers, std::optional<LayerNorm> norm = {});
   Tensor operator()(const Tensor& src, const EncoderInput& input = {}) const;
   void fields(Fields& f) override;
   std::vector<TransformerEncoderLayer> layers;
@@ -72,7 +72,7 @@ class TransformerEncoder : public Layer {
 };
 class TransformerDecoder : public Layer {
  public:
-  TransformerDecoder(const TransformerDecoderLayer& layer, int64_t num_layers, std::optional<LayerNorm> norm = {});
+  TransformerDecoder(const TransformerDecoderLayer& layer, Int num_layers, std::optional<LayerNorm> norm = {});
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const DecoderInput& input = {}) const;
   void fields(Fields& f) override;
   std::vector<TransformerDecoderLayer> layers;
@@ -82,8 +82,8 @@ class TransformerDecoder : public Layer {
 // nn::Transformer(512, 8, 6, 6)(src, tgt, {.mask = …}, {.tgt_is_causal = true}).
 class Transformer : public Layer {
  public:
-  explicit Transformer(int64_t d_model = 512, int64_t nhead = 8, int64_t num_encoder_layers = 6,
-                       int64_t num_decoder_layers = 6, const TransformerOptions& options = {});
+  explicit Transformer(Int d_model = 512, Int nhead = 8, Int num_encoder_layers = 6, Int num_decoder_layers = 6,
+                       const TransformerOptions& options = {});
   Tensor operator()(const Tensor& src, const Tensor& tgt, const EncoderInput& encoder_input = {},
                     const DecoderInput& decoder_input = {}) const;
   void fields(Fields& f) override;

@@ -60,7 +60,7 @@ class AnyScheduler {
 };
 
 struct StepLROptions {
-  int64_t step_size = 1;
+  Int step_size = 1;
   double gamma = 0.1;
 };
 class StepLR : public Scheduler {  // optim::StepLR s(opt, {.step_size = 30, .gamma = 0.1});
@@ -87,7 +87,7 @@ class MultiStepLR : public Scheduler {  // optim::MultiStepLR s(opt, {.milestone
 
 struct ConstantLROptions {
   double factor = 1. / 3;
-  int64_t total_iters = 5;
+  Int total_iters = 5;
 };
 class ConstantLR : public Scheduler {  // optim::ConstantLR s(opt, {.factor = 0.5, .total_iters = 4});
  public:
@@ -111,7 +111,7 @@ class ExponentialLR : public Scheduler {  // optim::ExponentialLR s(opt, {.gamma
 };
 
 struct PolynomialLROptions {
-  int64_t total_iters = 5;
+  Int total_iters = 5;
   double power = 1;
 };
 class PolynomialLR : public Scheduler {  // optim::PolynomialLR s(opt, {.total_iters = 100, .power = 2});
@@ -125,7 +125,7 @@ class PolynomialLR : public Scheduler {  // optim::PolynomialLR s(opt, {.total_i
 
 struct LinearLROptions {
   double start_factor = 1. / 3, end_factor = 1;
-  int64_t total_iters = 5;
+  Int total_iters = 5;
 };
 class LinearLR : public Scheduler {  // optim::LinearLR s(opt, {.start_factor = 0.1, .total_iters = 10});
  public:
@@ -137,7 +137,7 @@ class LinearLR : public Scheduler {  // optim::LinearLR s(opt, {.start_factor = 
 };
 
 struct CosineAnnealingLROptions {
-  int64_t t_max = 1;
+  Int t_max = 1;
   double eta_min = 0;
 };
 class CosineAnnealingLR : public Scheduler {  // optim::CosineAnnealingLR s(opt, {.t_max = 100});
@@ -150,7 +150,7 @@ class CosineAnnealingLR : public Scheduler {  // optim::CosineAnnealingLR s(opt,
 };
 
 struct CosineAnnealingWarmRestartsOptions {
-  int64_t t_0 = 1, t_mult = 1;
+  Int t_0 = 1, t_mult = 1;
   double eta_min = 0;
 };
 class CosineAnnealingWarmRestarts : public Scheduler {  // optim::CosineAnnealingWarmRestarts s(opt, {.t_0 = 10});
@@ -167,7 +167,7 @@ constexpr std::array<std::string_view, 2> choice_names(Anneal) { return {"cos", 
 struct OneCycleLROptions {
   Numbers max_lr = 0;                // of all groups, or one for each
   std::vector<double> max_lrs = {};  // the same as a list
-  int64_t total_steps = 0, epochs = 0, steps_per_epoch = 0;
+  Int total_steps = 0, epochs = 0, steps_per_epoch = 0;
   double pct_start = 0.3;
   Choice<Anneal> anneal_strategy = Anneal::cos;
   bool cycle_momentum = true;
@@ -191,8 +191,8 @@ enum class Cycle { triangular, triangular2, exp_range };
 constexpr std::array<std::string_view, 3> choice_names(Cycle) { return {"triangular", "triangular2", "exp_range"}; }
 struct CyclicLROptions {
   Numbers base_lr = 0, max_lr = 0;  // of all groups, or one for each
-  int64_t step_size_up = 2000;
-  std::optional<int64_t> step_size_down = {};
+  Int step_size_up = 2000;
+  std::optional<Int> step_size_down = {};
   Choice<Cycle> mode = Cycle::triangular;
   double gamma = 1;
   std::function<double(double)> scale_fn = {};  // instead of mode: of the cycle's number, or of the step
@@ -215,7 +215,7 @@ class CyclicLR : public Scheduler {  // optim::CyclicLR s(opt, {.base_lr = 1e-3,
 
 struct SWALROptions {
   Numbers swa_lr = 0.05;  // of all groups, or one for each
-  int64_t anneal_epochs = 10;
+  Int anneal_epochs = 10;
   Choice<Anneal> anneal_strategy = Anneal::cos;
 };
 // From the rates in use at its first step to constant ones, while optim::SWA averages: optim::SWALR s(opt, {.swa_lr = 0.05});
@@ -246,7 +246,7 @@ class LambdaLR : public Scheduler {  // optim::LambdaLR s(opt, [](int64_t t) { r
 };
 
 struct WarmupLROptions {
-  int64_t steps = 1000;
+  Int steps = 1000;
   double start_factor = 0;
 };
 // From a fraction of the rate up to it in a line, then as another schedule says:
@@ -290,10 +290,10 @@ constexpr std::array<std::string_view, 2> choice_names(Threshold) { return {"rel
 struct ReduceLROnPlateauOptions {
   Choice<Plateau> mode = Plateau::min;
   double factor = 0.1;
-  int64_t patience = 10;
+  Int patience = 10;
   double threshold = 1e-4;
   Choice<Threshold> threshold_mode = Threshold::relative;
-  int64_t cooldown = 0;
+  Int cooldown = 0;
   Numbers min_lr = 0;  // of all groups, or one for each
   double eps = 1e-8;
 };
