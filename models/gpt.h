@@ -69,6 +69,10 @@ struct GPT {
   Tensor operator()(const Tensor& ids, std::vector<nn::KeyValueCache>* caches = nullptr) const {
     if (caches) caches->resize(h.size());
     const int64_t past = caches && !h.empty() ? caches->front().size() : 0;
+    if (past + ids.size(1) > config.context)
+      throw Error(Error::Kind::shape, "GPT",
+                  std::to_string(past) + " tokens before " + std::to_string(ids.size(1)) +
+                      " more leave the context of " + std::to_string(config.context));
     Tensor x = drop(wte(ids) + wpe.weight.slice(0, past, past + ids.size(1)));
     for (size_t i = 0; i < h.size(); ++i) x = h[i](x, caches ? &(*caches)[i] : nullptr);
     return linear(ln_f(x), wte.weight);

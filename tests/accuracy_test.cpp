@@ -64,6 +64,42 @@ TEST(AccuracySpread, OfLargeNumbersIsFinite) {
   EXPECT_FLOAT_EQ(var(tensor<float>({1e8f + 8, 1e8f, 1e8f - 8})).item<float>(), 64);
 }
 
+TEST(AccuracySpread, OfNumbersNearTheEndsOfTheRange) {
+  for (const float scale : {1e38f, 1e30f, 1e-22f, 1e-25f, 1e-30f}) {
+    const Tensor x = (tensor<float>({1, 2, 3, -1, 2.5f}) * scale).requires_grad_();
+    const Tensor wide = x.detach().to(f64).requires_grad_();
+    EXPECT_TRUE(allclose(std_dev(x).to(f64), std_dev(wide), {.rtol = 1e-5, .atol = 0})) << scale;
+    EXPECT_TRUE(allclose(grad(std_dev(x), x).to(f64), grad(std_dev(wide), wide), {.rtol = 1e-4, .atol = 1e-7}))
+        << scale;
+    const Tensor rows = x.detach().unsqueeze(0).repeat({3, 20});
+    EXPECT_TRUE(allclose(std_dev(rows, 1).to(f64), std_dev(rows.to(f64), 1), {.rtol = 1e-5, .atol = 0})) << scale;
+  }
+  EXPECT_EQ(std_dev(full({300}, 1e-30f)).item<float>(), 0);
+}
+
+TEST(AccuracyRunning, LogOfSumsBeginsWithTheFirst) {
+  for (const DType t : {f32, f64})
+    for (const int64_t n : {1, 3, 31, 32, 33, 300}) {
+      const Tensor x = linspace(0, 29, n, {.dtype = t});
+      EXPECT_EQ(logcumsumexp(x, 0)[0].item<double>(), 0);
+      const Tensor sums = logcumsumexp(x.to(f64), 0), found = logcumsumexp(x, 0).to(f64);
+      EXPECT_TRUE(allclose(found, sums, {.rtol = t == f32 ? 1e-6 : 1e-15, .atol = 0})) << n;
+    }
+}
+
+TEST(AccuracyQuantile, OfMoreElementsThanFloatsCount) {
+  const int64_t n = (int64_t(1) << 25) + 3;
+  const Tensor x = zeros({1}).expand({n}).clone();
+  x[n - 1] = 1.f;
+  EXPECT_EQ(quantile(x, 1.0).item<float>(), 1);
+  EXPECT_EQ(quantile(x, 0.5).item<float>(), 0);
+}
+
+TEST(AccuracyCorrelation, StaysWithinOne) {
+  const Tensor x = randn({3, 50}), c = corrcoef(cat({x, x * 3, x * -0.1}));
+  EXPECT_LE(c.abs().amax().item<float>(), 1);
+}
+
 TEST(AccuracyShrink, TanhshrinkNearZero) {
   for (const double sign : {1.0, -1.0})
     for (double x = 1e-12; x < 3; x *= 1.3) {

@@ -224,6 +224,43 @@ TEST(CheckpointGuards, ChangesBetweenThePassesAreErrors) {
   EXPECT_TRUE(same_bits(grad(run(), w), grad((x * w * mask).exp().sum(), w)));
 }
 
+// Constants that only meet other constants, in whatever way they are read.
+TEST(CheckpointGuards, ConstantsThatChangedAreErrors) {
+  const Tensor x = ones({5, 4}), w = ones({4}).requires_grad_();
+  const std::function<Tensor(const Tensor&, const Tensor&)> readers[] = {
+      [&](const Tensor& t, const Tensor& k) { return t * k * w; },
+      [&](const Tensor& t, const Tensor& k) { return t.matmul(k.diag()) * w; },
+      [&](const Tensor& t, const Tensor& k) { return (t * k).detach() * w; },
+      [&](const Tensor&, const Tensor& k) { return w * k.sum().item<float>(); },
+      [&](const Tensor&, const Tensor& k) { return w * k[0].item<float>(); },
+      [&](const Tensor&, const Tensor& k) { return w * k.to_vector<float>()[1]; },
+      [&](const Tensor& t, const Tensor& k) { return (t + k.narrow(0, 0, 4)).exp() * w; },
+      [&](const Tensor& t, const Tensor& k) {
+        return cat({t, k.unsqueeze(0)}) * w;
+      },
+      [&](const Tensor& t, const Tensor& k) { return layer_norm(t, {4}, k) * w; },
+      [&](const Tensor& t, const Tensor& k) { return t.index_select(1, k.to(i64)) * w; },
+      [&](const Tensor& t, const Tensor& k) { return checkpoint([&](const Tensor& s) { return s * k * w; }, t); },
+  };
+  for (size_t i = 0; i < std::size(readers); ++i) {
+    SCOPED_TRACE(i);
+    Tensor k = ones({4});
+    const auto run = [&] { return checkpoint([&](const Tensor& t) { return readers[i](t, k); }, x).sum(); };
+    EXPECT_TRUE(equal(grad(run(), w), grad(readers[i](x, k).sum(), w)));
+    const Tensor y = run();
+    k.mul_(2);
+    EXPECT_TRUE(says([&] { grad(y, w); }, "changed in place"));
+  }
+  nn::Buffer buffer = zeros({4});
+  const Tensor y = checkpoint([&](const Tensor& t) { return (t + buffer).exp() * w; }, x);
+  buffer = ones({4});
+  EXPECT_TRUE(says([&] { grad(y.sum(), w); }, "changed in place"));
+  // What the function changes itself is its own affair: running statistics between two passes and one backward.
+  nn::BatchNorm1d norm(4);
+  const auto forward = [&] { return checkpoint([&](const Tensor& t) { return norm(t) * w; }, x).sum(); };
+  EXPECT_NO_THROW((forward() + forward()).backward());
+}
+
 TEST(CheckpointGuards, FunctionsThatDoSomethingElseTheSecondTime) {
   const Tensor x = leaf({3}, 1), a = leaf({3}, 2), b = leaf({3}, 3);
   Tensor chosen = a;

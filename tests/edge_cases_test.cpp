@@ -22,6 +22,30 @@ std::optional<Error::Kind> kind_of(const std::function<void()>& f) {
   return std::nullopt;
 }
 
+TEST(AutogradEmptyValues, PuttingNothingSeversNothing) {
+  const Tensor w = ones({3}).requires_grad_(), none = zeros({0}, {.dtype = i64});
+  const Tensor never = zeros({3}, {.dtype = boolean});
+  for (const bool accumulate : {false, true})
+    for (const Tensor& where : {none, never})
+      for (const Tensor& value : {w.sum(), w.narrow(0, 0, 0)}) {
+        const Tensor y = index_put(zeros({3}), {where}, value, accumulate);
+        EXPECT_TRUE(equal(grad(y.sum(), w), zeros({3})));
+        Tensor x = zeros({3});
+        x.index_put_({where}, value, accumulate);
+        EXPECT_TRUE(equal(grad(x.sum(), w), zeros({3})));
+      }
+}
+
+TEST(AutogradViews, StridedOnesMadeUnderNoGradRefuseChanges) {
+  const Tensor leaf = ones({4}).requires_grad_(), a = leaf * 2;
+  Tensor v;
+  {
+    const NoGrad off;
+    v = a.as_strided({2}, {2});
+  }
+  EXPECT_EQ(kind_of([&] { v.mul_(a.narrow(0, 0, 2)); }), Error::Kind::autograd);
+}
+
 TEST(AutogradAccumulation, SecondBackwardWithAGraphAdds) {
   const Tensor x = tensor<double>({1.0, 2.0}).requires_grad_();
   (x * x * x).sum().backward({.create_graph = true});

@@ -242,6 +242,45 @@ TEST(ErrorsExtremes, ErrorsNameTheOpThatWasCalled) {
   EXPECT_EQ(op_of([&] { return one_hot(tensor({1}), huge); }), "one_hot");
   EXPECT_EQ(op_of([&] { return pad(ones({1, 2}), {huge, 0}, {.mode = "replicate"}); }), "pad");
   EXPECT_EQ(op_of([&] { return pad(ones({1, 2}), {huge, 0}); }), "pad");
+  const Tensor x = ones({3, 4}), other = ones({2, 5}), v = ones({3});
+  EXPECT_EQ(op_of([&] { return x.select(0, 99); }), "select");
+  EXPECT_EQ(op_of([&] { return glu(x, 9); }), "glu");
+  EXPECT_EQ(op_of([&] { return cosine_similarity(x, x, 9); }), "cosine_similarity");
+  EXPECT_EQ(op_of([&] { return combinations(v, INT64_MAX); }), "combinations");
+  EXPECT_EQ(op_of([&] { return multinomial(v, INT64_MAX, true); }), "multinomial");
+  EXPECT_EQ(op_of([&] { return local_response_norm(ones({1, 2, 3}), INT64_MAX); }), "local_response_norm");
+  EXPECT_EQ(op_of([&] { return vstack({x, other}); }), "vstack");
+  EXPECT_EQ(op_of([&] { return hstack({x, other}); }), "hstack");
+  EXPECT_EQ(op_of([&] { return dstack({x, other}); }), "dstack");
+  EXPECT_EQ(op_of([&] { return column_stack({x, other}); }), "column_stack");
+  EXPECT_EQ(op_of([&] { return moveaxis(x, 0, 9); }), "moveaxis");
+  EXPECT_EQ(op_of([&] { return swapaxes(x, 0, 9); }), "swapaxes");
+  EXPECT_EQ(op_of([&] { return swapdims(x, 0, 9); }), "swapdims");
+  EXPECT_EQ(op_of([&] { return index_put(x, {tensor({9})}, 1.0); }), "index_put");
+  EXPECT_EQ(op_of([&] { return embedding_bag(tensor({{0, 1}}), v); }), "embedding_bag");
+  EXPECT_EQ(op_of([&] { return cartesian_prod({arange(huge / 1024), arange(huge / 1024)}); }), "cartesian_prod");
+  EXPECT_EQ(op_of([&] { return zeros({1}).expand({huge}).tensor_split(huge); }), "tensor_split");
+}
+
+TEST(ErrorsExtremes, ErrorsNameTheLayerThatWasMade) {
+  const LittleMemory little;
+  const auto op_of = [](auto f) { return attempt(f).error().op(); };
+  const int64_t huge = int64_t(1) << 45;
+  EXPECT_EQ(op_of([&] { return nn::Linear(huge, 2); }), "Linear");
+  EXPECT_EQ(op_of([&] { return nn::Bilinear(2, huge, 2); }), "Bilinear");
+  EXPECT_EQ(op_of([&] { return nn::Conv2d(huge, 2, 3); }), "Conv2d");
+  EXPECT_EQ(op_of([&] { return nn::ConvTranspose2d(huge, 2, 3); }), "ConvTranspose2d");
+  EXPECT_EQ(op_of([&] { return nn::LSTM(huge, 2); }), "LSTM");
+  EXPECT_EQ(op_of([&] { return nn::GRUCell(huge, 2); }), "GRUCell");
+  EXPECT_EQ(op_of([&] { return nn::BatchNorm2d(huge); }), "BatchNorm2d");
+  EXPECT_EQ(op_of([&] { return nn::LayerNorm(huge); }), "LayerNorm");
+  EXPECT_EQ(op_of([&] { return nn::RMSNorm(huge); }), "RMSNorm");
+  EXPECT_EQ(op_of([&] { return nn::GroupNorm(1, huge); }), "GroupNorm");
+  EXPECT_EQ(op_of([&] { return nn::Embedding(huge, 2); }), "Embedding");
+  EXPECT_EQ(op_of([&] { return nn::EmbeddingBag(huge, 2); }), "EmbeddingBag");
+  EXPECT_EQ(op_of([&] { return nn::PReLU(huge); }), "PReLU");
+  EXPECT_EQ(op_of([&] { return nn::MultiheadAttention(huge, 2); }), "MultiheadAttention");
+  EXPECT_EQ(op_of([&] { return nn::MultiheadAttention(8, 2, {.kdim = huge}); }), "MultiheadAttention");
 }
 
 // Ops that promise a new tensor.

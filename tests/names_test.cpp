@@ -117,6 +117,13 @@ TEST(RandomSample, PoissonGammaBetaDirichlet) {
   const Tensor b = sample_beta(full({n}, 2.0, {f64}), full({}, 3.0, {f64}), &g);
   EXPECT_NEAR(b.mean().item<double>(), 0.4, 0.005);
   EXPECT_NEAR(b.var().item<double>(), 0.04, 0.002);
+  for (const double small : {1e-3, 1e-6}) {  // most of such gammas are too small for any float
+    const Tensor a = full({n}, small, {f64}), shares = sample_beta(a, a, &g);
+    EXPECT_TRUE(logical_and(shares >= 0, shares <= 1).all().item<bool>());
+    EXPECT_NEAR(shares.mean().item<double>(), 0.5, 0.05);
+    const Tensor rows = sample_dirichlet(a.reshape({n / 4, 4}), &g);
+    EXPECT_TRUE(allclose(rows.sum(-1), ones({n / 4}, {f64})));
+  }
   const Tensor d = sample_dirichlet(tensor<double>({1, 2, 5}).expand({n, 3}), &g);
   EXPECT_TRUE(allclose(d.sum(1), ones({n}, {f64})));
   EXPECT_TRUE(allclose(d.mean(0), tensor<double>({0.125, 0.25, 0.625}), {.atol = 0.01}));

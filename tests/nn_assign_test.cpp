@@ -184,6 +184,33 @@ TEST(NnAssign, ContainersComposedAtRunTime) {
 }
 
 // A vector that is assigned takes the other's memory: its layers are others. The optimizer says so.
+TEST(NnAssign, FactoredMomentsOfAnotherShapeStartAnew) {
+  nn::Linear layer(4, 3);
+  optim::Adafactor opt(parameters(layer));
+  const auto step = [&](int64_t n) {
+    layer(ones({2, n})).square().sum().backward();
+    opt.step();
+    opt.zero_grad();
+  };
+  step(4);
+  layer.weight = randn({3, 6});
+  EXPECT_NO_THROW(step(6));
+}
+
+// What is wrong is found before anything moves.
+TEST(NnAssign, AStepIsWholeOrNone) {
+  nn::Linear kept(2, 2);
+  std::vector<nn::Linear> gone(1, nn::Linear(2, 2));
+  std::vector<Tensor> all = parameters(kept);
+  for (const Tensor& p : parameters(gone)) all.push_back(p);
+  optim::SGD opt(all, {.lr = 0.1});
+  all.clear(), gone.clear();
+  kept(ones({1, 2})).sum().backward();
+  const Tensor before = kept.weight.detach().clone();
+  EXPECT_FALSE(attempt([&] { opt.step(); }));
+  EXPECT_TRUE(equal(kept.weight, before));
+}
+
 TEST(NnAssign, AnOptimizerWithoutItsModelSaysSo) {
   std::vector<nn::Linear> list;
   list.emplace_back(2, 2);
@@ -274,6 +301,40 @@ TEST(NnTie, CopiesKeepTheTieAndLetGoOfTheOriginal) {
   EXPECT_TRUE(equal(assigned.head.weight, assigned.table.weight));
   const Tensor y = functional_call(net, {{"table.weight", zeros({7, 4})}}, tensor({1}));
   EXPECT_TRUE(equal(y, zeros({1, 7})));  // both places
+  EXPECT_FALSE(attempt([&] {
+    return functional_call(net, {{"table.weight", zeros({7, 4})}, {"head.weight", ones({7, 4})}}, tensor({1}));
+  }));
+}
+
+// Copies of single members leave nothing behind that a later copy could join.
+TEST(NnTie, CopiesOfMembersAloneStandAlone) {
+  Tied net;
+  nn::tie(net.head.weight, net.table.weight);
+  alignas(Tied) std::byte memory[sizeof(Tied)];
+  auto* other = reinterpret_cast<Tied*>(memory);
+  const auto copy_head = [&] { return new (&other->head) nn::Linear(net.head); };
+  const auto copy_table = [&] { return new (&other->table) nn::Embedding(net.table); };
+  auto* head = copy_head();
+  const int64_t held = memory::stats().in_use;
+  head->~Linear();
+  EXPECT_LT(memory::stats().in_use, held);  // the copy's memory goes with it
+  auto* table = copy_table();
+  EXPECT_TRUE(equal(table->weight, net.table.weight));
+  table->~Embedding();
+  head = copy_head();
+  {
+    const NoGrad off;
+    Tensor(net.head.weight).add_(1);
+  }
+  table = copy_table();
+  EXPECT_TRUE(equal(table->weight, net.table.weight));  // not as it was when the head was copied
+  EXPECT_NE(table->weight.impl_pointer(), head->weight.impl_pointer());
+  head->~Linear(), table->~Embedding();
+  nn::Parameter third = ones({7, 4});
+  nn::tie(net.table.weight, third);  // leaves the first tie
+  EXPECT_NE(net.head.weight.impl_pointer(), net.table.weight.impl_pointer());
+  const Tied apart = net;
+  EXPECT_NE(apart.head.weight.impl_pointer(), apart.table.weight.impl_pointer());
 }
 
 }  // namespace

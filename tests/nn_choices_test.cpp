@@ -284,6 +284,17 @@ TEST(NnChoices, UnknownOnesListTheKnown) {
   }
 }
 
+TEST(NnChoices, NumbersThatStandForNothing) {
+  const Tensor x = ones({3}), ids = tensor<int64_t>({0, 1, 2});
+  for (const int wrong : {-1, 9, 255}) {
+    const auto r = attempt([&] { return x.scatter_reduce(0, ids, x, ScatterReduce(wrong)); });
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().op(), "scatter_reduce");
+    EXPECT_FALSE(attempt([&] { return mse_loss(x, x, {.reduction = Reduce(wrong)}); }));
+    EXPECT_NE(Choice<Reduce>(Reduce(wrong)), Reduce::none);
+  }
+}
+
 TEST(NnChoices, OnlyKlDivDividesByTheBatch) {
   const Tensor x = randn({3, 4}), y = rand({3, 4});
   EXPECT_THROW(mse_loss(x, y, {.reduction = "batchmean"}), Error);

@@ -13,7 +13,7 @@
 namespace volta {
 
 namespace detail {
-// "reduction 'avg' is none of none, mean, sum"
+// "reduction 'avg' is not one of none, mean, sum"
 [[noreturn]] void unknown_choice(const char* op, const char* field, std::string_view given,
                                  const std::string_view* known, size_t count);
 }  // namespace detail
@@ -23,15 +23,16 @@ namespace detail {
 // choice reads it, so that the Error tells the op and the field.
 template <class E> class Choice {
  public:
-  constexpr Choice(E value) noexcept : value_(value) {}
+  constexpr Choice(E value) noexcept : value_(value) {
+    if (size_t(value) >= names.size()) keep_unknown("a number that stands for none");
+  }
   constexpr Choice(std::string_view name) {
     for (size_t i = 0; i < names.size(); ++i)
       if (names[i] == name) {
         value_ = E(i);
         return;
       }
-    unknown_[0] = ' ';  // so that an empty name is unknown too
-    std::copy_n(name.data(), std::min(name.size(), sizeof unknown_ - 2), unknown_ + 1);
+    keep_unknown(name);
   }
   constexpr Choice(const char* name) : Choice(std::string_view(name)) {}
   Choice(const std::string& name) : Choice(std::string_view(name)) {}
@@ -54,6 +55,11 @@ template <class E> class Choice {
 
  private:
   static constexpr auto names = choice_names(E{});
+  constexpr void keep_unknown(std::string_view name) {
+    value_ = E{};
+    unknown_[0] = ' ';  // so that an empty name is unknown too
+    std::copy_n(name.data(), std::min(name.size(), sizeof unknown_ - 2), unknown_ + 1);
+  }
   E value_{};
   char unknown_[31] = {};  // the beginning of a name that is none of the names, for the Error
 };

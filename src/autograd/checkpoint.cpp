@@ -74,17 +74,22 @@ void Reach::made(const Ptr<Node>& node, std::span<Tensor> outputs) {
     if (y.impl().node == node) y.impl().node = kept;
 }
 
-void Reach::saved(const Tensor& x) {
-  if (pass_ == Pass::replay || x.impl().node) return;
-  if (constants_.contains(&x.impl())) return;
-  if (constants_.size() >= limit_) {
+void Reach::read(const Tensor& x) {
+  // What requires grad is met by the calls that are recorded; without recording it is a constant like others.
+  if (pass_ == Pass::replay || (x.impl().node && (grad_enabled() || is_inside(x)))) return;
+  const auto known = constants_.find(&x.impl());
+  if (known != constants_.end() && known->second.second.unchanged()) return;
+  constexpr int64_t many_bytes = 1 << 20;
+  if (constants_.size() >= limit_ || bytes_ >= many_bytes) {
     drop_temporaries();
     limit_ = std::max<size_t>(32, 2 * constants_.size());
+    bytes_ = 0;
   }
-  // The entry goes in first: a Saved reports itself here.
-  auto& entry = constants_[&x.impl()];
-  entry.first = x;
-  entry.second = Saved(x);
+  bytes_ += x.impl().storage->bytes;
+  Reach* const active = std::exchange(modes.reach, nullptr);  // a Saved reports itself
+  constants_.insert_or_assign(&x.impl(), std::pair(x, Saved(x)));
+  modes.reach = active;
+  if (outer_) outer_->read(x);
 }
 
 void Reach::drop_temporaries() {
@@ -97,7 +102,8 @@ void Reach::drop_temporaries() {
 std::vector<Saved> Reach::constants() {
   drop_temporaries();
   std::vector<Saved> all;
-  for (const auto& entry : constants_) all.push_back(entry.second.second);
+  for (const auto& [impl, entry] : constants_)
+    if (entry.second.unchanged()) all.push_back(entry.second);
   return all;
 }
 

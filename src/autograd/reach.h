@@ -10,7 +10,7 @@ namespace volta {
 // While it lives, calls recorded by this thread are its inside.
 //   forward: their nodes are dropped at once, with all they saved; a mark takes their place.
 //   replay:  their nodes stay.
-// Tensors that require grad and were not made inside are collected, and so are saved tensors that need no gradient.
+// Tensors that require grad and were not made inside are collected, and so is whatever else is read.
 class Reach {
  public:
   enum class Pass { forward, replay };
@@ -25,12 +25,12 @@ class Reach {
   void meet(const Tensor& x);                                   // x is an input of a recorded call
   void made(const Ptr<Node>& node, std::span<Tensor> outputs);  // outputs have this node
   Ptr<Node> made(Ptr<Node> node);                               // the same for one output, before it is attached
-  void saved(const Tensor& x);
+  void read(const Tensor& x);
 
   bool is_inside(const Tensor& x) const;
   const std::vector<Saved>& outside() const { return outside_; }
   bool met_only(std::span<const Tensor> known) const;
-  std::vector<Saved> constants();  // saved tensors that somebody outside still holds
+  std::vector<Saved> constants();  // what was read, not changed inside, and is still held by somebody outside
 
  private:
   using Place = std::pair<Node*, uint32_t>;
@@ -45,6 +45,7 @@ class Reach {
   std::unordered_set<Node*> made_;
   std::map<const TensorImpl*, std::pair<Tensor, Saved>> constants_;
   size_t limit_ = 32;  // of constants_ before those that only it holds are dropped
+  int64_t bytes_ = 0;  // in them
 };
 
 }  // namespace volta

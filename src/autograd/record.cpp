@@ -48,12 +48,16 @@ void Node::require_unreleased() const {
 
 Saved::Saved(const Tensor& x, bool output)
     : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {
-  if (modes.reach && !output) modes.reach->saved(x);
+  if (modes.reach && !output) modes.reach->read(x);
+}
+
+void tell_reach(const Tensor& x) {
+  if (x.defined()) modes.reach->read(x);
 }
 
 Tensor Saved::get(Node& node) const {
   node.require_unreleased();
-  require(tensor_.version() == version_, Wrong::autograd, node.name, "a tensor of shape ", tensor_,
+  require(unchanged(), Wrong::autograd, node.name, "a tensor of shape ", tensor_,
           " saved for its gradient was changed in place (version ", tensor_.version(), ", saved at ", version_, ")");
   if (!is_output_ || !grad_enabled()) return tensor_;
   Tensor y = tensor_.detach();

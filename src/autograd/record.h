@@ -121,7 +121,16 @@ inline bool needs_grad(const Tensor& x) {
   TensorImpl& t = x.impl();
   return t.view ? refresh_view(t) : bool(t.node);
 }
-template <class... X> bool any_needs_grad(const X&... x) { return grad_enabled() && (needs_grad(x) || ...); }
+// A checkpoint is told what its function reads.
+void tell_reach(const Tensor& x);
+inline void reads(const Tensor& x) {
+  if (modes.reach) [[unlikely]]
+    tell_reach(x);
+}
+template <class... X> bool any_needs_grad(const X&... x) {
+  (reads(x), ...);
+  return grad_enabled() && (needs_grad(x) || ...);
+}
 
 // A tensor kept for the backward pass; taking it out checks that nobody changed it in between.
 class Saved {
@@ -131,6 +140,7 @@ class Saved {
   // `node` is the one being differentiated: a saved output is attached to it again.
   Tensor get(Node& node) const;
   const Tensor& tensor() const { return tensor_; }
+  bool unchanged() const { return tensor_.version() == version_; }
   explicit operator bool() const { return tensor_.defined(); }
 
  private:
@@ -196,6 +206,7 @@ template <class Rule> Tensor record(const char* op, Tensor y, std::span<const Te
 // Several outputs: rule(span of gradients, d).
 template <class Rule>
 void record_all(const char* op, std::span<Tensor> outputs, std::span<const Tensor> inputs, Rule rule) {
+  for (const Tensor& x : inputs) reads(x);
   if (!grad_enabled() || std::none_of(inputs.begin(), inputs.end(), needs_grad)) return;
   attach(rule_node(op, inputs, std::move(rule)), outputs);
 }

@@ -96,9 +96,16 @@ void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_gr
   for (const Hook& h : hooks_of(n)) {
     if (!h.kept || !outputs[h.output].defined()) continue;
     const Tensor& g = outputs[h.output];
-    const std::lock_guard lock(hooks_mutex);
-    if (h.kept->defined()) *h.kept = *h.kept + g;
-    else *h.kept = keep_graph ? g : g.clone();
+    // Summed outside of the lock, again if another thread added something meanwhile.
+    for (bool done = false; !done;) {
+      std::unique_lock lock(hooks_mutex);
+      Tensor before = *h.kept;
+      lock.unlock();
+      Tensor sum = before.defined() ? before + g : keep_graph ? g : g.clone();
+      lock.lock();
+      done = h.kept->impl_pointer() == before.impl_pointer();
+      if (done) std::swap(*h.kept, sum);
+    }
   }
 }
 

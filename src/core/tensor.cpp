@@ -78,6 +78,7 @@ void Tensor::refuse_item(const Scalar& value, DType as) {
 Scalar Tensor::item() const {
   require(checked("item").numel() == 1, Wrong::shape, "item", "needs exactly one element, the tensor has shape ",
           *this);
+  reads(*this);
   alignas(8) char bytes[8];
   if (device().is_cpu()) std::memcpy(bytes, address(*this), size_t(size_of(dtype())));
   else backend(device()).download(bytes, address(*this), size_of(dtype()));
@@ -98,6 +99,7 @@ size_t Tensor::count_for_host(size_t bytes_each) const {
 
 void Tensor::copy_to(void* out, DType as) const {
   const NoGrad off;
+  reads(*this);
   const Tensor x = to(as).contiguous();
   if (x.numel() == 0) return;
   backend(device()).download(out, address(x), x.nbytes());

@@ -69,8 +69,10 @@ template <int Axes> Conv<Axes>::Conv(Int in, Int out, const PerAxis& kernel, con
     if (padding == "same" && positive(s, type(), "stride") != 1)
       throw Error(Error::Kind::argument, type(), "padding \"same\" needs a stride of 1");
   }
-  weight = empty(kernel_shape(Axes, kernel, type(), out, in / o.groups));
-  if (o.bias) bias = empty({out});
+  blamed_on(type(), [&] {
+    weight = empty(kernel_shape(Axes, kernel, type(), out, in / o.groups));
+    if (o.bias) bias = empty({out});
+  });
   reset_parameters();
 }
 template <int Axes> void Conv<Axes>::reset_parameters() { draw(weight, bias); }
@@ -96,8 +98,10 @@ template <int Axes>
 ConvTranspose<Axes>::ConvTranspose(Int in, Int out, const PerAxis& kernel, const ConvTransposeLayerOptions& o)
     : Layer(transpose_names[Axes - 1]), options(o) {
   check_groups(in, out, o.groups, type());
-  weight = empty(kernel_shape(Axes, kernel, type(), in, out / o.groups));
-  if (o.bias) bias = empty({out});
+  blamed_on(type(), [&] {
+    weight = empty(kernel_shape(Axes, kernel, type(), in, out / o.groups));
+    if (o.bias) bias = empty({out});
+  });
   reset_parameters();
 }
 template <int Axes> void ConvTranspose<Axes>::reset_parameters() { draw(weight, bias); }

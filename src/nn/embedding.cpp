@@ -112,9 +112,10 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
   const char* op = "embedding_bag";
   const BagMode mode = o.mode.of(op, "mode");
   check_norm(o.max_norm, o.norm_type, op);
-  if (sample_weights.defined() && (mode != BagMode::sum || sample_weights.shape() != indices.shape()))
+  require(weight.checked(op).dim() == 2, Wrong::shape, op, "weight must be [rows, dim], got shape ", weight);
+  if (sample_weights.defined() && (mode != BagMode::sum || sample_weights.shape() != indices.checked(op).shape()))
     throw Error(Error::Kind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
-  check_indices(as_index(indices, op), weight.checked(op).dim() == 2 ? weight.size(0) : 0, 0, op);
+  check_indices(as_index(indices, op), weight.size(0), 0, op);
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
   Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();
   if (o.padding_idx) {
@@ -137,7 +138,8 @@ namespace nn {
 
 namespace {
 Parameter table(int64_t rows, int64_t dim, const std::optional<int64_t>& padding, const char* layer) {
-  Parameter weight = randn({positive(rows, layer, "num_embeddings"), positive(dim, layer, "embedding_dim")});
+  positive(rows, layer, "num_embeddings"), positive(dim, layer, "embedding_dim");
+  Parameter weight = blamed_on(layer, [&] { return randn({rows, dim}); });
   if (padding) init::zeros_(weight.detach().select(0, checked_padding(weight, *padding, layer)));
   return weight;
 }

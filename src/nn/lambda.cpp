@@ -12,7 +12,7 @@
 namespace volta {
 
 Tensor glu(const Tensor& x, int64_t dim) {
-  const int64_t n = x.checked("glu").size(dim);
+  const int64_t n = x.size(axis_of(x, dim, "glu", 1));
   if (n % 2)
     throw Error(Error::Kind::shape, "glu",
                 "axis " + std::to_string(dim) + " of " + x.shape().str() + " has an odd size");
@@ -158,9 +158,10 @@ CircularPad3d::CircularPad3d(const Sides& sides) : Lambda("CircularPad3d", padde
 // clang-format on
 
 PReLU::PReLU(Int num_parameters, double init)
-    : Layer("PReLU"),
-      weight(full({positive(num_parameters, "PReLU", "num_parameters")}, finite(init, "PReLU", "init"),
-                  {.dtype = default_dtype()})) {}
+    : Layer("PReLU"), weight(blamed_on("PReLU", [&] {
+        positive(num_parameters, "PReLU", "num_parameters"), finite(init, "PReLU", "init");
+        return full({num_parameters}, init, {.dtype = default_dtype()});
+      })) {}
 Tensor PReLU::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) { return prelu(in, weight); });
 }

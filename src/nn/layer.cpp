@@ -44,14 +44,41 @@ struct Owned::Tie {
   struct Copying {
     const Owned* first = nullptr;  // the member copied first
     std::ptrdiff_t distance = 0;
-    int64_t left = 0;  // members whose copies may still join
-    Tensor made;       // the copy
-    std::shared_ptr<Tie> made_tie;
+    size_t left = 0;          // members whose copies may still join
+    uint32_t version = 0;     // of what was copied
+    std::weak_ptr<Tie> made;  // the tie of the copies; gone with them
   };
+  // The tensor that its members are, if there still is one.
+  Tensor one() {
+    const std::lock_guard lock(mutex);
+    return members.empty() ? Tensor() : Tensor(*members.front());
+  }
   std::mutex mutex;
-  int64_t members = 1;
+  std::vector<const Owned*> members;
   std::map<std::thread::id, Copying> copying;
 };
+
+void Owned::join(std::shared_ptr<Tie> tie) {
+  if (tie_) untie();
+  const std::lock_guard lock(tie->mutex);
+  tie->members.push_back(this);
+  tie_ = std::move(tie);
+}
+
+void Owned::take_place_of(Owned& other) noexcept {
+  tie_ = std::move(other.tie_);
+  const std::lock_guard lock(tie_->mutex);
+  std::replace(tie_->members.begin(), tie_->members.end(), static_cast<const Owned*>(&other),
+               static_cast<const Owned*>(this));
+}
+
+void Owned::untie() noexcept {
+  {
+    const std::lock_guard lock(tie_->mutex);
+    std::erase(tie_->members, this);
+  }
+  tie_.reset();
+}
 
 namespace {
 thread_local constinit uint64_t copies_made = 0;
@@ -66,7 +93,7 @@ Owned::Owned(const Owned& other) : Tensor(other) {
   ++copies_made;
   Tensor& self = *this;
   if (copies_share) {
-    tie_ = other.tie_;
+    if (other.tie_) join(other.tie_);
     return;
   }
   if (!other.tie_) {
@@ -77,15 +104,18 @@ Owned::Owned(const Owned& other) : Tensor(other) {
   const std::lock_guard lock(tie.mutex);
   Tie::Copying& copying = tie.copying[std::this_thread::get_id()];
   const std::ptrdiff_t distance = reinterpret_cast<const char*>(this) - reinterpret_cast<const char*>(&other);
-  if (copying.left > 0 && copying.first != &other && copying.distance == distance) {
-    self = copying.made;
-    tie_ = copying.made_tie;
-    ++tie_->members;
+  const std::shared_ptr<Tie> made = copying.made.lock();
+  const bool joins = made && copying.left > 0 && copying.first != &other && copying.distance == distance &&
+                     copying.version == other.version();
+  const Tensor twin = joins ? made->one() : Tensor();
+  if (twin.defined()) {
+    self = twin;
+    join(made);
     --copying.left;
   } else {
     self = other.copy();
-    tie_ = std::make_shared<Tie>();
-    copying = {&other, distance, tie.members - 1, self, tie_};
+    join(std::make_shared<Tie>());
+    copying = {&other, distance, tie.members.size() - 1, other.version(), tie_};
   }
   if (copying.left == 0) tie.copying.erase(std::this_thread::get_id());
 }
@@ -96,12 +126,8 @@ void Parameter::tie_to(Parameter& source) {
   if (shape() != source.shape())
     throw Error(Error::Kind::shape, "tie",
                 "a weight of shape " + shape().str() + " cannot be one of shape " + source.shape().str());
-  if (!source.tie_) source.tie_ = std::make_shared<Tie>();
-  tie_ = source.tie_;
-  {
-    const std::lock_guard lock(tie_->mutex);
-    ++tie_->members;
-  }
+  if (!source.tie_) source.join(std::make_shared<Tie>());
+  join(source.tie_);
   Tensor& self = *this;
   self = source;
 }
@@ -123,8 +149,9 @@ Owned& Owned::operator=(Owned&& other) {
   if (this == &other) return *this;
   Tensor& self = *this;
   if (!defined() || !other.defined()) {
-    tie_ = std::move(other.tie_);
     self = std::move(other);
+    if (tie_) untie();
+    if (other.tie_) take_place_of(other);
     return *this;
   }
   Tensor value = std::move(other);

@@ -8,6 +8,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "core/check.h"
 #include "nn/check.h"
 
 namespace volta {
@@ -32,8 +33,11 @@ namespace nn {
 
 // As PyTorch: weight and bias uniform within 1 / sqrt(inputs).
 Linear::Linear(Int in_features, Int out_features, const BiasOptions& options) : Layer("Linear") {
-  weight = empty({positive(out_features, "Linear", "out_features"), positive(in_features, "Linear", "in_features")});
-  if (options.bias) bias = empty({out_features});
+  positive(out_features, type(), "out_features"), positive(in_features, type(), "in_features");
+  blamed_on(type(), [&] {
+    weight = empty({out_features, in_features});
+    if (options.bias) bias = empty({out_features});
+  });
   reset_parameters();
 }
 void Linear::reset_parameters() {
@@ -49,9 +53,11 @@ double Linear::flops(const Tensor& x, const Tensor& y) const { return 2.0 * doub
 
 Bilinear::Bilinear(Int in1, Int in2, Int out, const BiasOptions& options) : Layer("Bilinear") {
   const double bound = 1 / std::sqrt(double(positive(in1, "Bilinear", "in1_features")));
-  weight = uniform({positive(out, "Bilinear", "out_features"), in1, positive(in2, "Bilinear", "in2_features")}, -bound,
-                   bound);
-  if (options.bias) bias = uniform({out}, -bound, bound);
+  positive(out, type(), "out_features"), positive(in2, type(), "in2_features");
+  blamed_on(type(), [&] {
+    weight = uniform({out, in1, in2}, -bound, bound);
+    if (options.bias) bias = uniform({out}, -bound, bound);
+  });
 }
 Tensor Bilinear::operator()(const Tensor& a, const Tensor& b) const {
   return call(a, [&](const Tensor& in) { return bilinear(in, b, weight, bias); });

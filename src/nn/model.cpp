@@ -230,8 +230,13 @@ Substitute::Substitute(const ModelRef& model, const StateDict& values) {
   const auto look = [&](const Path& path, Owned& x) {
     const std::string name = path.str();
     known.insert(name);
-    if (values.contains(name)) by_own.emplace(x.impl_pointer(), values.at(name).checked("functional_call"));
     places.push_back(&x);
+    if (!values.contains(name)) return;
+    const Tensor& value = values.at(name).checked("functional_call");
+    const auto [place, fresh] = by_own.emplace(x.impl_pointer(), value);
+    if (!fresh && place->second.impl_pointer() != value.impl_pointer())
+      throw Error(Error::Kind::argument, "functional_call",
+                  name + " is tied to another weight that is given another tensor");
   };
   each_member(model, look, look);
   std::string unknown;

@@ -106,7 +106,11 @@ std::pair<Tensor, Tensor> KeyValueCache::append(const Tensor& k, const Tensor& v
 
 MultiheadAttention::MultiheadAttention(Int width, Int heads, const MultiheadOptions& o)
     : Layer("MultiheadAttention"),
-      out_proj(positive(width, "MultiheadAttention", "embed_dim"), width, {.bias = o.bias}),
+      out_proj(blamed_on("MultiheadAttention",
+                         [&] {
+                           positive(width, "MultiheadAttention", "embed_dim");
+                           return Linear(width, width, {.bias = o.bias});
+                         })),
       embed_dim(width),
       num_heads(positive(heads, type(), "num_heads")),
       num_kv_heads(positive(o.num_kv_heads.value_or(heads), type(), "num_kv_heads")),
@@ -118,10 +122,12 @@ MultiheadAttention::MultiheadAttention(Int width, Int heads, const MultiheadOpti
   positive(o.kdim.value_or(1), type(), "kdim"), positive(o.vdim.value_or(1), type(), "vdim");
   const int64_t kdim = o.kdim.value_or(width), vdim = o.vdim.value_or(width), few = num_kv_heads * head_dim;
   if (kdim == width && vdim == width && few == width) {
-    in_proj_weight = empty({3 * width, width});
+    in_proj_weight = blamed_on(type(), [&] { return empty({3 * width, width}); });
     init::xavier_uniform_(in_proj_weight);
   } else {
-    q_proj_weight = empty({width, width}), k_proj_weight = empty({few, kdim}), v_proj_weight = empty({few, vdim});
+    blamed_on(type(), [&] {
+      q_proj_weight = empty({width, width}), k_proj_weight = empty({few, kdim}), v_proj_weight = empty({few, vdim});
+    });
     for (Parameter* w : {&q_proj_weight, &k_proj_weight, &v_proj_weight}) init::xavier_uniform_(*w);
   }
   if (o.bias) in_proj_bias = zeros({width + 2 * few}), init::zeros_(out_proj.bias);

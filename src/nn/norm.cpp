@@ -176,7 +176,9 @@ Tensor local_response_norm(const Tensor& x, Int size, double alpha, double beta,
   nn::finite(alpha, "local_response_norm", "alpha"), nn::finite(beta, "local_response_norm", "beta");
   nn::finite(k, "local_response_norm", "k");
   if (is_half(x.dtype())) return local_response_norm(x.to(f32), size, alpha, beta, k).to(x.dtype());
-  const Tensor squares = pad(x.square().movedim(1, -1), {size / 2, (size - 1) / 2});
+  const Tensor squares = blamed_on("local_response_norm", [&] {
+    return pad(x.square().movedim(1, -1), {size / 2, (size - 1) / 2});
+  });
   const Tensor means = squares.unfold(-1, size, 1).mean(-1).movedim(-1, 1);
   return x / pow(means * alpha + k, beta);
 }
@@ -191,7 +193,8 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   nn::not_negative(eps, "cosine_similarity", "eps");
   const DType dtype = promote(a.checked("cosine_similarity").dtype(), b.checked("cosine_similarity").dtype());
   if (is_half(dtype)) return cosine_similarity(a.to(f32), b.to(f32), dim, eps).to(dtype);
-  return (normalize(a, 2, dim, eps) * normalize(b, 2, dim, eps)).sum(dim);
+  return blamed_on("cosine_similarity",
+                   [&] { return (normalize(a, 2, dim, eps) * normalize(b, 2, dim, eps)).sum(dim); });
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   nn::finite(eps, "pairwise_distance", "eps");
@@ -204,11 +207,11 @@ namespace nn {
 
 ChannelNorm::ChannelNorm(const char* type, Int features, double e, bool affine, bool track) : Layer(type), eps(e) {
   positive(features, type, "num_features"), not_negative(e, type, "eps");
-  if (affine) weight = ones({features}), bias = zeros({features});
-  if (track) {
-    running_mean = zeros({features}), running_var = ones({features});
-    num_batches_tracked = zeros({}, {.dtype = i64});
-  }
+  blamed_on(type, [&] {
+    if (affine) weight = ones({features}), bias = zeros({features});
+    if (track) running_mean = zeros({features}), running_var = ones({features});
+  });
+  if (track) num_batches_tracked = zeros({}, {.dtype = i64});
 }
 void ChannelNorm::fields(Fields& f) {
   f("weight", weight), f("bias", bias);
@@ -267,8 +270,10 @@ template class InstanceNorm<3>;
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o)
     : Layer("LayerNorm"), normalized_shape(shape), eps(not_negative(o.eps, "LayerNorm", "eps")) {
   for (const int64_t size : shape) positive(size, "LayerNorm", "a size");
-  if (o.elementwise_affine) weight = ones(shape);
-  if (o.elementwise_affine && o.bias) bias = zeros(shape);
+  blamed_on(type(), [&] {
+    if (o.elementwise_affine) weight = ones(shape);
+    if (o.elementwise_affine && o.bias) bias = zeros(shape);
+  });
 }
 Tensor LayerNorm::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) { return layer_norm(in, normalized_shape, weight, bias, eps); });
@@ -278,7 +283,7 @@ void LayerNorm::fields(Fields& f) { f("weight", weight), f("bias", bias); }
 RMSNorm::RMSNorm(const Shape& shape, const RMSNormOptions& o) : Layer("RMSNorm"), normalized_shape(shape), eps(o.eps) {
   if (eps) not_negative(*eps, "RMSNorm", "eps");
   for (const int64_t size : shape) positive(size, "RMSNorm", "a size");
-  if (o.elementwise_affine) weight = ones(shape);
+  if (o.elementwise_affine) blamed_on(type(), [&] { weight = ones(shape); });
 }
 Tensor RMSNorm::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) { return rms_norm(in, normalized_shape, weight, eps); });
@@ -291,7 +296,7 @@ GroupNorm::GroupNorm(Int groups, Int channels, const GroupNormOptions& o)
   if (channels % positive(groups, "GroupNorm", "num_groups"))
     throw Error(Error::Kind::argument, "GroupNorm",
                 std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels");
-  if (o.affine) weight = ones({channels}), bias = zeros({channels});
+  if (o.affine) blamed_on(type(), [&] { weight = ones({channels}), bias = zeros({channels}); });
 }
 Tensor GroupNorm::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) { return group_norm(in, num_groups, weight, bias, eps); });

@@ -51,13 +51,15 @@ Recurrent::Recurrent(const char* type, int kind, int64_t input, int64_t hidden, 
           o.proj_size, lstm ? " must be smaller than hidden_size" : " is for an LSTM only");
   const int64_t directions = o.bidirectional ? 2 : 1, out = o.proj_size > 0 ? int64_t(o.proj_size) : hidden;
   const int64_t gates = (Checked(gates_of(Cell(kind))) * hidden).value(type);
-  for (int64_t i = 0; i < o.num_layers * directions; ++i) {
-    Weights w;
-    w.ih = empty({gates, i < directions ? input : directions * out}), w.hh = empty({gates, out});
-    if (o.bias) w.bias_ih = empty({gates}), w.bias_hh = empty({gates});
-    if (o.proj_size) w.hr = empty({out, hidden});
-    weights.push_back(std::move(w));
-  }
+  blamed_on(type, [&] {
+    for (int64_t i = 0; i < o.num_layers * directions; ++i) {
+      Weights w;
+      w.ih = empty({gates, i < directions ? input : directions * out}), w.hh = empty({gates, out});
+      if (o.bias) w.bias_ih = empty({gates}), w.bias_hh = empty({gates});
+      if (o.proj_size) w.hr = empty({out, hidden});
+      weights.push_back(std::move(w));
+    }
+  });
   reset_parameters();
 }
 
@@ -166,9 +168,11 @@ RecurrentCell::RecurrentCell(const char* type, int kind, int64_t input, int64_t 
     : Layer(type), kind_(kind) {
   const int64_t gates = (Checked(gates_of(Cell(kind))) * positive(hidden, type, "hidden_size")).value(type);
   const double bound = 1 / std::sqrt(double(hidden));
-  weight_ih = uniform({gates, positive(input, type, "input_size")}, -bound, bound);
-  weight_hh = uniform({gates, hidden}, -bound, bound);
-  if (o.bias) bias_ih = uniform({gates}, -bound, bound), bias_hh = uniform({gates}, -bound, bound);
+  positive(input, type, "input_size");
+  blamed_on(type, [&] {
+    weight_ih = uniform({gates, input}, -bound, bound), weight_hh = uniform({gates, hidden}, -bound, bound);
+    if (o.bias) bias_ih = uniform({gates}, -bound, bound), bias_hh = uniform({gates}, -bound, bound);
+  });
 }
 void RecurrentCell::fields(Fields& f) {
   f("weight_ih", weight_ih), f("weight_hh", weight_hh), f("bias_ih", bias_ih), f("bias_hh", bias_hh);

@@ -6,14 +6,14 @@
 
 namespace volta {
 
-// Each throws: unless there is such a dtype; unless x is of floats; when a number loses its fraction in the dtype; unless the dtype, if one of
-// integers, holds the number (less its fraction); when values of one dtype are of a higher kind than another can hold,
-// as floats in integers or numbers in booleans.
-void require_dtype(DType dtype, const char* op);
-void require_floating(const Tensor& x, const char* op);
-void require_storable(const Scalar& value, DType dtype, const char* op);
-void require_held(const Scalar& value, DType dtype, const char* op);
-void require_fitting(DType values, DType place, const char* op);
+// Each throws unless what it says holds.
+void require_dtype(DType dtype, const char* op);                          // there is such a dtype
+void require_floating(const Tensor& x, const char* op);                   // x is of floats
+void require_storable(const Scalar& value, DType dtype, const char* op);  // the number keeps its fraction in the dtype
+void require_held(const Scalar& value, DType dtype, const char* op);      // integers of the dtype reach that far
+void require_fitting(DType values, DType place, const char* op);          // no floats in integers, no numbers in truths
+// Pieces are tensors, each with memory of its own to describe it: an expanded axis can have more than any memory holds.
+void require_pieces(const Tensor& x, int64_t pieces, const char* op);
 
 // Whether a dtype of integers holds the number, less its fraction.
 bool holds(DType dtype, const Scalar& value);

@@ -44,8 +44,9 @@ template <class Draw> Tensor rejection(const Tensor& like, Draw draw) {
   return y;
 }
 
-// Marsaglia and Tsang (2000), for a of 1 and more; below, that of a + 1 times u^(1/a).
-Tensor gamma_of(const Tensor& a, Generator* generator) {
+// The logarithm: for small a most numbers are below what f64 holds. Marsaglia and Tsang (2000), for a of 1 and more;
+// below, that of a + 1 times u^(1/a).
+Tensor log_gamma_of(const Tensor& a, Generator* generator) {
   const Tensor small = a < 1, d = where(small, a + 1, a) - 1.0 / 3, c = 1 / sqrt(d * 9);
   const Tensor g = rejection(a, [&] {
     const Tensor x = randn(a.shape(), {f64, a.device(), false, generator}), v = pow(c * x + 1, 3);
@@ -53,7 +54,7 @@ Tensor gamma_of(const Tensor& a, Generator* generator) {
     const Tensor bound = x * x * 0.5 + d - d * v + d * log(where(inside, v, 1));
     return std::pair(d * v, logical_and(inside, log(u) < bound));
   });
-  return g * where(small, pow(open_uniform(a, generator), 1 / where(small, a, 1)), 1);
+  return log(g) + where(small, log(open_uniform(a, generator)) / where(small, a, 1), 0);
 }
 
 // Uniform numbers are multiplied until they fall below e^-rate.
@@ -148,7 +149,7 @@ Tensor sample_gamma(const Tensor& concentration, const Operand& rate, Generator*
   require_all(logical_and(a > 0, isfinite(a)), op, "concentrations must be finite and positive");
   require_all(b > 0, op, "rates must be positive");
   const Shape shape = broadcast_shapes(a.shape(), b.shape(), op);
-  return (gamma_of(a.expand(shape), generator) / b).to(concentration.dtype());
+  return (exp(log_gamma_of(a.expand(shape), generator)) / b).to(concentration.dtype());
 }
 
 Tensor sample_beta(const Tensor& concentration1, const Tensor& concentration0, Generator* generator) {
@@ -159,8 +160,8 @@ Tensor sample_beta(const Tensor& concentration1, const Tensor& concentration0, G
   require_all(logical_and(a > 0, isfinite(a)), op, "concentrations must be finite and positive");
   require_all(logical_and(b > 0, isfinite(b)), op, "concentrations must be finite and positive");
   const Shape shape = broadcast_shapes(a.shape(), b.shape(), op);
-  const Tensor x = gamma_of(a.expand(shape), generator), y = gamma_of(b.expand(shape), generator);
-  return (x / (x + y)).to(concentration1.dtype());
+  const Tensor x = log_gamma_of(a.expand(shape), generator), y = log_gamma_of(b.expand(shape), generator);
+  return sigmoid(x - y).to(concentration1.dtype());
 }
 
 Tensor sample_dirichlet(const Tensor& concentration, Generator* generator) {
@@ -169,8 +170,7 @@ Tensor sample_dirichlet(const Tensor& concentration, Generator* generator) {
   const NoGrad off;
   require(a.dim() >= 1, Wrong::shape, op, "needs rows of concentrations");
   require_all(logical_and(a > 0, isfinite(a)), op, "concentrations must be finite and positive");
-  const Tensor x = gamma_of(a, generator);
-  return (x / x.sum(-1, true)).to(concentration.dtype());
+  return softmax(log_gamma_of(a, generator), -1).to(concentration.dtype());
 }
 
 }  // namespace volta

@@ -252,12 +252,12 @@ Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Operand& va
   }
   require_writable(p.view, "index_put_");
   const Tensor v = fitted(values, p.view, p.result);
-  if (v.numel() > 0) write(p, v, Combine::add);
+  if (v.numel() > 0 || any_needs_grad(v)) write(p, v, Combine::add);
   return *this;
 }
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Operand& values, bool accumulate) {
   Tensor y = x.checked("index_put").clone();
-  return y.index_put_(indices, values, accumulate);
+  return blamed_on("index_put", [&] { return y.index_put_(indices, values, accumulate); });
 }
 
 void Indexed::operator=(const Operand& value) && {

@@ -216,6 +216,11 @@ Tensor scaled(const Tensor& x, double value, const char* op) {
   return value == 1 ? x : x * factor_for(value, x.dtype(), op);
 }
 
+void read_all(std::span<const Operand> operands) {
+  for (const Operand& x : operands)
+    if (x.tensor) reads(*x.tensor);
+}
+
 void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
   broadcast_shapes(x.checked(op).shape(), broadcast_shapes(a.checked(op).shape(), b.checked(op).shape(), op), op);
 }
@@ -245,6 +250,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 Tensor detail::map(const PointOp& op, std::span<const Operand> x) {
   const Inferred r = infer(op, x);
   if (op.index < 0 && !r.device.is_cpu()) return map_lifted(op, x, r);
+  read_all(x);
   const Ptr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : Ptr<Node>();
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);
@@ -283,6 +289,7 @@ Tensor& map_into(Tensor& self, const PointOp& op, std::span<Operand> operands) {
   for (size_t i = 0; i < operands.size(); ++i)
     if (const Tensor* x = operands[i].tensor; x && x != &self && overlaps(self, *x))
       operands[i] = copies[i] = x->clone();
+  read_all(operands);
   const Inferred stored{r.shape, r.common, self.dtype(), r.device};
   const Ptr<Node> node = needs_node(op, operands, stored) ? make_node(op, operands, stored, &self) : Ptr<Node>();
   run(op, operands, r.common, self);
@@ -339,7 +346,10 @@ Tensor polygamma(int64_t n, const Tensor& x) {
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
   check_three(x, a, b, "addcmul");
-  return muladd(scaled(a, value, "addcmul"), b, x);
+  // A fraction times integers fits what all three make together.
+  const Operand all[] = {a, b, x};
+  const Tensor wide = is_floating(a.dtype()) ? a : a.to(result_type(all, "addcmul"));
+  return muladd(scaled(wide, value, "addcmul"), b, x);
 }
 
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {

@@ -213,7 +213,8 @@ Tensor multinomial(const Tensor& weights, Int samples, bool replacement, Generat
   }
   const Tensor sums = cumsum(w / w.amax(-1, true), -1);
   const Tensor total = sums.narrow(-1, w.size(-1) - 1, 1);
-  return searchsorted(sums, rand(shape, options) * total, {.right = true});
+  const Tensor drawn = blamed_on("multinomial", [&] { return rand(shape, options); });
+  return searchsorted(sums, drawn * total, {.right = true});
 }
 
 }  // namespace volta

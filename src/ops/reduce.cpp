@@ -106,12 +106,17 @@ Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const
   require_floating(x, op);
   const Reduction r(x, dim, options.keepdim, op);
   const double n = std::max(double(r.count) - options.correction, 0.0);
-  Tensor y =
-      run_fold(Fold::var, x, r, root ? f64 : x.dtype(), options.correction);  // f32 holds roots of what it does not
-  if (root) y = sqrt(y).to(x.dtype());
-  return record(op, y, {x}, [r, n, x = save(x), y = root ? save_output(y) : Saved()](const Tensor& g, Gradients& d) {
-    const Tensor wide = widened(d.take(x)), slope = y ? safe_quotient(g, d.take(y) * n) : g * (2 / n);
-    d[0] = r.restore(slope) * (wide - mean(wide, r.axes(), true));
+  Tensor y = run_fold(Fold::var, x, r, root ? f64 : x.dtype(), options.correction);
+  if (!root)
+    return record(op, y, {x}, [r, n, x = save(x)](const Tensor& g, Gradients& d) {
+      const Tensor wide = widened(d.take(x));
+      d[0] = r.restore(g * (2 / n)) * (wide - mean(wide, r.axes(), true));
+    });
+  y = sqrt(y).to(x.dtype());  // f32 holds roots of what it does not
+  return record(op, y, {x}, [r, n, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
+    // No sum or product on the way leaves the range that x and y are in.
+    const Tensor wide = widened(d.take(x)), apart = wide - sum(wide * (1 / double(r.count)), r.axes(), true);
+    d[0] = r.restore(g * (1 / n)) * safe_quotient(apart, r.restore(d.take(y)));
   });
 }
 

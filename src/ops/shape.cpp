@@ -36,7 +36,8 @@ Tensor moved(const Tensor& x, Device device) {
 // The graph of `self`, all of which was just overwritten: by `source`, or by numbers when that is undefined.
 void written(const Tensor& self, const Tensor& source, const char* op) {
   bump_version(self);
-  if (!is_floating(self.dtype()) || !any_needs_grad(source, self)) return;
+  reads(source);
+  if (!is_floating(self.dtype()) || !grad_enabled() || !(needs_grad(source) || needs_grad(self))) return;
   rewrite_history(self, rule_node(op, std::span(&source, 1), [](const Tensor& g) { return g; }));
 }
 

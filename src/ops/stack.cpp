@@ -16,7 +16,7 @@ Tensor joined_along(const std::vector<Tensor>& tensors, const char* op, int64_t 
   require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
   std::vector<Tensor> list;
   for (const Tensor& x : tensors) list.push_back(as(x.checked(op)));
-  return cat(list, dim);
+  return blamed_on(op, [&] { return cat(list, dim); });
 }
 
 Tensor as_column(const Tensor& x) { return x.dim() <= 1 ? x.reshape({x.numel(), 1}) : x; }
@@ -65,12 +65,14 @@ Tensor block_diag(const std::vector<Tensor>& tensors) {
     blocks.push_back(atleast_2d(x));
     require(!__builtin_add_overflow(width, blocks.back().size(1), &width), Wrong::shape, op, "too many columns");
   }
-  for (Tensor& x : blocks) {
-    const int64_t own = x.size(1);
-    x = pad(x, {left, width - left - own});
-    left += own;
-  }
-  return cat(blocks, 0);
+  return blamed_on(op, [&] {
+    for (Tensor& x : blocks) {
+      const int64_t own = x.size(1);
+      x = pad(x, {left, width - left - own});
+      left += own;
+    }
+    return cat(blocks, 0);
+  });
 }
 
 Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
@@ -79,8 +81,10 @@ Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
   for (const Tensor& x : tensors) require(x.checked(op).dim() == 1, Wrong::shape, op, "needs vectors, got shape ", x);
   if (tensors.size() == 1) return tensors[0];
   std::vector<Tensor> columns;
-  for (const Tensor& grid : meshgrid(tensors)) columns.push_back(grid.reshape({grid.numel()}));
-  return stack(columns, 1);
+  return blamed_on(op, [&] {
+    for (const Tensor& grid : meshgrid(tensors)) columns.push_back(grid.reshape({grid.numel()}));
+    return stack(columns, 1);
+  });
 }
 
 Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
@@ -89,7 +93,7 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   require(r >= 0, Wrong::argument, op, "cannot choose ", r, " elements");
   const int64_t n = x.numel();
   if (r == 0) return x.narrow(0, 0, 0).clone();
-  if (with_replacement ? n == 0 : r > n) return x.narrow(0, 0, 0).reshape({0, r}).clone();
+  if (with_replacement ? n == 0 : r > n) return blamed_on(op, [&] { return empty({0, r}, {x.dtype(), x.device()}); });
   int64_t many = 0;
   require(!with_replacement || !__builtin_add_overflow(n, r - 1, &many), Wrong::argument, op, "too many combinations");
   const int64_t rows = combination_count(with_replacement ? many : n, r, op);
@@ -110,10 +114,14 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
 }
 
 Tensor moveaxis(const Tensor& x, const Axes& source, const Axes& destination) {
-  return movedim(x, source, destination);
+  return blamed_on("moveaxis", [&] { return movedim(x, source, destination); });
 }
-Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) { return transpose(x, axis0, axis1); }
-Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1) { return transpose(x, dim0, dim1); }
+Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) {
+  return blamed_on("swapaxes", [&] { return transpose(x, axis0, axis1); });
+}
+Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1) {
+  return blamed_on("swapdims", [&] { return transpose(x, dim0, dim1); });
+}
 
 Tensor fliplr(const Tensor& x) {
   require(x.checked("fliplr").dim() >= 2, Wrong::shape, "fliplr", "needs at least two axes, got shape ", x);
@@ -159,7 +167,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim)
   const int axis = axis_of(x, dim, op, 1);
   require(sections > 0, Wrong::argument, op, "needs at least one section, got ", sections);
   const int64_t n = x.size(axis), least = n / sections, larger = n % sections;
-  require(sections <= std::max<int64_t>(n, 1 << 20), Wrong::argument, op, sections, " sections of ", n, " elements");
+  require_pieces(x, sections, op);
   std::vector<Tensor> pieces;
   int64_t from = 0;
   for (int64_t i = 0; i < sections; ++i) {

@@ -22,8 +22,10 @@ Tensor shares(const Operand& q, const Tensor& x, const char* op) {
     require_floating(*q.tensor, op);
     require(q.tensor->dim() <= 1, Wrong::shape, op, "q must be a number or a vector, got shape ", *q.tensor);
   }
-  const Tensor list = q.tensor ? q.tensor->to(x.dtype()).reshape({q.tensor->numel()})
-                               : full({1}, q.scalar.as<double>(), {x.dtype(), x.device()});
+  // f32 does not count beyond 2^24.
+  const DType dtype = x.numel() > int64_t(1) << 24 ? f64 : x.dtype();
+  const Tensor list = q.tensor ? q.tensor->to(dtype).reshape({q.tensor->numel()})
+                               : full({1}, q.scalar.as<double>(), {dtype, x.device()});
   const NoGrad off;
   require(list.numel() == 0 || logical_and(list >= 0, list <= 1).all().item<bool>(), Wrong::argument, op,
           "every q must lie between 0 and 1");
@@ -35,7 +37,7 @@ Tensor shares(const Operand& q, const Tensor& x, const char* op) {
 Tensor positions(const Tensor& sorted, const Tensor& q, bool skip_nan) {
   const double last = double(sorted.size(-1) - 1);
   const Tensor holes = isnan(sorted);
-  if (skip_nan) return clamp_min(logical_not(holes).to(i64).sum(-1, true) - 1, 0).to(sorted.dtype()) * q;
+  if (skip_nan) return clamp_min(logical_not(holes).to(i64).sum(-1, true) - 1, 0).to(q.dtype()) * q;
   return where(holes.narrow(-1, sorted.size(-1) - 1, 1), last, q * last);
 }
 
@@ -194,7 +196,7 @@ Tensor corrcoef(const Tensor& x) {
   const Tensor c = cov(x);
   if (c.dim() == 0) return c / c;
   const Tensor deviation = sqrt(c.diagonal());
-  return c / deviation.unsqueeze(1) / deviation.unsqueeze(0);
+  return clamp(c / deviation.unsqueeze(1) / deviation.unsqueeze(0), -1, 1);  // rounding may leave the range
 }
 
 Tensor trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {

@@ -205,7 +205,7 @@ Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> begin, std::op
 
 Tensor select(const Tensor& x, int64_t dim, int64_t index) {
   const int axis = axis_of(x, dim, "select", 1);
-  return make_part("select", x, [=](const Layout& l) { return views::select(l, axis, index, "index"); });
+  return make_part("select", x, [=](const Layout& l) { return views::select(l, axis, index, "select"); });
 }
 
 Tensor flip(const Tensor& x, const Axes& dims) {
@@ -236,22 +236,24 @@ Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::
   const int64_t held = x.impl().storage->bytes / size_of(x.dtype());
   require_inside(wanted, numel, held, op);
   const Extent e = extent(wanted);
-  if (!any_needs_grad(x)) return alias(x, wanted);
+  if (!any_needs_grad(x)) {
+    Tensor y = alias(x, wanted);
+    if (grad_enabled()) y.impl().unrecorded = x.impl().unrecorded;
+    else mark_unrecorded(y.impl(), x);
+    return y;
+  }
   // Gradients are traced through positions in a contiguous x; other layouts have no such positions.
   require(x.is_contiguous() && e.begin >= origin && e.end <= origin + x.numel(), Wrong::autograd, op,
           "with gradients the input must be contiguous and the result lie within it");
   return make_part(op, x, [=](const Layout& l) { return Layout{size, stride, wanted.offset - origin + l.offset}; });
 }
 
-namespace {
-
-// Pieces are tensors, each with memory of its own to describe it: an expanded axis can have more than any memory holds.
 void require_pieces(const Tensor& x, int64_t pieces, const char* op) {
   constexpr int64_t most = 1 << 24;
   require(pieces <= most, Wrong::memory, op, pieces, " pieces of shape ", x, " are too many; the most are ", most);
 }
 
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);

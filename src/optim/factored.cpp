@@ -105,7 +105,8 @@ void Adafactor::update(const Tensor& p, const Tensor& g, State& state, const Par
   const auto moved = [&](size_t slot, const Tensor& value) {
     state.slots.resize(3);
     Tensor& held = state.slots[slot];
-    if (!held.defined()) held = zeros(value.shape(), {.dtype = compute, .device = p.device()});
+    if (!held.defined() || held.shape() != value.shape())
+      held = zeros(value.shape(), {.dtype = compute, .device = p.device()});
     held.copy_(lerp(held, value, share));
     return held;
   };

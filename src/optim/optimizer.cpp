@@ -93,7 +93,7 @@ void Optimizer::add_param_group(Group group) {
 
 // A parameter that only the optimizer knows will never have a gradient: its model is gone, or was assigned another.
 void Optimizer::check_used(const Tensor& p, size_t group, size_t number) const {
-  if (p.requires_grad() && p.impl().refs.load(std::memory_order_acquire) == 1)
+  if (p.impl().refs.load(std::memory_order_acquire) == 1 && p.requires_grad() && !p.grad())
     refuse("parameter " + std::to_string(number) + " of group " + std::to_string(group) +
            " belongs to no model any more: it was destroyed or replaced; make the optimizer anew");
 }
@@ -103,12 +103,13 @@ void Optimizer::step() {
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
     if (group.params.size() != states_[i].size()) refuse("use add_param_group to add parameters");
+    for (size_t j = 0; j < group.params.size(); ++j) check_used(group.params[j], i, j);
+  }
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const ParamGroup& group = groups_[i];
     for (size_t j = 0; j < group.params.size(); ++j) {
       const std::optional<Tensor> g = group.params[j].grad();
-      if (!g) {
-        check_used(group.params[j], i, j);
-        continue;
-      }
+      if (!g) continue;
       ++states_[i][j].step;
       update(group.params[j], maximize_ ? -*g : *g, states_[i][j], group);
     }

@@ -38,7 +38,6 @@ int main() {
   try {
     const nn::Linear huge(SIZE_MAX, 2);
     fine = false;
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
   return fine && conv.weight.shape()[2] == 3 && arange(n).numel() == 6 ? 0 : 1;
 }

@@ -95,6 +95,8 @@ struct LayerNormOptions {
 class LayerNorm : public Layer {
  public:
   explicit LayerNorm(std::integral auto size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}
+  explicit LayerNorm(std::initializer_list<Int> sizes, const LayerNormOptions& options = {})
+      : LayerNorm(Shape(sizes), options) {}
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;
@@ -112,6 +114,8 @@ struct RMSNormOptions {
 class RMSNorm : public Layer {
  public:
   explicit RMSNorm(std::integral auto size, const RMSNormOptions& options = {}) : RMSNorm(Shape{size}, options) {}
+  explicit RMSNorm(std::initializer_list<Int> sizes, const RMSNormOptions& options = {})
+      : RMSNorm(Shape(sizes), options) {}
   explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;

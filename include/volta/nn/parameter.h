@@ -14,10 +14,14 @@ class Owned : public Tensor {
  public:
   Owned() = default;
   Owned(const Owned& other);
-  Owned(Owned&& other) noexcept = default;
+  Owned(Owned&& other) noexcept : Tensor(std::move(other)) {
+    if (other.tie_) take_place_of(other);
+  }
   Owned& operator=(const Owned& other);
   Owned& operator=(Owned&& other);
-  ~Owned() = default;
+  ~Owned() {
+    if (tie_) untie();
+  }
 
   // Takes over the values, dtype and device of `value`, which may differ; every handle to this tensor sees them.
   void set_data(const Tensor& value);
@@ -33,6 +37,9 @@ class Owned : public Tensor {
  private:
   friend class Parameter;
   Tensor copy() const;
+  void join(std::shared_ptr<Tie> tie);
+  void take_place_of(Owned& other) noexcept;
+  void untie() noexcept;
   std::shared_ptr<Tie> tie_;  // shared by parameters that are one
 };
 

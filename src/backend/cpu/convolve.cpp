@@ -424,11 +424,17 @@ template <class T> struct Convolver {
   // What no tap reaches: the bias, or zeros.
   void fill_input() const {
     const int64_t channels = g.in_channels, size = size_of(dtype), n = call.x.layout->numel();
+    if (n == 0) return;
     auto* x = static_cast<char*>(call.x.data);
-    if (!call.bias.data) return void(std::memset(x, 0, size_t(n * size)));
     const int64_t planes = call.geometry.batch * channels, pixels = n / planes;
-    for (int64_t i = 0; i < planes; ++i)
-      fill_row(size, pixels, x + i * pixels * size, static_cast<const char*>(call.bias.data) + i % channels * size);
+    const int64_t grain = divide_up(int64_t(1) << 16, pixels);
+    run_parts(divide_up(planes, grain), false, [&](int64_t part) {
+      for (int64_t i = part * grain; i < std::min(planes, (part + 1) * grain); ++i) {
+        char* plane = x + i * pixels * size;
+        if (!call.bias.data) std::memset(plane, 0, size_t(pixels * size));
+        else fill_row(size, pixels, plane, static_cast<const char*>(call.bias.data) + i % channels * size);
+      }
+    });
   }
 
   void run() const {

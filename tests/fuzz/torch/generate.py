@@ -440,9 +440,9 @@ def at_corner(name, results):
     return name in ("std", "norm", "cdist") and results[0].numel() > 0 and results[0].detach().min().item() < 1e-6
 
 
-def aliases(x, y):
-    """Whether y lies in x's memory in another way: PyTorch then reads what it has just written."""
-    same = x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride()
+def aliases(x, y, at_all):
+    """Whether y lies in x's memory, in another way or at all: PyTorch then reads what it has just written."""
+    same = not at_all and x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride()
     return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() and x.numel() > 0 and not same
 
 
@@ -470,7 +470,8 @@ def make_chain(number, rng):
             if fine and step[0] in WRITES:
                 target = m.registers[step[1][0]]
                 others = [m.registers[i] for i in step[1][1:]]
-                fine = not overlapping(target) and not any(aliases(target, x) for x in others)
+                placed = step[0].startswith(("index_", "scatter_"))  # reads elements after others were written
+                fine = not overlapping(target) and not any(aliases(target, x, placed) for x in others)
                 fine = fine and changes_well(m.registers, step)
             results = OPS[step[0]](*[m.registers[i] for i in step[1]], ints=step[2], nums=step[3]) if fine else None
         except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):

@@ -88,15 +88,14 @@ template <class T> struct LogSumExp {
     return {m, s.b * scalar::select(s.a == m, T(1), scalar::exp(s.a - m)) + scalar::exp(x - shift(m))};
   }
   static T result(S s) { return scalar::log(s.b) + shift(s.a); }
-  // Where the largest of a block is not far above what came before, one shift serves the whole block and nothing
-  // underflows: the exponentials and logarithms are then taken by vectors, and only the sum is sequential.
+  // Where the largest of a block is hardly above the result so far, one shift serves the whole block and costs no
+  // digits: the exponentials and logarithms are then taken by vectors, and only the sum is sequential.
   static bool take_block(int64_t n, T* y, const T* x, S& s) {
-    constexpr T reach = 30;
+    constexpr T reach = 1;
     T m = s.a;
     for (int64_t i = 0; i < n; ++i) m = scalar::max(m, x[i]);
-    const T level = scalar::max(x[0], s.a + scalar::log(s.b));
-    if (!(level >= m - reach) || !scalar::isfinite(m)) return false;
-    Carry<T> running = s.b > T(0) ? Carry<T>(s.b * scalar::exp(s.a - m)) : Carry<T>(0);
+    if (!(s.b > T(0)) || !(s.a + scalar::log(s.b) >= m - reach) || !scalar::isfinite(m)) return false;
+    Carry<T> running = s.b * scalar::exp(s.a - m);
     for (int64_t i = 0; i < n; ++i) y[i] = scalar::exp(x[i] - m);
     for (int64_t i = 0; i < n; ++i) y[i] = T(running += y[i]);
     s = {m, y[n - 1]};
@@ -104,7 +103,7 @@ template <class T> struct LogSumExp {
     return true;
   }
   static int64_t stretch(int64_t n, T* y, const T* x, S& s, bool) {
-    constexpr int64_t block = 256;
+    constexpr int64_t block = 32;
     for (int64_t i = 0; i < n; i += block) {
       const int64_t m = n - i < block ? n - i : block;
       if (take_block(m, y + i, x + i, s)) continue;
