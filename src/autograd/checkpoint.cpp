@@ -75,35 +75,17 @@ void Reach::made(const Ptr<Node>& node, std::span<Tensor> outputs) {
 }
 
 void Reach::read(const Tensor& x) {
-  // What requires grad is met by the calls that are recorded; without recording it is a constant like others.
-  if (pass_ == Pass::replay || (x.impl().node && (grad_enabled() || is_inside(x)))) return;
-  const auto known = constants_.find(&x.impl());
-  if (known != constants_.end() && known->second.second.unchanged()) return;
-  constexpr int64_t many_bytes = 1 << 20;
-  if (constants_.size() >= limit_ || bytes_ >= many_bytes) {
-    drop_temporaries();
-    limit_ = std::max<size_t>(32, 2 * constants_.size());
-    bytes_ = 0;
-  }
-  bytes_ += x.impl().storage->bytes;
-  Reach* const active = std::exchange(modes.reach, nullptr);  // a Saved reports itself
-  constants_.insert_or_assign(&x.impl(), std::pair(x, Saved(x)));
-  modes.reach = active;
   if (outer_) outer_->read(x);
+  const Storage* memory = x.impl().storage.get();
+  if (pass_ == Pass::replay || memory_.contains(memory)) return;
+  Saved& known = constants_[memory];
+  if (!known || !known.unchanged()) known = Saved(x.is_leaf() ? x : x.detach());  // a leaf may get other memory
 }
 
-void Reach::drop_temporaries() {
-  std::erase_if(constants_, [](const auto& entry) {
-    const TensorImpl& t = *entry.first;
-    return t.refs.load() == 2 && t.storage->unique();  // both handles are the entry's
-  });
-}
-
-std::vector<Saved> Reach::constants() {
-  drop_temporaries();
+std::vector<Saved> Reach::constants() const {
   std::vector<Saved> all;
-  for (const auto& [impl, entry] : constants_)
-    if (entry.second.unchanged()) all.push_back(entry.second);
+  for (const auto& [memory, s] : constants_)
+    if (s.unchanged()) all.push_back(s);
   return all;
 }
 

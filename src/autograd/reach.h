@@ -10,7 +10,8 @@ namespace volta {
 // While it lives, calls recorded by this thread are its inside.
 //   forward: their nodes are dropped at once, with all they saved; a mark takes their place.
 //   replay:  their nodes stay.
-// Tensors that require grad and were not made inside are collected, and so is whatever else is read.
+// Tensors that require grad and were not made inside are collected, and so is all memory that is read and was not made
+// inside.
 class Reach {
  public:
   enum class Pass { forward, replay };
@@ -25,17 +26,17 @@ class Reach {
   void meet(const Tensor& x);                                   // x is an input of a recorded call
   void made(const Ptr<Node>& node, std::span<Tensor> outputs);  // outputs have this node
   Ptr<Node> made(Ptr<Node> node);                               // the same for one output, before it is attached
-  void read(const Tensor& x);
+  void read(const Tensor& x);                                   // its memory
+  void made(const Storage& memory) { memory_.insert(&memory), outer_ ? outer_->made(memory) : void(); }
 
   bool is_inside(const Tensor& x) const;
   const std::vector<Saved>& outside() const { return outside_; }
   bool met_only(std::span<const Tensor> known) const;
-  std::vector<Saved> constants();  // what was read, not changed inside, and is still held by somebody outside
+  std::vector<Saved> constants() const;  // what was read, and not changed afterwards
 
  private:
   using Place = std::pair<Node*, uint32_t>;
   static Node* node_of(const Tensor& x) { return x.impl().node.get(); }
-  void drop_temporaries();
 
   Pass pass_;
   uint64_t region_;
@@ -43,9 +44,8 @@ class Reach {
   std::map<Place, size_t> places_;  // in outside_
   std::vector<Saved> outside_;
   std::unordered_set<Node*> made_;
-  std::map<const TensorImpl*, std::pair<Tensor, Saved>> constants_;
-  size_t limit_ = 32;  // of constants_ before those that only it holds are dropped
-  int64_t bytes_ = 0;  // in them
+  std::unordered_set<const Storage*> memory_;  // made inside
+  std::map<const Storage*, Saved> constants_;
 };
 
 }  // namespace volta

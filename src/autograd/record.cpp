@@ -47,13 +47,10 @@ void Node::require_unreleased() const {
 }
 
 Saved::Saved(const Tensor& x, bool output)
-    : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {
-  if (modes.reach && !output) modes.reach->read(x);
-}
+    : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {}
 
-void tell_reach(const Tensor& x) {
-  if (x.defined()) modes.reach->read(x);
-}
+void tell_read(const Tensor& x) { modes.reach->read(x); }
+void tell_made(const Tensor& x) { modes.reach->made(*x.impl().storage); }
 
 Tensor Saved::get(Node& node) const {
   node.require_unreleased();

@@ -121,15 +121,14 @@ inline bool needs_grad(const Tensor& x) {
   TensorImpl& t = x.impl();
   return t.view ? refresh_view(t) : bool(t.node);
 }
-// A checkpoint is told what its function reads.
-void tell_reach(const Tensor& x);
+template <class... X> bool any_needs_grad(const X&... x) { return grad_enabled() && (needs_grad(x) || ...); }
+
+// A checkpoint is told which memory its function makes and touches.
+void tell_made(const Tensor& x);
+void tell_read(const Tensor& x);
 inline void reads(const Tensor& x) {
   if (modes.reach) [[unlikely]]
-    tell_reach(x);
-}
-template <class... X> bool any_needs_grad(const X&... x) {
-  (reads(x), ...);
-  return grad_enabled() && (needs_grad(x) || ...);
+    tell_read(x);
 }
 
 // A tensor kept for the backward pass; taking it out checks that nobody changed it in between.
@@ -206,7 +205,6 @@ template <class Rule> Tensor record(const char* op, Tensor y, std::span<const Te
 // Several outputs: rule(span of gradients, d).
 template <class Rule>
 void record_all(const char* op, std::span<Tensor> outputs, std::span<const Tensor> inputs, Rule rule) {
-  for (const Tensor& x : inputs) reads(x);
   if (!grad_enabled() || std::none_of(inputs.begin(), inputs.end(), needs_grad)) return;
   attach(rule_node(op, inputs, std::move(rule)), outputs);
 }

@@ -16,16 +16,26 @@ Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype) {
   return Tensor(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), layout, dtype)));
 }
 
+namespace {
+
+template <class Form> Tensor made(Ptr<Storage> storage, const Form& form, DType dtype) {
+  Tensor x(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), form, dtype)));
+  if (modes.reach) [[unlikely]]
+    tell_made(x);
+  return x;
+}
+
+}  // namespace
+
 Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op) {
   const int64_t bytes = checked_numel(shape, op) * size_of(dtype);
-  return Tensor(
-      Ptr<TensorImpl>::adopt(new TensorImpl(backend(device).allocate(bytes, device.index, op), shape, dtype)));
+  return made(backend(device).allocate(bytes, device.index, op), shape, dtype);
 }
 
 Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op) {
   Layout layout = dense;
   layout.offset = 0;
-  return from_storage(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
+  return made(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
 }
 
 Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op) {
@@ -68,6 +78,7 @@ void* Tensor::raw_data() const { return address(checked("raw_data")); }
 
 void* Tensor::data(DType as) const {
   require(checked("data").dtype() == as, Wrong::dtype, "data", "asked for ", as, " of a tensor of ", dtype());
+  reads(*this);
   return address(*this);
 }
 

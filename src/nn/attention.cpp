@@ -122,7 +122,7 @@ AttendCall call_of(const Attention& a, const Layout& mask, const Tensor& out, co
   call.q = arg(a.q), call.k = arg(a.k), call.v = arg(a.v), call.out = arg(out), call.logsumexp = arg(logsumexp);
   call.scale = a.scale, call.causal = a.causal, call.dropout = a.dropout;
   call.seed = a.random.seed, call.offset = a.random.offset;
-  if (a.mask.defined()) call.mask = {address(a.mask), &mask, a.mask.dtype(), {}};
+  if (a.mask.defined()) reads(a.mask), call.mask = {address(a.mask), &mask, a.mask.dtype(), {}};
   return call;
 }
 Layout mask_layout(const Attention& a) {

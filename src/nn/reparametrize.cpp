@@ -60,8 +60,6 @@ Tensor spectral_weight(const Tensor& weight, const SpectralVectors& vectors, int
       v.copy_(normalize(fixed.t().mv(u), 2, 0, eps));
       u.copy_(normalize(fixed.mv(v), 2, 0, eps));
     }
-    // A checkpoint computes this again with the vectors as they are now; saving them guards them against changes.
-    for (const Tensor& vector : {u, v}) save(vector);
     // The next call moves u and v on; this one's graph keeps its own.
     if (iterations > 0) u = u.clone(), v = v.clone();
   }

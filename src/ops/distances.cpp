@@ -77,9 +77,10 @@ Tensor cdist(const Tensor& x, const Tensor& other, double p) {
           ": needs rows of the same length");
   require_power(p, op);
   // Differences of all pairs stand in memory for so many rows at a time.
-  const Tensor one_row = x.narrow(-2, 0, std::min<int64_t>(1, x.size(-2)));
-  const int64_t rows = x.size(-2),
-                pair = std::max<int64_t>(1, broadcast_shapes(one_row.shape(), other.shape(), op).numel());
+  Shape one_row = x.shape();
+  one_row[-2] = 1;
+  const int64_t rows = x.size(-2);
+  const int64_t pair = std::max<int64_t>(1, broadcast_shapes(one_row, other.shape(), op).numel());
   const int64_t together = std::max<int64_t>(1, (int64_t(1) << 22) / pair);
   const Tensor right = other.unsqueeze(-3);
   const auto part = [&](int64_t from, int64_t n) { return lengths(x.narrow(-2, from, n).unsqueeze(-2) - right, p); };

@@ -2,6 +2,7 @@
 #pragma once
 #include <volta/tensor.h>
 
+#include "autograd/record.h"
 #include "backend/backend.h"
 #include "ops/check.h"
 
@@ -21,7 +22,10 @@ inline const Layout& row_layout(const Tensor& x) {
   static const Layout single = Layout::contiguous({1});
   return layout(x).shape.empty() ? single : layout(x);
 }
-inline Arg row_arg(const Tensor& x) { return {address(x), &row_layout(x), x.impl().dtype, {}}; }
+inline Arg row_arg(const Tensor& x) {
+  reads(x);
+  return {address(x), &row_layout(x), x.impl().dtype, {}};
+}
 
 // The graph of y[i, j] = x[index[i, j], j] for axis 0, where y and the index may lack the axis if it has one element.
 Tensor chosen(const char* op, Tensor y, const Tensor& x, int axis, const Tensor& index);

@@ -56,7 +56,10 @@ struct Finish {
 void multiply_into(const Tensor& y, const Layout& out, const Tensor& a, const Layout& left, const Tensor& b,
                    const Layout& right, const Finish& finish) {
   if (layout(y).numel() == 0) return;
-  const auto seen = [](const Tensor& x, const Layout& as) { return Arg{address(x), &as, x.impl().dtype, {}}; };
+  const auto seen = [](const Tensor& x, const Layout& as) {
+    reads(x);
+    return Arg{address(x), &as, x.impl().dtype, {}};
+  };
   const Arg bias = finish.bias && finish.bias->defined() ? arg(*finish.bias) : Arg{};
   backend(y.device()).matmul({seen(y, out), seen(a, left), seen(b, right), bias, finish.activation});
 }

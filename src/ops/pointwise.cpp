@@ -192,6 +192,7 @@ void run(const PointOp& op, std::span<const Operand> x, DType common, const Tens
     a.scalar = x[i].scalar;
     a.dtype = x[i].tensor ? x[i].tensor->impl().dtype : f64;
     a.layout = x[i].tensor ? &layout(*x[i].tensor) : nullptr;
+    if (x[i].tensor) reads(*x[i].tensor);
     a.data = x[i].tensor ? address(*x[i].tensor) : nullptr;
   }
   backend(out.impl().storage->device).map(call);
@@ -214,11 +215,6 @@ Tensor equal_elements(const Tensor& a, const Tensor& b) {
 
 Tensor scaled(const Tensor& x, double value, const char* op) {
   return value == 1 ? x : x * factor_for(value, x.dtype(), op);
-}
-
-void read_all(std::span<const Operand> operands) {
-  for (const Operand& x : operands)
-    if (x.tensor) reads(*x.tensor);
 }
 
 void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
@@ -250,7 +246,6 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 Tensor detail::map(const PointOp& op, std::span<const Operand> x) {
   const Inferred r = infer(op, x);
   if (op.index < 0 && !r.device.is_cpu()) return map_lifted(op, x, r);
-  read_all(x);
   const Ptr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : Ptr<Node>();
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);
@@ -289,7 +284,6 @@ Tensor& map_into(Tensor& self, const PointOp& op, std::span<Operand> operands) {
   for (size_t i = 0; i < operands.size(); ++i)
     if (const Tensor* x = operands[i].tensor; x && x != &self && overlaps(self, *x))
       operands[i] = copies[i] = x->clone();
-  read_all(operands);
   const Inferred stored{r.shape, r.common, self.dtype(), r.device};
   const Ptr<Node> node = needs_node(op, operands, stored) ? make_node(op, operands, stored, &self) : Ptr<Node>();
   run(op, operands, r.common, self);

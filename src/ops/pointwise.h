@@ -4,6 +4,7 @@
 
 #include <volta/pointwise.h>
 
+#include "autograd/record.h"
 #include "backend/backend.h"
 #include "core/impl.h"
 #include "core/inner.h"
@@ -16,7 +17,10 @@ const PointOp& point_op(int index);  // in PointOps
 Tensor& map_in_place(const PointOp& op, Tensor& self, std::initializer_list<Operand> rest);
 Tensor& map_into(Tensor& self, const PointOp& op, std::span<Operand> operands);
 
-inline Arg arg(const Tensor& x) { return {address(x), &layout(x), x.impl().dtype, {}}; }
+inline Arg arg(const Tensor& x) {
+  reads(x);
+  return {address(x), &layout(x), x.impl().dtype, {}};
+}
 inline Arg arg(const Operand& x) { return x.tensor ? arg(*x.tensor) : Arg{nullptr, nullptr, f64, x.scalar}; }
 
 // The dtype operands meet in: tensors by the array API's lattice, numbers weakly.

@@ -27,6 +27,7 @@ Tensor moved(const Tensor& x, Device device) {
   const NoGrad off;
   if (!x.device().is_cpu() && !device.is_cpu()) return moved(moved(x, Device()), device);
   const Tensor source = x.contiguous(), y = allocate(x.shape(), x.dtype(), device, "to");
+  reads(source);
   if (x.numel() == 0) return y;
   if (x.device().is_cpu()) backend(device).upload(address(y), address(source), source.nbytes());
   else backend(x.device()).download(address(y), address(source), source.nbytes());
@@ -36,8 +37,7 @@ Tensor moved(const Tensor& x, Device device) {
 // The graph of `self`, all of which was just overwritten: by `source`, or by numbers when that is undefined.
 void written(const Tensor& self, const Tensor& source, const char* op) {
   bump_version(self);
-  reads(source);
-  if (!is_floating(self.dtype()) || !grad_enabled() || !(needs_grad(source) || needs_grad(self))) return;
+  if (!is_floating(self.dtype()) || !any_needs_grad(source, self)) return;
   rewrite_history(self, rule_node(op, std::span(&source, 1), [](const Tensor& g) { return g; }));
 }
 

@@ -93,7 +93,8 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   require(r >= 0, Wrong::argument, op, "cannot choose ", r, " elements");
   const int64_t n = x.numel();
   if (r == 0) return x.narrow(0, 0, 0).clone();
-  if (with_replacement ? n == 0 : r > n) return blamed_on(op, [&] { return empty({0, r}, {x.dtype(), x.device()}); });
+  if (with_replacement ? n == 0 : r > n)
+    return blamed_on(op, [&] { return x.narrow(0, 0, 0).reshape({0, r}).clone(); });
   int64_t many = 0;
   require(!with_replacement || !__builtin_add_overflow(n, r - 1, &many), Wrong::argument, op, "too many combinations");
   const int64_t rows = combination_count(with_replacement ? many : n, r, op);
