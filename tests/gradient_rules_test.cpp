@@ -225,8 +225,7 @@ double rounding(DType dtype) {
   return dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : dtype == f32 ? 0x1p-22 : 0x1p-50;
 }
 
-// Of the gradient's dtype, at the size of its largest element: sums of many terms round at that size.
-// Terms as large as the largest cotangent, 1.5, may cancel.
+// Of the gradient's dtype, at the size of the largest term: of the gradient, or of the cotangents (1.5) that cancel.
 bool within_rounding(const Tensor& a, const Tensor& b) {
   const Tensor x = a.detach().to(f64), y = b.detach().to(f64);
   const double largest = x.numel() ? nan_to_num(x.abs(), 0, 0).amax().item<double>() : 0;
@@ -334,8 +333,10 @@ TEST(AutogradMixedValues, AsInDoublesRoundedOnce) {
   };
   const std::pair<DType, DType> pairs[] = {{f16, bf16}, {bf16, f16}, {f16, f32}, {f32, bf16}, {f64, f32},
                                            {f64, f16},  {f32, u8},   {f64, i32}, {f16, f16},  {bf16, bf16}};
-  for (const auto& [name, rule] : rules)
-    for (const auto& [first, second] : pairs) {
+  for (const auto& entry : rules)
+    for (const auto& dtypes : pairs) {
+      const Rule& rule = entry.second;
+      const DType first = dtypes.first, second = dtypes.second;
       const auto made = [](DType t, uint64_t seed) { return numbers({8}, 1, is_floating(t) ? 2 : 9, seed).to(t); };
       const Tensor x = made(first, 4), y = made(second, 5);
       const auto gradients = [&](const Tensor& a, const Tensor& b, bool create) {
@@ -349,8 +350,8 @@ TEST(AutogradMixedValues, AsInDoublesRoundedOnce) {
         const Tensors got = gradients(x, y, create);
         for (size_t i = 0; i < got.size(); ++i)
           EXPECT_TRUE(allclose(got[i].detach().to(f64), exact[i], {.rtol = rounding(got[i].dtype()), .atol = 0}))
-              << name << ' ' << volta::name(first) << ' ' << volta::name(second) << " input " << i << " create "
-              << create << '\n'
+              << entry.first << ' ' << name(first) << ' ' << name(second) << " input " << i << " create " << create
+              << '\n'
               << got[i].detach().str() << exact[i].str();
       }
     }

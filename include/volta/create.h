@@ -38,7 +38,6 @@ template <class T> [[nodiscard]] Tensor tensor(const Data& data, Options options
   return tensor(data, options);
 }
 [[nodiscard]] Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Options& options);
-// tensor(std::vector{1.f, 2.f}), tensor(std::span(v), {2, 3}): a copy, of the vector's element type.
 namespace detail {
 Tensor tensor_of_truths(const std::vector<bool>& values, const Shape& shape, const Options& options);
 template <class V>
@@ -48,6 +47,7 @@ concept ListOfElements = requires(const V& v) {
 }
 &&!std::is_same_v<typename V::value_type, bool>;
 }  // namespace detail
+// tensor(std::vector{1.f, 2.f}), tensor(std::span(v), {2, 3}): a copy, of the vector's element type.
 template <detail::ListOfElements V>
 [[nodiscard]] Tensor tensor(const V& values, const Shape& shape, const Options& options = {}) {
   if (int64_t(values.size()) != shape.numel())

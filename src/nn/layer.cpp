@@ -149,9 +149,9 @@ Owned& Owned::operator=(Owned&& other) {
   if (this == &other) return *this;
   Tensor& self = *this;
   if (!defined() || !other.defined()) {
-    self = std::move(other);
     if (tie_) untie();
     if (other.tie_) take_place_of(other);
+    self = std::move(other);
     return *this;
   }
   Tensor value = std::move(other);

@@ -43,7 +43,7 @@ Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
   require(x.checked(op).dim() >= 2 && x.size(-1) % 2 == 0, Wrong::shape, op, "needs [..., time, even width], got ", x);
   require(is_floating(x.dtype()), Wrong::dtype, op, "needs a floating input, got ", x.dtype());
   nn::above_zero(o.base, op, "base");
-  const Tensor a = angles("rotary_positions", o.offset, x.size(-2), x.size(-1), o.base, x.device());
+  const Tensor a = angles(op, o.offset, x.size(-2), x.size(-1), o.base, x.device());
   const Tensor c = cos(a).to(x.dtype()), s = sin(a).to(x.dtype());
   if (o.interleaved) {
     const Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2}), p = pairs.select(-1, 0), q = pairs.select(-1, 1);

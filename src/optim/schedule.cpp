@@ -296,7 +296,6 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
     : Scheduler(optimizer), factors_(std::move(factors)) {
   const size_t groups = optimizer.param_groups().size();
   if (factors_.size() == 1) factors_.resize(groups, factors_[0]);
-  for (const Factor& f : factors_) require(bool(f), "LambdaLR", "a function is empty");
   require(factors_.size() == groups, "LambdaLR", "needs one function, or one for each group");
   for (const Factor& factor : factors_) require(bool(factor), "LambdaLR", "a function is empty");
   begin();

@@ -14,7 +14,7 @@ class Owned : public Tensor {
  public:
   Owned() = default;
   Owned(const Owned& other);
-  Owned(Owned&& other) noexcept : Tensor(std::move(other)) {
+  Owned(Owned&& other) noexcept : Tensor(static_cast<Tensor&&>(other)) {
     if (other.tie_) take_place_of(other);
   }
   Owned& operator=(const Owned& other);
