@@ -20,7 +20,8 @@ int main() {
   const nn::Conv2d conv(3, 4, {n - 3, 3});
   // One size where one is asked for, also in options.
   const nn::Linear linear(n, 2);
-  const nn::LayerNorm norm(n), norms({n, 2});
+  const nn::LayerNorm norm(n), norms({n, 2}), listed({4}), counted({n});
+  const nn::RMSNorm root({4}), roots({n});
   const nn::LSTM lstm(n, n, {.num_layers = n - 4});
   const nn::Conv2d grouped(n, n, 3, {.groups = n});
   const nn::Embedding table(n, 2, {.padding_idx = n - 1});
@@ -30,8 +31,10 @@ int main() {
   optim::AdamW opt(parameters(linear));
   const optim::OneCycleLR schedule(opt, {.max_lr = 1, .epochs = 2, .steps_per_epoch = n});
   fine = fine && linear.weight.size(1) == 6 && norm.weight.numel() == 6 && norms.weight.numel() == 12 &&
-         parameters(lstm).size() == 8 && grouped.weight.size(1) == 1 && table.weight.size(0) == 6 &&
-         blocks.size() == 2 && attention.head_dim == 3 && block.linear1.weight.size(0) == 6;
+         listed.weight.numel() == 4 && counted.weight.numel() == 6 && root.weight.numel() == 4 &&
+         roots.weight.numel() == 6 && parameters(lstm).size() == 8 && grouped.weight.size(1) == 1 &&
+         table.weight.size(0) == 6 && blocks.size() == 2 && attention.head_dim == 3 &&
+         block.linear1.weight.size(0) == 6;
   fine = fine && eye(n).numel() == 36 && eye(n, n - 4).numel() == 12 && linspace(0, 1, n).numel() == 6 &&
          randperm(n).numel() == 6 && randint(0, n, {n}).numel() == 6 && tril_indices(n, n).size(1) == 21;
   // A count beyond 63 bits is no negative one.
