@@ -36,6 +36,14 @@ TEST(AutogradEmptyValues, PuttingNothingSeversNothing) {
       }
 }
 
+TEST(ValuesFused, AddcmulOfIntegersByAFraction) {
+  const Tensor x = tensor({1.0, 2.0}), two = tensor({2, 3});
+  EXPECT_TRUE(allclose(addcmul(x, two, two, 0.5), tensor({3.0, 6.5})));
+  const Tensor small = tensor({2, 1}, {.dtype = u8});
+  EXPECT_TRUE(allclose(addcmul(small, small, tensor({1.5, 2.0}), 0.7), tensor({4.1, 2.4})));
+  EXPECT_EQ(kind_of([&] { addcmul(two, two, two, 0.5); }), Error::Kind::dtype);
+}
+
 TEST(AutogradViews, StridedOnesMadeUnderNoGradRefuseChanges) {
   const Tensor leaf = ones({4}).requires_grad_(), a = leaf * 2;
   Tensor v;

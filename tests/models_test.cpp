@@ -131,6 +131,16 @@ TEST_F(Models, GPT) {
   EXPECT_EQ(longer.shape(), Shape({3, 13}));
   EXPECT_TRUE(equal(longer.slice(1, 0, 8), ids));
   EXPECT_TRUE(equal(longer, models::generate(net, ids, {.tokens = 5, .top_k = 1})));
+  {  // no token beyond the context, with or without caches
+    const NoGrad off;
+    std::vector<nn::KeyValueCache> caches;
+    const int64_t context = net.config.context;
+    net(zeros({1, context - 1}, {.dtype = i64}), &caches);
+    EXPECT_FALSE(attempt([&] { return net(zeros({1, 2}, {.dtype = i64}), &caches); }));
+    EXPECT_EQ(net(zeros({1, 1}, {.dtype = i64}), &caches).size(1), 1);
+    EXPECT_FALSE(attempt([&] { return net(zeros({1, 1}, {.dtype = i64}), &caches); }));
+    EXPECT_FALSE(attempt([&] { return net(zeros({1, context + 1}, {.dtype = i64})); }));
+  }
 }
 
 TEST_F(Models, Bert) {

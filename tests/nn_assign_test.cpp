@@ -330,6 +330,13 @@ TEST(NnTie, CopiesOfMembersAloneStandAlone) {
   EXPECT_TRUE(equal(table->weight, net.table.weight));  // not as it was when the head was copied
   EXPECT_NE(table->weight.impl_pointer(), head->weight.impl_pointer());
   head->~Linear(), table->~Embedding();
+  {
+    Tied emptied = net;
+    emptied.head.weight = Tensor();
+    const Tied twin = emptied;  // nothing is copied from nothing
+    EXPECT_FALSE(twin.head.weight.defined());
+    EXPECT_TRUE(equal(twin.table.weight, net.table.weight));
+  }
   nn::Parameter third = ones({7, 4});
   nn::tie(net.table.weight, third);  // leaves the first tie
   EXPECT_NE(net.head.weight.impl_pointer(), net.table.weight.impl_pointer());

@@ -229,8 +229,8 @@ template <class F, class Call> auto checkpoint_with(F&& f, const std::vector<Ten
 // return several tensors (a list, a tuple, a struct). Gradients reach x and whatever else f uses that requires grad.
 //   y = checkpoint(block, x);                                            // the node shares the block's weights
 //   y = checkpoint([&](const Tensor& t) { return tanh(layer(t)); }, x);  // `layer` must live until the backward pass
-// f must do the same when it runs again: tensors it reads may not be changed in between (an Error says so) nor replaced
-// by others (nobody sees that), and it may not change its inputs in place. Running statistics of batch norm move once. Inside f nothing can be differentiated.
+// f must do the same again: what it reads may not be changed (an Error says so) or replaced (not detected), and inputs
+// not be changed in place. Running statistics of batch norm move once. Inside f nothing can be differentiated.
 template <class F, class... X>
 requires std::is_invocable_v<F&, const Tensor&, const X&...>
 auto checkpoint(F&& f, const Tensor& x, const X&... more) {

@@ -74,6 +74,11 @@ void Reach::made(const Ptr<Node>& node, std::span<Tensor> outputs) {
     if (y.impl().node == node) y.impl().node = kept;
 }
 
+void Reach::made(const Storage& memory) {
+  if (outer_) outer_->made(memory);
+  memory_.insert(&memory);
+}
+
 void Reach::read(const Tensor& x) {
   if (outer_) outer_->read(x);
   const Storage* memory = x.impl().storage.get();

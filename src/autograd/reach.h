@@ -27,7 +27,7 @@ class Reach {
   void made(const Ptr<Node>& node, std::span<Tensor> outputs);  // outputs have this node
   Ptr<Node> made(Ptr<Node> node);                               // the same for one output, before it is attached
   void read(const Tensor& x);                                   // its memory
-  void made(const Storage& memory) { memory_.insert(&memory), outer_ ? outer_->made(memory) : void(); }
+  void made(const Storage& memory);
 
   bool is_inside(const Tensor& x) const;
   const std::vector<Saved>& outside() const { return outside_; }

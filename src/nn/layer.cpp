@@ -96,7 +96,7 @@ Owned::Owned(const Owned& other) : Tensor(other) {
     if (other.tie_) join(other.tie_);
     return;
   }
-  if (!other.tie_) {
+  if (!other.tie_ || !other.defined()) {
     self = other.copy();
     return;
   }

@@ -253,8 +253,6 @@ void require_pieces(const Tensor& x, int64_t pieces, const char* op) {
   require(pieces <= most, Wrong::memory, op, pieces, " pieces of shape ", x, " are too many; the most are ", most);
 }
 
-namespace {}  // namespace
-
 std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);
   Checked total = 0;

@@ -264,7 +264,8 @@ bool fold_small(const FoldCall& call, const FoldKernel& kernel) {
   return true;
 }
 
-// Whether squares of f32 kept their digits, of a contiguous result. Only one in f64 can hold what smaller ones should be.
+// Whether no square in f32 overflowed or underflowed, judged by a contiguous result. A result in f32 would be 0 as well
+// where its squares underflow; one in f64 would not.
 bool in_range(const Arg& x) {
   const int64_t n = x.layout->numel();
   return visit(x.dtype, [&]<class T>(TypeTag<T>) {
