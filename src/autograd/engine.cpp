@@ -40,7 +40,7 @@ class Positions {
     for (const Slot& s : old)
       if (s.node) place(s.node) = s;
   }
-  std::vector<Slot> slots_{64};
+  std::vector<Slot> slots_{32};
   size_t count_ = 0;
 };
 
@@ -51,7 +51,6 @@ Tensor fit(Tensor g, const OutputMeta& meta, const char* op) {
 }
 
 void run_hooks(const Node& n, std::vector<Tensor>& outputs) {
-  if (!n.hooks.load(std::memory_order_acquire)) return;
   for (const Hook& h : hooks_of(n))
     if (outputs[h.output].defined() && h.function)
       if (auto replaced = h.function(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
@@ -64,10 +63,13 @@ void check_finite(const Node& n, const Tensor& g) {
 }
 
 class Walker {
+  static constexpr size_t usual_size = 8;  // nodes of a small graph, for which every allocation counts
+
  public:
   // Wanted: the nodes whose gradients are asked for; none means the leaves. The walk may end there.
   Walker(std::span<const Tensor> roots, std::unordered_set<Node*> wanted, bool end_there = false)
       : wanted_(std::move(wanted)), end_there_(end_there) {
+    order_.reserve(usual_size);
     for (const Tensor& y : roots) plan(y.impl().node.get());
   }
 
@@ -81,8 +83,10 @@ class Walker {
       Node& n = *order_[i].node;
       std::vector<Tensor> outputs = std::move(order_[i].grads);
       if (!order_[i].needed || outputs.empty()) continue;
-      if (!ends_at(n)) run_hooks(n, outputs);
-      if (wanted_.empty()) keep_gradients(n, outputs, create);
+      if (n.hooks.load(std::memory_order_acquire)) {
+        if (!ends_at(n)) run_hooks(n, outputs);
+        if (wanted_.empty()) keep_gradients(n, outputs, create);
+      }
       if (is_wanted(n)) arrive(n, outputs);
       if (!n.is_leaf() && !ends_at(n)) step(n, outputs, retain);
     }
@@ -102,6 +106,7 @@ class Walker {
   // Inputs before users; roots last.
   void plan(Node* root) {
     std::vector<std::pair<Node*, size_t>> stack;
+    stack.reserve(usual_size);
     const auto enter = [&](Node* n) {
       int64_t& position = positions_[n];
       if (position != Positions::unseen) return;

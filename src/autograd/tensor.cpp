@@ -92,7 +92,6 @@ Tensor retained_gradient(const Tensor& x) {
 }  // namespace
 
 void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_graph) {
-  if (!n.hooks.load(std::memory_order_acquire)) return;
   for (const Hook& h : hooks_of(n)) {
     if (!h.kept || !outputs[h.output].defined()) continue;
     const Tensor& g = outputs[h.output];

@@ -98,9 +98,10 @@ namespace {
 // The axes longer than 1, those with small steps first; their number.
 int axes_by_step(const Layout& l, int* order) {
   int n = 0;
+  const int64_t *size = l.shape.begin(), *stride = l.strides.begin();
   for (int i = 0; i < l.rank(); ++i)
-    if (l.shape[i] > 1) order[n++] = i;
-  std::sort(order, order + n, [&](int a, int b) { return std::abs(l.strides[a]) < std::abs(l.strides[b]); });
+    if (size[i] > 1) order[n++] = i;
+  std::sort(order, order + n, [&](int a, int b) { return std::abs(stride[a]) < std::abs(stride[b]); });
   return n;
 }
 

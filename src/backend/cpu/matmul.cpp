@@ -32,15 +32,15 @@ static_assert(int(Fused::relu) == int(Activation::relu) && int(Fused::sigmoid) =
 }  // namespace
 
 void matmul(const MatmulCall& call) {
-  const Layout &a = *call.a.layout, &b = *call.b.layout, &c = *call.out.layout;
-  const int row = c.rank() - 2, column = c.rank() - 1;
+  const int row = call.out.layout->rank() - 2, column = row + 1;
+  // Plain pointers, as small products are felt by every check of an axis.
+  const int64_t *a = call.a.layout->strides.begin(), *b = call.b.layout->strides.begin(),
+                *c = call.out.layout->strides.begin(), *size = call.out.layout->shape.begin();
   BatchAxis batch[Shape::max_rank];
-  for (int i = 0; i < row; ++i) batch[i] = {c.shape[i], a.strides[i], b.strides[i], c.strides[i]};
-  const int64_t m = c.shape[row], n = c.shape[column], k = a.shape[column];
-  const Matrix first = {call.a.data, a.strides[row], a.strides[column]};
-  const Matrix second = {call.b.data, b.strides[row], b.strides[column]};
-  gemm({call.a.dtype, m, n, k, first, second, call.out.data, c.strides[row], c.strides[column], call.accumulate,
-        epilogue_of(call), std::span(batch, size_t(row)), call.out.dtype});
+  for (int i = 0; i < row; ++i) batch[i] = {size[i], a[i], b[i], c[i]};
+  gemm({call.a.dtype, size[row], size[column], call.a.layout->shape[column], Matrix{call.a.data, a[row], a[column]},
+        Matrix{call.b.data, b[row], b[column]}, call.out.data, c[row], c[column], call.accumulate, epilogue_of(call),
+        std::span(batch, size_t(row)), call.out.dtype});
 }
 
 }  // namespace volta::cpu
