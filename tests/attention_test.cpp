@@ -108,6 +108,22 @@ TEST(AttentionGradients, PassNumericalChecksOfBothOrders) {
   EXPECT_TRUE(gradcheck(learned, x, draw({3, 3})));
 }
 
+// Few heads: the backward pass shares the keys of one among the threads.
+TEST(AttentionGradients, OfOneHeadWithManyKeys) {
+  manual_seed(3);
+  for (const int64_t heads : {1, 3})
+    for (const bool causal : {false, true}) {
+      const Options o{f64};
+      const Tensors x = {randn({heads, 40, 8}, o).requires_grad_(), randn({heads, 1100, 8}, o).requires_grad_(),
+                         randn({heads, 1100, 5}, o).requires_grad_()};
+      const AttentionOptions options{.is_causal = causal};
+      const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], options);
+      const Tensor want = reference(x[0], x[1], x[2], options), g = randn_like(want);
+      const Tensors found = grad(y, x, {.grad_outputs = {g}}), answer = grad(want, x, {.grad_outputs = {g}});
+      for (size_t i = 0; i < 3; ++i) EXPECT_LT(distance(found[i], answer[i]), 1e-12) << causal << " input " << i;
+    }
+}
+
 TEST(AttentionMask, AQueryThatSeesNothingGetsZeros) {
   for (const bool floating : {false, true}) {
     Tensor seen = ones({5, 130}).to(boolean);

@@ -181,6 +181,18 @@ TEST(CheckpointCaptures, RecurrentLayersAndLists) {
   EXPECT_TRUE(same_bits(grad(checkpoint(product, two).sum(), b), grad(product(two).sum(), b)));
 }
 
+// What reaches an input by another way stays, whichever comes first.
+TEST(CheckpointCaptures, InputsThatTheResultDoesNotNeed) {
+  const Tensor x = leaf({3}, 1), y = leaf({3}, 2);
+  const auto first = [](const Tensors& t) { return Tensors{t[0] * 2}; };
+  for (const bool before : {false, true}) {
+    const Tensor a = x * 1, b = y * 1, one = checkpoint(first, Tensors{a, b})[0].sum(), other = (b * 3).sum();
+    const Tensors g = grad(before ? one + other : other + one, {x, y});
+    EXPECT_TRUE(same_bits(g[0], full({3}, 2.0, {.dtype = f64})));
+    EXPECT_TRUE(same_bits(g[1], full({3}, 3.0, {.dtype = f64})));
+  }
+}
+
 TEST(CheckpointCaptures, ResultsThatAreNothingNew) {
   const Tensor w = leaf({3}, 1), x = leaf({3}, 2);
   const auto [same, captured] = checkpoint([=](const Tensor& t) { return std::pair(t, w); }, x);
@@ -395,6 +407,7 @@ TEST(AutogradCustom, WhatTheInputsDoNotNameIsAnError) {
   const auto pass = [](const Tensor& g) { return Tensors{g}; };
   EXPECT_TRUE(says([&] { with_backward("mine", x * w, {x}, pass); }, "mine"));
   EXPECT_TRUE(with_backward("mine", x.round(), {x}, pass).requires_grad());
+  EXPECT_FALSE(with_backward("mine", x.detach(), {x.detach()}, pass).requires_grad());
   EXPECT_TRUE(with_backward("mine", h * h.exp(), {x}, pass).requires_grad());
   EXPECT_TRUE(with_backward("mine", x * w.detach(), {x}, pass).requires_grad());
   EXPECT_TRUE(says([&] { with_backward("mine", w * 2, {x.detach()}, pass); }, "mine"));

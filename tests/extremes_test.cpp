@@ -242,6 +242,11 @@ TEST(ErrorsExtremes, ErrorsNameTheOpThatWasCalled) {
   EXPECT_EQ(op_of([&] { return one_hot(tensor({1}), huge); }), "one_hot");
   EXPECT_EQ(op_of([&] { return pad(ones({1, 2}), {huge, 0}, {.mode = "replicate"}); }), "pad");
   EXPECT_EQ(op_of([&] { return pad(ones({1, 2}), {huge, 0}); }), "pad");
+  for (const int64_t before : {int64_t(0), huge}) {  // the whole is looked at first, not the memory of one axis
+    const Ints both = {before, huge - before, before, huge - before};
+    const auto padded = attempt([&] { return pad(ones({1, 1}), both, {.mode = "replicate"}); });
+    EXPECT_EQ(padded.error().kind(), Error::Kind::shape);
+  }
   const Tensor x = ones({3, 4}), other = ones({2, 5}), v = ones({3});
   EXPECT_EQ(op_of([&] { return x.select(0, 99); }), "select");
   EXPECT_EQ(op_of([&] { return glu(x, 9); }), "glu");
@@ -261,6 +266,8 @@ TEST(ErrorsExtremes, ErrorsNameTheOpThatWasCalled) {
   const Tensor many = zeros({1}).expand({huge});
   EXPECT_EQ(op_of([&] { return cartesian_prod({many, many}); }), "cartesian_prod");
   EXPECT_EQ(op_of([&] { return zeros({1}).expand({huge}).tensor_split(huge); }), "tensor_split");
+  EXPECT_EQ(op_of([&] { return ones({}).tensor_split(1); }), "tensor_split");
+  EXPECT_EQ(op_of([&] { return ones({}).tensor_split({1}); }), "tensor_split");
 }
 
 TEST(ErrorsExtremes, ErrorsNameTheLayerThatWasMade) {

@@ -137,6 +137,19 @@ TEST(AutogradHandles, AKeptGradientIsOfTheChangedTensor) {
   EXPECT_FALSE(z.grad());  // grad() accumulates nothing
 }
 
+TEST(AutogradHandles, HooksComeBeforeWhatIsKept) {
+  for (const bool first : {false, true}) {
+    const Tensor x = tensor({1.0, 2.0}).requires_grad_();
+    const Tensor y = x * 3;
+    if (!first) y.retain_grad();
+    y.register_hook([](const Tensor& g) { return g * 10; });
+    if (first) y.retain_grad();
+    y.sum().backward();
+    EXPECT_TRUE(equal(*y.grad(), tensor({10.0, 10.0})));
+    EXPECT_TRUE(equal(*x.grad(), tensor({30.0, 30.0})));
+  }
+}
+
 TEST(AutogradHandles, ListsInBracesGiveLists) {
   Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}).requires_grad_();
   EXPECT_TRUE(equal(grad({(x * x).sum()}, {x})[0], 2 * x.detach()));

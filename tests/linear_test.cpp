@@ -361,6 +361,7 @@ TEST(LinearEinsum, Refusals) {
     EXPECT_NE(text.find("einsum: '" + equation + "'"), std::string::npos) << text;
   };
   says("ij,jk->ik", {a, b}, "'j' stands for sizes 3 and 4");
+  says("j,j,j->j", {ones({3}), ones({1}), ones({4})}, "'j' stands for sizes 3 and 4");
   says("ij->ij", {a, b}, "describes 1 operands, got 2");
   says("ijk", {a}, "3 labels for a tensor of shape [2, 3]");
   says("ij->ik", {a}, "'k' is in no operand");

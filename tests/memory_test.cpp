@@ -117,6 +117,14 @@ TEST(MemoryReuse, TemporariesAndCacheAreReused) {
   EXPECT_GT(stats.reused, stats.requests / 2);
 }
 
+TEST(MemoryReuse, FreshMemoryIsNotCountedAsReused) {
+  memory::empty_cache();
+  const auto before = memory::stats();
+  const Tensor fresh = empty({1 << 21});
+  const auto after = memory::stats();
+  EXPECT_GE(after.requests - after.reused, before.requests - before.reused + 1);
+}
+
 TEST(MemoryGraph, SavedTensorsAreFreedAsTheyAreUsed) {
   const Tensor x = randn({1 << 16}, {.requires_grad = true});
   Tensor y = x;

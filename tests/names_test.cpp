@@ -194,6 +194,40 @@ TEST(ResampleCorners, EmptyResults) {
   EXPECT_THROW(conv_transpose1d(ones({1, 2, 2}), ones({2, 3, 1}), {}, {.padding = 1}), Error);  // as in PyTorch
 }
 
+TEST(ReduceCorners, CorrelationOfOneVariable) {
+  EXPECT_EQ(corrcoef(tensor<double>({1, 2, 4})).item<double>(), 1);
+  EXPECT_EQ(corrcoef(tensor<double>({1, 2, 4})).dim(), 0);
+  EXPECT_TRUE(isnan(corrcoef(ones({3}))).item<bool>());
+}
+
+TEST(ShapeCorners, ProductOfOneAndCopiesInTheirOrder) {
+  const Tensor v = f64_range({3});
+  EXPECT_TRUE(equal(cartesian_prod({v}), v));
+  EXPECT_EQ(clone(f64_range({2, 3, 4}).permute({2, 0, 1})).strides(), (Shape{1, 12, 4}));
+  EXPECT_EQ(clone(f64_range({2, 3}).expand({4, 2, 3})).strides(), (Shape{6, 3, 1}));
+}
+
+TEST(SortCorners, IsinWithNumbers) {
+  const Tensor x = tensor({1, 2, 3});
+  EXPECT_EQ(isin(x, 2).to_vector<bool>(), (std::vector<bool>{false, true, false}));
+  EXPECT_TRUE(isin(3, x).item<bool>());
+  EXPECT_FALSE(isin(4, x).item<bool>());
+  EXPECT_EQ(attempt([] { return isin(1, 2); }).error().kind(), Error::Kind::argument);
+}
+
+TEST(RandomFill, DroppedChannelsAreWhole) {
+  manual_seed(1);
+  const Tensor y = feature_alpha_dropout(zeros({8, 16, 5}), 0.5);
+  EXPECT_TRUE(equal(y.amin(-1), y.amax(-1)));
+  EXPECT_EQ(unique(y).values.numel(), 2);
+  EXPECT_FALSE(equal(alpha_dropout(zeros({8, 16, 5}), 0.5).amin(-1), alpha_dropout(zeros({8, 16, 5}), 0.5).amax(-1)));
+}
+
+TEST(GradCorners, SoftplusAtItsThreshold) {
+  const Tensor x = tensor<double>({1}).requires_grad_();
+  EXPECT_NEAR(grad(softplus(x, 1, 1).sum(), x).item<double>(), 1 / (1 + std::exp(-1)), 1e-15);
+}
+
 TEST(ErrorsFurther, NameTheOpAndSayWhat) {
   const Tensor x = ones({2, 3});
   EXPECT_THROW(quantile(x, 1.5), Error);

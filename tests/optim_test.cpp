@@ -288,6 +288,48 @@ TEST(OptimState, HasPyTorchsFormAndIsCheckedBeforeLoading) {
   EXPECT_THROW(wide.load_state_dict(opt.state_dict()), Error);
 }
 
+// No more and no less than PyTorch's, under its names: what is kept per parameter is memory.
+TEST(OptimState, KeepsWhatTheRuleNeeds) {
+  using Names = std::vector<std::string>;
+  const auto kept = [](auto make, const Shape& shape) {
+    Tensor p = ones(shape).requires_grad_();
+    auto opt = make(Tensors{p});
+    for (int i = 0; i < 2; ++i) {
+      p.set_grad(ones(shape));
+      opt.step();
+    }
+    Names names;
+    for (const auto& [name, value] : opt.state_dict().state[0]) names.push_back(name);
+    return names;
+  };
+  const Shape any{3};
+  EXPECT_EQ(kept([](Tensors p) { return optim::SGD(p, {.lr = 0.1, .momentum = 0.9}); }, any), Names{"momentum_buffer"});
+  EXPECT_EQ(kept([](Tensors p) { return optim::Adam(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::AdamW(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Adam(p, {.amsgrad = true}); }, any),
+            (Names{"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Adamax(p); }, any), (Names{"exp_avg", "exp_inf", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::NAdam(p); }, any),
+            (Names{"exp_avg", "exp_avg_sq", "mu_product", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::RAdam(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::RMSprop(p); }, any), (Names{"square_avg", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::RMSprop(p, {.momentum = 0.9, .centered = true}); }, any),
+            (Names{"grad_avg", "momentum_buffer", "square_avg", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Adagrad(p); }, any), (Names{"step", "sum"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Adadelta(p); }, any), (Names{"acc_delta", "square_avg", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Rprop(p); }, any), (Names{"prev", "step", "step_size"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Lion(p); }, any), Names{"exp_avg"});
+  EXPECT_EQ(kept([](Tensors p) { return optim::LAMB(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Muon(p); }, {3, 2}), (Names{"momentum_buffer", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Muon(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Adafactor(p); }, {3, 2}), (Names{"col_var", "row_var", "step"}));
+  EXPECT_EQ(kept([](Tensors p) { return optim::Adafactor(p); }, any), (Names{"step", "variance"}));
+  Tensor p = ones(any).requires_grad_();
+  const auto options = optim::SGD({p}, {.lr = 0.1}).state_dict().param_groups[0].options;
+  EXPECT_FALSE(options.contains("betas"));
+  EXPECT_FALSE(options.contains("eps"));
+}
+
 TEST(OptimMuon, UpdatesVectorsAndMarkedGroupsByAdamW) {
   const Tensor start = randn({4, 3}), g = randn({4, 3});
   Tensor matrix = start.clone().requires_grad_(), table = start.clone().requires_grad_(),
