@@ -299,7 +299,8 @@ TEST(OptimState, KeepsWhatTheRuleNeeds) {
       opt.step();
     }
     Names names;
-    for (const auto& [name, value] : opt.state_dict().state[0]) names.push_back(name);
+    const optim::StateDict saved = opt.state_dict();
+    for (const auto& [name, value] : saved.state.at(0)) names.push_back(name);
     return names;
   };
   const Shape any{3};
