@@ -240,6 +240,7 @@ TEST(NnFurther, Layers) {
             (Shape{2, 2, 3, 2}));
 
   const Tensors parts = {randn({3, 2}), randn({5, 2}), randn({1, 2})};
+  EXPECT_EQ(pad_sequence({ones({0, 2}), ones({0, 2})}).shape(), (Shape{0, 2, 2}));
   const Tensors back = unpad_sequence(pad_sequence(parts), {3, 5, 1});
   for (size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(equal(back[i], parts[i]));
   const auto padded = pad_packed_sequence(pack_sequence(parts));

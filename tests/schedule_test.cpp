@@ -223,10 +223,12 @@ TEST(OptimClip, Norms) {
   EXPECT_FLOAT_EQ(nn::clip_grad_norm_(p, 2, {.norm_type = std::numeric_limits<double>::infinity()}).item<float>(), 4);
   EXPECT_NEAR(p[2].grad()->item<float>(), -2, 1e-6);
   EXPECT_EQ(nn::clip_grad_norm_({p[1]}, 1).item<float>(), 0);
+  EXPECT_FLOAT_EQ(nn::clip_grad_norm_({p[2]}, 9, {.error_if_nonfinite = true}).item<float>(), 2);
 
   p[2].set_grad(tensor({INFINITY}));
   EXPECT_THROW(nn::clip_grad_norm_(p, 1, {.error_if_nonfinite = true}), Error);
   EXPECT_NEAR(p[0].grad()->to_vector<float>()[0], 1.5, 1e-6);  // nothing was changed
+  EXPECT_TRUE(std::isinf(nn::clip_grad_norm_(p, 1).item<float>()));
   EXPECT_THROW(nn::clip_grad_norm_(p, -1), Error);
   EXPECT_THROW(nn::clip_grad_norm_(p, 1, {.norm_type = 0}), Error);
 }
