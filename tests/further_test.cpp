@@ -241,6 +241,8 @@ TEST(NnFurther, Layers) {
 
   const Tensors parts = {randn({3, 2}), randn({5, 2}), randn({1, 2})};
   EXPECT_EQ(pad_sequence({ones({0, 2}), ones({0, 2})}).shape(), (Shape{0, 2, 2}));
+  EXPECT_EQ(pad_sequence({ones({1}), ones({2})}, {.batch_first = true}).to_vector<float>(),
+            (std::vector<float>{1, 0, 1, 1}));
   const Tensors back = unpad_sequence(pad_sequence(parts), {3, 5, 1});
   for (size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(equal(back[i], parts[i]));
   const auto padded = pad_packed_sequence(pack_sequence(parts));

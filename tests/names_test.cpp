@@ -205,6 +205,17 @@ TEST(ShapeCorners, ProductOfOneAndCopiesInTheirOrder) {
   EXPECT_TRUE(equal(cartesian_prod({v}), v));
   EXPECT_EQ(clone(f64_range({2, 3, 4}).permute({2, 0, 1})).strides(), (Shape{1, 12, 4}));
   EXPECT_EQ(clone(f64_range({2, 3}).expand({4, 2, 3})).strides(), (Shape{6, 3, 1}));
+  EXPECT_EQ(f64_range({2, 3, 4}).permute({2, 0, 1}).to(f32).strides(), (Shape{1, 12, 4}));
+}
+
+TEST(ShapeCorners, ShufflesOfBatches) {
+  const Tensor x = f64_range({2, 3, 8, 4, 6});
+  const auto each = [&](auto f) {
+    for (int64_t i = 0; i < 2; ++i)
+      for (int64_t j = 0; j < 3; ++j) EXPECT_TRUE(equal(f(x)[i][j], f(x[i][j])));
+  };
+  each([](const Tensor& t) { return pixel_shuffle(t, 2); });
+  each([](const Tensor& t) { return pixel_unshuffle(t, 2); });
 }
 
 TEST(SortCorners, IsinWithNumbers) {

@@ -48,8 +48,11 @@ template <class T> constexpr TileSizes sizes =
 // tile; wider ones broadcast them from memory, wherever they are.
 constexpr bool by_lane = register_bytes == 16;
 template <class T> constexpr int quad = 16 / int(sizeof(T));
-// Read through pointers, at any address: memcpy would bring the lanes by way of general registers.
-template <class T> using Quad [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = T;
+template <class T> using Quad [[gnu::vector_size(16)]] = T;
+// A quad at any address. It is read through a pointer: g++ brings the lanes of a memcpy by way of general registers.
+template <class T> struct [[gnu::packed, gnu::may_alias]] QuadInMemory {
+  Quad<T> values;
+};
 
 // A panel of A or B, packed or in place: element (i, p) is data[i * step + p * depth_step], p along k.
 template <class T> struct View {
@@ -86,7 +89,7 @@ template <class T> struct Step {
     for (int j = 0; j < vectors; ++j) row[j] = load(b + j * lanes<T>);
 #pragma GCC unroll 32
     for (int i = 0; i < in_quads; i += quad<T>) {
-      const Quad<T> values = *reinterpret_cast<const Quad<T>*>(a + i);
+      const Quad<T> values = reinterpret_cast<const QuadInMemory<T>*>(a + i)->values;
 #pragma GCC unroll 32
       for (int l = 0; l < quad<T>; ++l) {
 #pragma GCC unroll 32

@@ -163,7 +163,10 @@ template <class S> void pack_rows(PackCall<S> c) {
     for (int64_t i = 0; i < c.n; i += 64 / int(sizeof(S))) __builtin_prefetch(from + 8 * c.depth_step + i);
     int64_t i = 0;
     for (; i + lanes<T> <= c.n; i += lanes<T>) store<T>(to + i, load_some<lanes<T>>(from + i));
-    for (; i + quad<T> <= c.n; i += quad<T>) *reinterpret_cast<Quad<T>*>(to + i) = load_some<quad<T>>(from + i);
+    for (; i + quad<T> <= c.n; i += quad<T>) {
+      const Quad<T> values = load_some<quad<T>>(from + i);
+      __builtin_memcpy(to + i, &values, sizeof values);
+    }
     for (; i < c.n; ++i) to[i] = widen(from[i]);
     for (; i < c.tile; ++i) to[i] = 0;
   }
