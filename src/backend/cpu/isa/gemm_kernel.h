@@ -50,9 +50,7 @@ constexpr bool by_lane = register_bytes == 16;
 template <class T> constexpr int quad = 16 / int(sizeof(T));
 template <class T> using Quad [[gnu::vector_size(16)]] = T;
 // A quad at any address. It is read through a pointer: g++ brings the lanes of a memcpy by way of general registers.
-template <class T> struct [[gnu::packed, gnu::may_alias]] QuadInMemory {
-  Quad<T> values;
-};
+template <class T> struct [[gnu::packed, gnu::may_alias]] QuadInMemory { Quad<T> values; };
 
 // A panel of A or B, packed or in place: element (i, p) is data[i * step + p * depth_step], p along k.
 template <class T> struct View {
