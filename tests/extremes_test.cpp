@@ -268,6 +268,7 @@ TEST(ErrorsExtremes, ErrorsNameTheOpThatWasCalled) {
   EXPECT_EQ(op_of([&] { return zeros({1}).expand({huge}).tensor_split(huge); }), "tensor_split");
   EXPECT_EQ(op_of([&] { return ones({}).tensor_split(1); }), "tensor_split");
   EXPECT_EQ(op_of([&] { return ones({}).tensor_split({1}); }), "tensor_split");
+  EXPECT_EQ(op_of([&] { return ones({}).split({1}); }), "split");
 }
 
 TEST(ErrorsExtremes, ErrorsNameTheLayerThatWasMade) {

@@ -40,6 +40,28 @@ TEST(InplaceIndex, EqualsTheCopyingForm) {
   }
 }
 
+// As if the operand had been copied first, whatever part of the memory it shares.
+TEST(InplaceOverlap, ReadsWhatWasThereBefore) {
+  for (const int64_t n : {7, 1000, 100000}) {
+    const Tensor x = f64_range({n});
+    const auto check = [&](auto part, auto other) {
+      Tensor y = x.clone();
+      part(y).add_(other(y));
+      EXPECT_TRUE(equal(part(y), part(x) + other(x))) << n;
+    };
+    const auto all = [](const Tensor& t) { return t; };
+    const auto back = [](const Tensor& t) { return t.flip(0); };
+    const auto front = [&](const Tensor& t) { return t.narrow(0, 0, n - 1); };
+    const auto rest = [&](const Tensor& t) { return t.narrow(0, 1, n - 1); };
+    const auto turned = [&](const Tensor& t) { return t.as_strided({n - 1}, {-1}, n - 2); };
+    check(front, rest);
+    check(rest, front);
+    check(all, back);
+    check(rest, turned);
+    check(turned, rest);
+  }
+}
+
 TEST(InplaceIndex, KnownValues) {
   Tensor x = zeros({3}, {f64});
   EXPECT_EQ(x.index_put_({tensor({0, 0, -1})}, tensor<double>({1, 2, 4}), true).to_vector<double>(),
