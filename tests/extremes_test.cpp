@@ -268,7 +268,10 @@ TEST(ErrorsExtremes, ErrorsNameTheOpThatWasCalled) {
   EXPECT_EQ(op_of([&] { return zeros({1}).expand({huge}).tensor_split(huge); }), "tensor_split");
   EXPECT_EQ(op_of([&] { return ones({}).tensor_split(1); }), "tensor_split");
   EXPECT_EQ(op_of([&] { return ones({}).tensor_split({1}); }), "tensor_split");
-  EXPECT_EQ(op_of([&] { return ones({}).split({1}); }), "split");
+  EXPECT_EQ(op_of([&] { return ones({}).split(Ints{1, 0}); }), "split");
+  EXPECT_EQ(op_of([&] { return ones({}).split(1); }), "split");
+  EXPECT_EQ(op_of([&] { return fliplr(ones({3})); }), "fliplr");
+  EXPECT_EQ(op_of([&] { return flipud(ones({})); }), "flipud");
 }
 
 TEST(ErrorsExtremes, ErrorsNameTheLayerThatWasMade) {

@@ -239,6 +239,10 @@ TEST(NnFurther, Layers) {
   EXPECT_EQ(nn::FractionalMaxPool3d({2, 1, 2}, {.output_size = {2, 3, 2}})(randn({2, 4, 4, 4})).shape(),
             (Shape{2, 2, 3, 2}));
 
+  EXPECT_EQ(fractional_max_pool2d(arange(16).to(f32).reshape({1, 1, 4, 4}), 2,
+                                  {.output_size = 2, .random_samples = zeros({1, 1, 2})})
+                .to_vector<float>(),
+            (std::vector<float>{5, 7, 13, 15}));
   const Tensors parts = {randn({3, 2}), randn({5, 2}), randn({1, 2})};
   EXPECT_EQ(pad_sequence({ones({0, 2}), ones({0, 2})}).shape(), (Shape{0, 2, 2}));
   EXPECT_EQ(pad_sequence({ones({1}), ones({2})}, {.batch_first = true}).to_vector<float>(),
