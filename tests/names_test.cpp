@@ -230,6 +230,19 @@ TEST(ShapeCorners, ProductOfOneAndCopiesInTheirOrder) {
   EXPECT_EQ(f64_range({2, 3, 4}).permute({2, 0, 1}).to(f32).strides(), (Shape{1, 12, 4}));
 }
 
+TEST(ShapeCorners, BracesAreLists) {
+  const Tensor x = f64_range({4});
+  EXPECT_EQ(x.split({4}).size(), 1u);
+  EXPECT_THROW((void)x.split({2}), Error);
+  EXPECT_THROW((void)split(x, {2}), Error);
+  EXPECT_EQ(x.split(2).size(), 2u);
+  EXPECT_EQ(x.tensor_split({1}).size(), 2u);
+  EXPECT_EQ(tensor_split(x, {1})[1].numel(), 3);
+  EXPECT_EQ(x.tensor_split({1, 3})[1].numel(), 2);
+  EXPECT_EQ(x.tensor_split(std::vector<int>{1, 3}).size(), 3u);
+  EXPECT_EQ(x.tensor_split(1).size(), 1u);
+}
+
 TEST(ShapeCorners, ShufflesOfBatches) {
   const Tensor x = f64_range({2, 3, 8, 4, 6});
   const auto each = [&](auto f) {

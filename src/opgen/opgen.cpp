@@ -1,4 +1,5 @@
 // Writes the headers that declare every op as a function and as a method, and the table of ops for the docs.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -73,18 +74,34 @@ Ops all_ops() {
   return list;
 }
 
+// In braces a list is a list, even of one number: split(x, {2}) is one piece of 2, not pieces of 2 each. An overload that
+// takes a number would be preferred to one that takes Ints.
+void write_lists(std::ostream& out, const Ops& ops, bool methods) {
+  const auto second_is = [](const Declared& op, const char* type) {
+    return op.parameters.size() > 1 && op.parameters[1].starts_with(type);
+  };
+  for (const Declared& op : ops) {
+    const bool number_too = std::any_of(ops.begin(), ops.end(), [&](const Declared& other) {
+      return other.name == op.name && second_is(other, "int64_t ");
+    });
+    if (!number_too || !second_is(op, "const Ints& ")) continue;
+    const std::string list = name_of(op.parameters[1]), rest = join(op, 2, same), names = join(op, 2, name_of);
+    out << "template <std::integral T>\n[[nodiscard]] " << op.result << " " << op.name << "("
+        << (methods ? "" : "const Tensor& x, ") << "std::initializer_list<T> " << list << (rest.empty() ? "" : ", ")
+        << rest << ")" << (methods ? " const" : "") << " { return " << op.name << "(" << (methods ? "" : "x, ")
+        << "Ints(std::vector<T>(" << list << "))" << (names.empty() ? "" : ", ") << names << "); }\n";
+  }
+}
+
 void write_functions(std::ostream& out, const Ops& ops) {
   out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n\n"
          "namespace volta {\n\n";
   for (const Declared& op : ops)
     out << "// " << op.doc << "\n[[nodiscard]] " << op.result << " " << op.name << "(" << join(op, 0, same) << ");\n";
+  write_lists(out, ops, false);
   out << "\ntemplate <class... X>\n  requires(sizeof...(X) > 0 && (std::is_convertible_v<X, Tensor> && ...))\n"
          "[[nodiscard]] Tensor einsum(const std::string& equation, const X&... operands) {\n"
          "  return einsum(equation, std::vector<Tensor>{operands...});\n}\n"
-         "// A list in braces is one of sizes, even a list of one.\n"
-         "template <std::integral T>\n"
-         "[[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::initializer_list<T> sizes, int64_t dim = 0) {\n"
-         "  return split(x, Ints(std::vector<T>(sizes)), dim);\n}\n"
          "// Three tensors, for programs that also say using namespace std.\n"
          "[[nodiscard]] inline Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {\n"
          "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n\n}  // namespace volta\n";
@@ -99,6 +116,7 @@ void write_methods(std::ostream& out, const Ops& ops) {
           << "Tensor " << op.name << "_(" << join(op, 1, same) << ") && { return std::move(" << op.name << "_("
           << join(op, 1, name_of) << ")); }\n";
   }
+  write_lists(out, ops, true);
 }
 
 void write_bodies(std::ostream& out, const Ops& ops) {

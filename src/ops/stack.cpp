@@ -178,7 +178,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim)
   return pieces;
 }
 
-std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices, int64_t dim) {
+std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices, int64_t dim) {
   const int axis = axis_of(x, dim, "tensor_split", 1);
   std::vector<Tensor> pieces;
   int64_t from = 0;
