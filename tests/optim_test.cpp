@@ -304,27 +304,28 @@ TEST(OptimState, KeepsWhatTheRuleNeeds) {
     return names;
   };
   const Shape any{3};
-  EXPECT_EQ(kept([](Tensors p) { return optim::SGD(p, {.lr = 0.1, .momentum = 0.9}); }, any), Names{"momentum_buffer"});
-  EXPECT_EQ(kept([](Tensors p) { return optim::Adam(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::AdamW(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Adam(p, {.amsgrad = true}); }, any),
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::SGD(p, {.lr = 0.1, .momentum = 0.9}); }, any),
+            Names{"momentum_buffer"});
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Adam(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::AdamW(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Adam(p, {.amsgrad = true}); }, any),
             (Names{"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Adamax(p); }, any), (Names{"exp_avg", "exp_inf", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::NAdam(p); }, any),
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Adamax(p); }, any), (Names{"exp_avg", "exp_inf", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::NAdam(p); }, any),
             (Names{"exp_avg", "exp_avg_sq", "mu_product", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::RAdam(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::RMSprop(p); }, any), (Names{"square_avg", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::RMSprop(p, {.momentum = 0.9, .centered = true}); }, any),
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::RAdam(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::RMSprop(p); }, any), (Names{"square_avg", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::RMSprop(p, {.momentum = 0.9, .centered = true}); }, any),
             (Names{"grad_avg", "momentum_buffer", "square_avg", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Adagrad(p); }, any), (Names{"step", "sum"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Adadelta(p); }, any), (Names{"acc_delta", "square_avg", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Rprop(p); }, any), (Names{"prev", "step", "step_size"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Lion(p); }, any), Names{"exp_avg"});
-  EXPECT_EQ(kept([](Tensors p) { return optim::LAMB(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Muon(p); }, {3, 2}), (Names{"momentum_buffer", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Muon(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Adafactor(p); }, {3, 2}), (Names{"col_var", "row_var", "step"}));
-  EXPECT_EQ(kept([](Tensors p) { return optim::Adafactor(p); }, any), (Names{"step", "variance"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Adagrad(p); }, any), (Names{"step", "sum"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Adadelta(p); }, any), (Names{"acc_delta", "square_avg", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Rprop(p); }, any), (Names{"prev", "step", "step_size"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Lion(p); }, any), Names{"exp_avg"});
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::LAMB(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Muon(p); }, {3, 2}), (Names{"momentum_buffer", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Muon(p); }, any), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Adafactor(p); }, {3, 2}), (Names{"col_var", "row_var", "step"}));
+  EXPECT_EQ(kept([](const Tensors& p) { return optim::Adafactor(p); }, any), (Names{"step", "variance"}));
   Tensor p = ones(any).requires_grad_();
   const auto options = optim::SGD({p}, {.lr = 0.1}).state_dict().param_groups[0].options;
   EXPECT_FALSE(options.contains("betas"));
