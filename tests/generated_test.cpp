@@ -3,8 +3,8 @@
 
 #include <set>
 
+#include "math/elementwise_names.h"
 #include "ops/functions.h"
-#include "ops/point_names.h"
 #include "samples.h"
 
 namespace volta::test {

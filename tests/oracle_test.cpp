@@ -6,8 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "math/elementwise_names.h"
 #include "ops/functions.h"
-#include "ops/point_names.h"
 #include "ops/pointwise.h"
 #include "oracle/calls.h"
 #include "oracle/tolerance.h"

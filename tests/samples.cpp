@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "ops/point_names.h"
+#include "math/elementwise_names.h"
 #include "ops/pointwise.h"
 
 namespace volta::test {

@@ -1,4 +1,4 @@
-// Differentiation: grad, modes, custom rules, checkpointing, numerical checks.
+// Differentiation: grad, custom rules, checkpointing, numerical checks.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include <volta/grad_mode.h>
 #include <volta/tensor.h>
 
 namespace volta {
@@ -33,41 +34,6 @@ struct GradOptions {
                                               const GradOptions& options = {}) {
   return grad(std::vector<Tensor>(ys), std::vector<Tensor>(xs), options);
 }
-
-// Modes of this thread, while the guard lives: { NoGrad off; y = model(x); }
-class [[nodiscard]] GradGuard {
- public:
-  [[nodiscard]] explicit GradGuard(bool record, bool inference = false);
-  ~GradGuard();
-  GradGuard(const GradGuard&) = delete;
-  GradGuard& operator=(const GradGuard&) = delete;
-
- private:
-  bool before_, inference_before_;
-};
-struct [[nodiscard]] NoGrad : GradGuard {
-  [[nodiscard]] NoGrad() : GradGuard(false) {}
-};
-struct [[nodiscard]] EnableGrad : GradGuard {
-  [[nodiscard]] EnableGrad() : GradGuard(true) {}
-};
-struct [[nodiscard]] InferenceMode : GradGuard {
-  [[nodiscard]] InferenceMode() : GradGuard(false, true) {}
-};
-bool is_grad_enabled();
-bool is_inference_mode();
-
-// While it lives, a backward rule that makes a NaN throws, naming the op.
-class [[nodiscard]] DetectAnomaly {
- public:
-  [[nodiscard]] DetectAnomaly();
-  ~DetectAnomaly();
-  DetectAnomaly(const DetectAnomaly&) = delete;
-  DetectAnomaly& operator=(const DetectAnomaly&) = delete;
-
- private:
-  bool before_;
-};
 
 // A result with a rule of your own: with_backward("clip", y, {x}, [](const Tensor& g) { return std::vector{g}; }).
 // The rule gives one gradient for each input, or an undefined tensor. The inputs name everything that gets a gradient:

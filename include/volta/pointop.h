@@ -25,6 +25,10 @@ struct Integral {
   static constexpr auto domain = Domain::integral;
 };
 
+namespace scalar {
+class Term;  // lift.h
+}
+
 template <class T> using Truth = decltype(std::declval<T>() < std::declval<T>());  // bool for numbers
 
 namespace detail {
@@ -60,6 +64,27 @@ constexpr bool computes_in(Domain domain, DType dt) {
   }
   return false;
 }
+
+struct Rows;  // kernel.h
+
+// A pointwise op as data: what the framework needs to check, run and differentiate it.
+struct PointOp {
+  static constexpr int max_arity = 3;
+  const char* name;
+  int arity;
+  Domain domain;
+  bool truth;  // the result is boolean
+  int masks;   // leading operands that are conditions
+  bool differentiable;
+  int index;                                    // in PointOps; -1 for a user's op
+  const Rows* (*rows)(int kernel);              // of a user's op; null: the built-in tables of the device
+  scalar::Term (*lift)(const scalar::Term* x);  // likewise
+  scalar::Term (*lift_back[max_arity])(const scalar::Term* x);  // (g, operands…, output)
+  uint32_t (*uses[max_arity])();                                // what the derivative by an operand depends on
+};
+
+// Bits of PointOp::uses: 1 is g, 2 << i operand i, 2 << arity the output. `passes_through`: the derivative is g itself.
+inline constexpr uint32_t uses_g = 1, passes_through = uint32_t(1) << 31;
 
 template <class... Ops> struct List { static constexpr int size = sizeof...(Ops); };
 template <class... Lists> struct ConcatOf;

@@ -8,25 +8,6 @@
 namespace volta {
 namespace detail {
 
-// A pointwise op as data: what the framework needs to check, run and differentiate it.
-struct PointOp {
-  static constexpr int max_arity = 3;
-  const char* name;
-  int arity;
-  Domain domain;
-  bool truth;  // the result is boolean
-  int masks;   // leading operands that are conditions
-  bool differentiable;
-  int index;                                    // in PointOps; -1 for a user's op
-  const Rows* (*rows)(int kernel);              // of a user's op; null: the built-in tables of the device
-  Term (*lift)(const Term* x);                  // likewise
-  Term (*lift_back[max_arity])(const Term* x);  // (g, operands…, output)
-  uint32_t (*uses[max_arity])();                // what the derivative by an operand depends on
-};
-
-// Bits of PointOp::uses: 1 is g, 2 << i operand i, 2 << arity the output. `passes_through`: the derivative is g itself.
-inline constexpr uint32_t uses_g = 1, passes_through = uint32_t(1) << 31;
-
 // Marks the kernels of users' ops. Compilers show its name where a formula does not compile.
 struct UseSelectForIfAndVoltaScalarFunctionsForStd {};
 

@@ -1,11 +1,14 @@
 // The backward pass: an iterative walk over the graph in topological order, returning or accumulating gradients.
+#include "autograd/engine.h"
+
 #include <unordered_set>
 
+#include <volta/autograd.h>
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "core/check.h"
+#include "graph/record.h"
 #include "ops/reduce.h"
 
 namespace volta {
@@ -56,11 +59,54 @@ void run_hooks(const Node& n, std::vector<Tensor>& outputs) {
       if (auto replaced = h.function(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
 }
 
+// Adds to the gradients that retain_grad keeps: outside of the lock, again if another thread added something meanwhile.
+void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_graph) {
+  for (const Hook& h : hooks_of(n)) {
+    if (!h.kept || !outputs[h.output].defined()) continue;
+    const Tensor& g = outputs[h.output];
+    for (bool done = false; !done;) {
+      const Tensor before = kept_gradient(h);
+      done = replace_kept(h, before, before.defined() ? before + g : keep_graph ? g : g.clone());
+    }
+  }
+}
+
+void accumulate(LeafNode& leaf, Tensor gradient, bool keep_graph) {
+  const std::lock_guard lock(leaf.mutex);
+  Tensor& grad = leaf.grad;
+  if (!grad.defined()) {
+    // Moved in when nobody else holds it; a shared or expanded one must not be changed later through this handle.
+    const TensorImpl& t = gradient.impl();
+    const bool own = t.refs.load() == 1 && t.storage->unique() && t.layout.is_dense();
+    grad = own || keep_graph ? std::move(gradient) : gradient.clone();
+  } else if (keep_graph) {
+    grad = grad + gradient;
+  } else {
+    grad.add_(gradient);
+  }
+}
+
 void check_finite(const Node& n, const Tensor& g) {
   const NoGrad off;
   require(!is_floating(g.dtype()) || !isnan(g).any().item<bool>(), Wrong::autograd, n.name,
           "its backward rule made a NaN");
 }
+
+// Rules that run in the pass may differentiate.
+class Running final : public BackwardPass {
+ public:
+  Running() : before_(std::exchange(modes.pass, this)) {}
+  ~Running() { modes.pass = before_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::vector<Tensor> grad(const std::vector<Tensor>& roots, const std::vector<Tensor>& wanted,
+                           const std::vector<Tensor>& cotangents, bool create_graph) const override {
+    return volta::grad(roots, wanted, {cotangents, create_graph, create_graph, true});
+  }
+  const BackwardPass* before_;
+};
 
 class Walker {
   static constexpr size_t usual_size = 8;  // nodes of a small graph, for which every allocation counts
@@ -79,6 +125,7 @@ class Walker {
   // Calls arrive(node, gradients of its outputs) at the wanted nodes.
   template <class Arrive> void run(bool retain, bool create, Arrive arrive) {
     const GradGuard mode(create);
+    const Running pass;
     for (size_t i = order_.size(); i-- > 0;) {
       Node& n = *order_[i].node;
       std::vector<Tensor> outputs = std::move(order_[i].grads);
@@ -203,7 +250,7 @@ void backward_from(const Tensor& y, const Tensor& v, const BackwardOptions& opti
   walker.seed(y, cotangent(y, v, "backward"));
   walker.run(options.retain_graph || options.create_graph, options.create_graph,
              [&](Node& leaf, std::vector<Tensor>& outputs) {
-               static_cast<LeafNode&>(leaf).accumulate(std::move(outputs[0]), options.create_graph);
+               accumulate(static_cast<LeafNode&>(leaf), std::move(outputs[0]), options.create_graph);
              });
 }
 

@@ -7,8 +7,8 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "core/check.h"
+#include "graph/record.h"
 
 namespace volta {
 namespace {

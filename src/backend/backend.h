@@ -4,12 +4,12 @@
 #include <span>
 
 #include <volta/operand.h>
-#include <volta/pointwise.h>
+#include <volta/pointop.h>
 
-#include "core/inner.h"
 #include "core/layout.h"
 #include "core/random_call.h"
 #include "core/storage.h"
+#include "math/inner.h"
 
 namespace volta {
 

@@ -1,6 +1,6 @@
 // ConvolveCall: one of the three products that tie the input x, the weight w and the output y of a convolution.
 #pragma once
-#include <volta/nn/conv.h>
+#include <volta/conv_algorithm.h>
 
 #include "backend/backend.h"
 

@@ -1,4 +1,4 @@
-// TensorImpl: what a Tensor handle points to; and the few functions that make one.
+// TensorImpl: what a Tensor handle points to.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -14,9 +14,12 @@ struct Node;
 void retain(Node*) noexcept;
 void release(Node*) noexcept;  // iterative: a chain of millions of nodes is freed without recursion
 
+struct ViewRules;  // graph/record.h
+
 // A view made while gradients are recorded remembers what it views: writing through it reaches the base's graph.
 struct ViewOf {
   Tensor base;
+  const ViewRules* rules;
   std::optional<Layout> relative;  // of the view, as if the base were contiguous; nothing when that cannot be said
   uint32_t version;                // of the storage when the view's node was made
 };
@@ -46,17 +49,11 @@ inline const Layout& layout(const Tensor& x) { return x.impl().layout; }
 inline void bump_version(const Tensor& x) { x.impl().storage->version.fetch_add(1, std::memory_order_relaxed); }
 inline bool same_memory(const Tensor& a, const Tensor& b) { return a.impl().storage == b.impl().storage; }
 
-// A new uninitialised tensor on the device; row-major, or laid out like `layout` (whose offset is ignored).
-Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op);
-Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op);
-// Of x's shape, and as dense as x: of a transposed one, transposed.
-Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op);
 // The same storage seen through another layout; no graph.
 Tensor alias(const Tensor& x, const Layout& layout);
 
 Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype);
 
 Device common_device(const Tensor& a, const Tensor& b, const char* op);  // throws when they differ
-void require_writable(const Tensor& x, const char* op);  // not a grad-requiring leaf, not overlapping itself
 
 }  // namespace volta

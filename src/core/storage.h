@@ -6,7 +6,7 @@
 #include <volta/counted.h>
 #include <volta/device.h>
 
-#include "core/inner.h"
+#include "math/inner.h"
 
 namespace volta {
 

@@ -1,11 +1,11 @@
-// Tensor's accessors, and how tensors are made and given up.
-#include <cstring>
-
-#include "autograd/record.h"
-#include "backend/backend.h"
+// Tensor's accessors, and how handles are made and given up.
+#include "core/check.h"
 #include "core/checked.h"
+#include "core/watch.h"
 
 namespace volta {
+
+thread_local constinit MemoryWatch* memory_watch = nullptr;
 
 void retain(TensorImpl* t) noexcept { t->refs.fetch_add(1, std::memory_order_relaxed); }
 void release(TensorImpl* t) noexcept {
@@ -14,34 +14,6 @@ void release(TensorImpl* t) noexcept {
 
 Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype) {
   return Tensor(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), layout, dtype)));
-}
-
-namespace {
-
-template <class Form> Tensor made(Ptr<Storage> storage, const Form& form, DType dtype) {
-  Tensor x(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), form, dtype)));
-  if (modes.reach) [[unlikely]]
-    tell_made(x);
-  return x;
-}
-
-}  // namespace
-
-Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op) {
-  const int64_t bytes = checked_numel(shape, op) * size_of(dtype);
-  return made(backend(device).allocate(bytes, device.index, op), shape, dtype);
-}
-
-Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op) {
-  Layout layout = dense;
-  layout.offset = 0;
-  return made(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
-}
-
-Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op) {
-  const Layout& l = layout(x);
-  if (l.is_contiguous() || !l.is_dense()) return allocate(l.shape, dtype, device, op);
-  return allocate_like(l, dtype, device, op);
 }
 
 Tensor alias(const Tensor& x, const Layout& layout) { return from_storage(x.impl().storage, layout, x.dtype()); }
@@ -86,34 +58,12 @@ void Tensor::refuse_item(const Scalar& value, DType as) {
   refuse(Wrong::argument, "item", value, " does not fit ", as);
 }
 
-Scalar Tensor::item() const {
-  require(checked("item").numel() == 1, Wrong::shape, "item", "needs exactly one element, the tensor has shape ",
-          *this);
-  reads(*this);
-  alignas(8) char bytes[8];
-  if (device().is_cpu()) std::memcpy(bytes, address(*this), size_t(size_of(dtype())));
-  else backend(device()).download(bytes, address(*this), size_of(dtype()));
-  return visit(dtype(), [&]<class T>(TypeTag<T>) {
-    T value;
-    std::memcpy(&value, bytes, sizeof value);
-    return Scalar(value);
-  });
-}
-
 // An expanded tensor may have more elements than there is memory.
 size_t Tensor::count_for_host(size_t bytes_each) const {
   const int64_t n = checked("to_vector").numel();
   require((Checked(n) * bytes_each).within(0, memory::stats().limit), Wrong::memory, "to_vector", n, " elements of ",
           bytes_each, " bytes are more than the memory holds");
   return size_t(n);
-}
-
-void Tensor::copy_to(void* out, DType as) const {
-  const NoGrad off;
-  reads(*this);
-  const Tensor x = to(as).contiguous();
-  if (x.numel() == 0) return;
-  backend(device()).download(out, address(x), x.nbytes());
 }
 
 Tensor Tensor::detach() const {
@@ -125,21 +75,6 @@ Device common_device(const Tensor& a, const Tensor& b, const char* op) {
   const Device x = a.checked(op).device(), y = b.checked(op).device();
   require(x == y, Wrong::device, op, "the tensors are on ", x, " and ", y, "; move one with .to(…)");
   return x;
-}
-
-void require_writable(const Tensor& x, const char* op) {
-  x.checked(op);
-  const TensorImpl& t = x.impl();
-  if (t.unrecorded != TensorImpl::Unrecorded::no && grad_enabled())
-    if (t.unrecorded == TensorImpl::Unrecorded::view_of_graph || t.storage->rewritten.load(std::memory_order_relaxed))
-      require_recorded_view(x, op);
-  if (grad_enabled() && needs_grad(x)) {
-    const TensorImpl& base = x.impl().view ? x.impl().view->base.impl() : x.impl();
-    require(!base.node || !base.node->is_leaf(), Wrong::autograd, op,
-            "in-place change of a leaf that requires grad, or of a view of one; use NoGrad or detach()");
-  }
-  require(!layout(x).overlaps_itself(), Wrong::argument, op, "writing into a tensor of shape ", x,
-          " whose elements share memory; clone() it first");
 }
 
 }  // namespace volta

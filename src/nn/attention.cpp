@@ -8,8 +8,8 @@
 #include <volta/ops.h>
 #include <volta/random.h>
 
-#include "autograd/composed.h"
 #include "backend/attend.h"
+#include "graph/composed.h"
 #include "nn/attention.h"
 #include "nn/check.h"
 #include "ops/check.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/record.h"
 #include "backend/cpu/likelihood.h"
 #include "core/parallel.h"
+#include "graph/record.h"
 #include "nn/check.h"
 #include "nn/loss.h"
 #include "volta/create.h"

@@ -4,8 +4,9 @@
 #include <volta/nn/resample.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "backend/allocate.h"
 #include "core/checked.h"
+#include "graph/record.h"
 #include "ops/check.h"
 
 namespace volta {

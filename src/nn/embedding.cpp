@@ -7,7 +7,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "graph/record.h"
 #include "nn/check.h"
 #include "ops/index.h"
 

@@ -11,10 +11,10 @@
 #include <volta/nn/dict.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "core/check.h"
 #include "core/fork.h"
 #include "core/impl.h"
+#include "graph/record.h"
 
 namespace volta {
 

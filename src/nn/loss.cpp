@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "autograd/record.h"
+#include "graph/record.h"
 #include "nn/check.h"
 
 namespace volta {

@@ -9,8 +9,8 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "core/checked.h"
+#include "graph/record.h"
 #include "nn/attention.h"
 #include "nn/check.h"
 #include "ops/check.h"

@@ -9,7 +9,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
-#include "autograd/composed.h"
+#include "graph/composed.h"
 #include "nn/check.h"
 #include "nn/normalize.h"
 #include "ops/reduce.h"

@@ -4,9 +4,9 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "backend/fused.h"
 #include "backend/normalize.h"
+#include "graph/record.h"
 #include "nn/check.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"

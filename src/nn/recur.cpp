@@ -5,7 +5,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/composed.h"
+#include "graph/composed.h"
 #include "ops/pointwise.h"
 
 namespace volta {

@@ -7,7 +7,7 @@
 #include <volta/nn/norm.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "graph/record.h"
 #include "nn/check.h"
 
 namespace volta::nn {

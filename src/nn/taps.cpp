@@ -6,11 +6,11 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "backend/fused.h"
 #include "backend/pool.h"
 #include "core/checked.h"
 #include "core/room.h"
+#include "graph/record.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "math/elementwise_names.h"
 #include "ops/functions.h"
-#include "ops/point_names.h"
 
 namespace {
 

@@ -1,14 +1,14 @@
 // Convolution as three products over (x, w, y) whose gradients are one another, so that it differentiates any number of times.
-#include <volta/nn/conv.h>
+#include <volta/ops/conv.h>
 
 #include <algorithm>
 
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "backend/convolve.h"
 #include "core/checked.h"
+#include "graph/record.h"
 #include "ops/check.h"
 #include "ops/conv.h"
 #include "ops/pointwise.h"

@@ -1,8 +1,8 @@
 // Convolution where a device has no loop for it: a matrix product for every tap of the kernel, which needs no patches.
 #include <algorithm>
 
-#include <volta/autograd.h>
 #include <volta/create.h>
+#include <volta/grad_mode.h>
 #include <volta/ops.h>
 
 #include "ops/conv.h"

@@ -1,5 +1,5 @@
 // Every op that is not pointwise, declared once: functions, methods, the table in the docs and the tests' op lists come
-// from here. Pointwise ops declare themselves in point_*.h.
+// from here. Pointwise ops declare themselves in src/math.
 #pragma once
 
 namespace volta {

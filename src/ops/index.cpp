@@ -6,10 +6,10 @@
 
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "backend/cpu/cpu.h"
 #include "core/checked.h"
-#include "ops/point.h"
+#include "graph/record.h"
+#include "math/elementwise.h"
 #include "ops/pointwise.h"
 
 namespace volta {

@@ -2,8 +2,10 @@
 #pragma once
 #include <volta/tensor.h>
 
-#include "autograd/record.h"
+#include "backend/allocate.h"
 #include "backend/backend.h"
+#include "core/watch.h"
+#include "graph/record.h"
 #include "ops/check.h"
 
 namespace volta {

@@ -4,9 +4,9 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "graph/record.h"
+#include "math/elementwise.h"
 #include "ops/check.h"
-#include "ops/point.h"
 #include "ops/pointwise.h"
 
 namespace volta {

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "autograd/record.h"
+#include "graph/record.h"
+#include "math/elementwise.h"
 #include "ops/check.h"
-#include "ops/point.h"
 
 namespace volta {
 namespace {

@@ -4,10 +4,12 @@
 
 #include <volta/pointwise.h>
 
-#include "autograd/record.h"
+#include "backend/allocate.h"
 #include "backend/backend.h"
 #include "core/impl.h"
-#include "core/inner.h"
+#include "core/watch.h"
+#include "graph/record.h"
+#include "math/inner.h"
 
 namespace volta {
 

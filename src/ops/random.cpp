@@ -5,10 +5,11 @@
 
 #include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "backend/allocate.h"
 #include "backend/backend.h"
 #include "core/draws.h"
 #include "core/fork.h"
+#include "graph/record.h"
 #include "ops/check.h"
 
 namespace volta {

@@ -5,10 +5,11 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "core/checked.h"
+#include "graph/record.h"
 #include "ops/check.h"
 #include "ops/index.h"
+#include "ops/part.h"
 #include "ops/pointwise.h"
 
 namespace volta {

@@ -4,8 +4,8 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "core/checked.h"
+#include "graph/record.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"
 

@@ -4,7 +4,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
+#include "graph/record.h"
 #include "ops/check.h"
 #include "ops/index.h"
 #include "ops/pointwise.h"

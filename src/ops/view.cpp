@@ -4,9 +4,10 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "autograd/record.h"
 #include "core/checked.h"
+#include "graph/record.h"
 #include "ops/check.h"
+#include "ops/part.h"
 
 namespace volta {
 namespace {
@@ -23,9 +24,10 @@ template <class F, class Rule> Tensor make_view(const char* op, const Tensor& x,
   }
   y.impl().unrecorded = x.impl().unrecorded;
   const auto& parent = x.impl().view;
-  if (parent) remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt);
-  else if (x.is_contiguous() && layout(x).offset == 0) remember_view(y, x, seen);
-  else remember_view(y, x, f(Layout::contiguous(x.shape())));
+  if (parent)
+    remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt, view_rules);
+  else if (x.is_contiguous() && layout(x).offset == 0) remember_view(y, x, seen, view_rules);
+  else remember_view(y, x, f(Layout::contiguous(x.shape())), view_rules);
   return record(op, std::move(y), {x}, std::move(rule));
 }
 // A part of x: its gradient is embedded into zeros, or added in its place to that of other parts.

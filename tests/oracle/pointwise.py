@@ -1,4 +1,4 @@
-"""The oracle's pointwise ops: every name of src/ops/point_*.h, on awkward and ordinary values, shapes and dtypes."""
+"""The oracle's pointwise ops: every name of src/math/elementwise.h, on awkward and ordinary values, shapes and dtypes."""
 
 import os
 import re

@@ -1,7 +1,7 @@
 // Fractional max pooling: windows at places drawn at random, so that the size shrinks by a fraction.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/nn/per_axis.h>
+#include <volta/per_axis.h>
 
 namespace volta {
 

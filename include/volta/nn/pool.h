@@ -1,7 +1,7 @@
 // Pooling in one, two and three dimensions: functions and layers. Inputs are [n, c, ...] or, without a batch, [c, ...].
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/nn/per_axis.h>
+#include <volta/per_axis.h>
 
 namespace volta {
 

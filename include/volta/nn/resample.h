@@ -1,7 +1,7 @@
 // Changing the resolution: interpolation, sampling at given places, and windows as columns.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/nn/per_axis.h>
+#include <volta/per_axis.h>
 
 namespace volta {
 

@@ -10,7 +10,7 @@
 #include "backend/cpu/move.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/split.h"
-#include "core/inner.h"
+#include "math/inner.h"
 
 namespace volta::cpu {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/split.h"
-#include "core/inner.h"
-#include "ops/point_binary.h"
+#include "math/binary.h"
+#include "math/inner.h"
 
 namespace volta::cpu {
 namespace {

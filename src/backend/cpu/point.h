@@ -2,8 +2,8 @@
 #pragma once
 #include <volta/kernel.h>
 
-#include "core/inner.h"
-#include "ops/point.h"
+#include "math/elementwise.h"
+#include "math/inner.h"
 
 namespace volta::cpu {
 

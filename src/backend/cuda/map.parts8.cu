@@ -3,8 +3,8 @@
 #include <volta/kernel.h>
 
 #include "backend/cuda/element.h"
-#include "core/inner.h"
-#include "ops/point.h"
+#include "math/elementwise.h"
+#include "math/inner.h"
 
 namespace volta::cuda {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "backend/cuda/element.h"
-#include "ops/point_activation.h"
-#include "ops/point_math.h"
+#include "math/activation.h"
+#include "math/unary.h"
 
 namespace volta::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include <volta/ahead.h>
 
 #include "backend/cpu/kernels.h"
-#include "core/inner.h"
+#include "math/inner.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {

@@ -1,15 +1,11 @@
-// The autograd side of Tensor: leaves, gradients, hooks, and the graph as text.
+// The graph's side of Tensor: leaves, gradients, hooks.
 #include <volta/tensor.h>
 
 #include <algorithm>
-#include <map>
-#include <sstream>
 
-#include <volta/ops.h>
-
-#include "autograd/record.h"
 #include "core/check.h"
 #include "core/fork.h"
+#include "graph/record.h"
 
 namespace volta {
 
@@ -39,20 +35,6 @@ LeafNode* leaf_of(const Tensor& x) {
 }
 
 }  // namespace
-
-void LeafNode::accumulate(Tensor gradient, bool keep_graph) {
-  const std::lock_guard lock(mutex);
-  if (!grad.defined()) {
-    // Moved in when nobody else holds it; a shared or expanded one must not be changed later through this handle.
-    const TensorImpl& t = gradient.impl();
-    const bool own = t.refs.load() == 1 && t.storage->unique() && t.layout.is_dense();
-    grad = own || keep_graph ? std::move(gradient) : gradient.clone();
-  } else if (keep_graph) {
-    grad = grad + gradient;
-  } else {
-    grad.add_(gradient);
-  }
-}
 
 namespace {
 
@@ -91,21 +73,16 @@ Tensor retained_gradient(const Tensor& x) {
 
 }  // namespace
 
-void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_graph) {
-  for (const Hook& h : hooks_of(n)) {
-    if (!h.kept || !outputs[h.output].defined()) continue;
-    const Tensor& g = outputs[h.output];
-    // Summed outside of the lock, again if another thread added something meanwhile.
-    for (bool done = false; !done;) {
-      std::unique_lock lock(hooks_mutex);
-      Tensor before = *h.kept;
-      lock.unlock();
-      Tensor sum = before.defined() ? before + g : keep_graph ? g : g.clone();
-      lock.lock();
-      done = h.kept->impl_pointer() == before.impl_pointer();
-      if (done) std::swap(*h.kept, sum);
-    }
-  }
+Tensor kept_gradient(const Hook& hook) {
+  const std::lock_guard lock(hooks_mutex);
+  return *hook.kept;
+}
+
+bool replace_kept(const Hook& hook, const Tensor& before, Tensor now) {
+  const std::lock_guard lock(hooks_mutex);
+  const bool same = hook.kept->impl_pointer() == before.impl_pointer();
+  if (same) std::swap(*hook.kept, now);
+  return same;
 }
 
 void move_kept(Node& from, uint32_t output, Node& to) {
@@ -176,36 +153,5 @@ void Tensor::remove_hook(int hook) const {
   removed.assign(std::move_iterator(gone), std::move_iterator(all.end()));
   all.erase(gone, all.end());
 }
-
-namespace {
-
-// Every node below y with the numbers of its inputs, as lines of text or as a graph of the dot language.
-std::string graph(const Tensor& y, const char* op, bool dot) {
-  require(needs_grad(y.checked(op)), Wrong::autograd, op, "the tensor has no graph: it does not have requires_grad");
-  std::vector<Node*> nodes{y.impl().node.get()};
-  std::map<Node*, size_t> number{{nodes[0], 0}};
-  std::ostringstream text;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    Node& n = *nodes[i];
-    text << (dot ? "  n" : "") << i << (dot ? " [label=\"" : ": ") << n.name << ' ' << n.first.shape.str() << ' '
-         << text_of(n.first.dtype);
-    if (dot) text << (n.is_leaf() ? "\", shape=box];\n" : "\"];\n");
-    const char* between = " <- ";
-    for (const Edge& e : n.edges) {
-      if (!e.node) continue;
-      const auto [at, fresh] = number.emplace(e.node.get(), nodes.size());
-      if (fresh) nodes.push_back(e.node.get());
-      if (dot) text << "  n" << i << " -> n" << at->second << ";\n";
-      else text << std::exchange(between, ", ") << at->second;
-    }
-    if (!dot) text << '\n';
-  }
-  return text.str();
-}
-
-}  // namespace
-
-std::string graph_text(const Tensor& y) { return graph(y, "graph_text", false); }
-std::string graph_dot(const Tensor& y) { return "digraph {\n" + graph(y, "graph_dot", true) + "}\n"; }
 
 }  // namespace volta

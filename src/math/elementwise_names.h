@@ -4,8 +4,8 @@
 
 #include <volta/kernel.h>
 
-#include "core/inner.h"
-#include "ops/point.h"
+#include "math/elementwise.h"
+#include "math/inner.h"
 
 namespace volta {
 

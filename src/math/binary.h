@@ -1,6 +1,6 @@
 // Pointwise ops of two and three operands: arithmetic, comparison, logic, bits, choice.
 #pragma once
-#include "ops/point_activation.h"
+#include "math/activation.h"
 
 namespace volta::point {
 

@@ -1,6 +1,6 @@
-// Pointwise activations. One struct is one op; see point_math.h for how to read one.
+// Pointwise activations. One struct is one op; see unary.h for how to read one.
 #pragma once
-#include "ops/point_math.h"
+#include "math/unary.h"
 
 namespace volta::scalar {
 class Term;

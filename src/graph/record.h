@@ -11,17 +11,30 @@
 #include <utility>
 #include <vector>
 
-#include <volta/autograd.h>
+#include <volta/grad_mode.h>
 
 #include "core/impl.h"
 
 namespace volta {
 
 class Reach;
+
+// The backward pass that a rule runs in, for rules that differentiate something of their own.
+class BackwardPass {
+ public:
+  // Gradients of the roots by the wanted, undefined where there are none.
+  virtual std::vector<Tensor> grad(const std::vector<Tensor>& roots, const std::vector<Tensor>& wanted,
+                                   const std::vector<Tensor>& cotangents, bool create_graph) const = 0;
+
+ protected:
+  ~BackwardPass() = default;
+};
+
 struct Modes {
   bool record = true, inference = false, anomaly = false;
   bool replaying = false;  // a checkpoint computes its function again: running statistics must not move twice
   Reach* reach = nullptr;  // the checkpoint whose function this thread runs
+  const BackwardPass* pass = nullptr;
 };
 extern thread_local constinit Modes modes;
 inline bool grad_enabled() noexcept { return modes.record; }
@@ -98,17 +111,17 @@ struct Node : Pooled {
 
 Hooks hooks_of(const Node& n);
 
-// retain_grad: gradients of outputs that are to be kept are; what was asked of one node's output passes to another's
-// when the tensor is changed in place.
-void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_graph);
+// retain_grad: what was asked of one node's output passes to another's when the tensor is changed in place; and the
+// gradient that is kept, which is replaced only if it is still the one that was read.
 void move_kept(Node& from, uint32_t output, Node& to);
+Tensor kept_gradient(const Hook& hook);
+bool replace_kept(const Hook& hook, const Tensor& before, Tensor now);
 
 // The end of the graph: holds the gradient of a leaf.
 struct LeafNode final : Node {
   LeafNode() : Node("leaf", 0) {}
   void backward(std::span<const Tensor>, std::span<Tensor>) override {}
   bool is_leaf() const override { return true; }
-  void accumulate(Tensor gradient, bool keep_graph);
 
   std::mutex mutex;
   Tensor grad;
@@ -122,14 +135,6 @@ inline bool needs_grad(const Tensor& x) {
   return t.view ? refresh_view(t) : bool(t.node);
 }
 template <class... X> bool any_needs_grad(const X&... x) { return grad_enabled() && (needs_grad(x) || ...); }
-
-// A checkpoint is told which memory its function makes and touches.
-void tell_made(const Tensor& x);
-void tell_read(const Tensor& x);
-inline void reads(const Tensor& x) {
-  if (modes.reach) [[unlikely]]
-    tell_read(x);
-}
 
 // A tensor kept for the backward pass; taking it out checks that nobody changed it in between.
 class Saved {
@@ -180,11 +185,6 @@ template <class Rule> struct RuleNode final : Node {
   std::optional<Rule> rule;
 };
 
-// Gradients of ys at xs with the cotangents gs, added to `sums` one by one; undefined where there are none. Walks no
-// further than the nodes of xs: paths from one of them to another do not count, and their hooks do not run.
-std::vector<Tensor> grad_up_to(std::span<const Tensor> ys, std::span<const Tensor> gs, std::span<const Tensor> xs,
-                               std::vector<Tensor> sums, bool create_graph);
-
 void connect(Node& node, size_t input, const Tensor& x);
 void attach(const Ptr<Node>& node, std::span<Tensor> outputs);
 template <class Rule> Ptr<Node> rule_node(const char* op, std::span<const Tensor> inputs, Rule rule) {
@@ -212,19 +212,24 @@ void record_all(const char* op, std::span<Tensor> outputs, std::span<const Tenso
 // For ops that have no derivative: throws when one would be needed.
 void refuse_grad(const char* op, std::initializer_list<Tensor> inputs);
 
+// How gradients pass between a base and a part of it, which is described by its layout in a contiguous base. Who makes
+// views gives these functions.
+struct ViewRules {
+  Tensor (*extract)(const Tensor& whole, const Layout& part);
+  Tensor (*embed)(const Tensor& piece, const Shape& shape, const Layout& part);
+  Tensor (*outside)(const Tensor& whole, const Layout& part);  // with zeros in place of the part
+};
+
 // `self` was overwritten by the result of `node` (its output 0). Views pass that on to their base.
 void rewrite_history(const Tensor& self, const Ptr<Node>& node);
-
-// The part of contiguous x that `relative` describes, and its transpose: `piece` placed (added) into a tensor of one
-// number.
-Tensor extract(const Tensor& x, const Layout& relative);
-Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative, Scalar around = 0);
 
 // y is a view of x made while nothing is recorded; and the check that a result with this graph may be written into it.
 void mark_unrecorded(TensorImpl& y, const Tensor& x);
 void require_recorded_view(const Tensor& self, const char* op);
 
 // y was made from x by a layout function: f applied to the layout of a contiguous tensor of x's shape.
-void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative);
+void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative, const ViewRules& rules);
+
+void require_writable(const Tensor& x, const char* op);  // not a grad-requiring leaf, not overlapping itself
 
 }  // namespace volta

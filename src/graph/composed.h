@@ -2,9 +2,7 @@
 #pragma once
 #include <vector>
 
-#include <volta/ops.h>
-
-#include "autograd/record.h"
+#include "graph/record.h"
 
 namespace volta {
 
@@ -27,7 +25,7 @@ void through_composed(const std::vector<Tensor>& inputs, std::span<const Tensor>
     roots.push_back(outputs[i]);
     cotangents.push_back(g[i]);
   }
-  const std::vector<Tensor> found = grad(roots, wanted, {cotangents, create, create, true});
+  const std::vector<Tensor> found = modes.pass->grad(roots, wanted, cotangents, create);
   for (size_t i = 0, next = 0; i < own.size(); ++i)
     if (d.needs(i)) d[i] = found[next++];
 }

@@ -1,6 +1,6 @@
 // Every pointwise op, once: from this list come the CPU and CUDA kernels, the functions and methods, and the tests.
 #pragma once
-#include "ops/point_binary.h"
+#include "math/binary.h"
 
 namespace volta {
 using NamedPointOps = Concat<point::MathOps, point::ActivationOps, point::BinaryOps>;  // those with a function

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <ostream>
 
-#include <volta/autograd.h>
+#include <volta/grad_mode.h>
 #include <volta/ops.h>
 
 #include "core/check.h"

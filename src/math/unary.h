@@ -7,7 +7,7 @@
 #include <volta/scalar/arithmetic.h>
 #include <volta/scalar/polygamma.h>
 
-#include "core/inner.h"
+#include "math/inner.h"
 
 // f is the formula; back (g, x, y) is its rule: g the gradient of the output y. An op without a rule is differentiated
 // by evaluating f on dual numbers: a rule is for those that save y instead of x, or do better. `back0`, `back1`, … are

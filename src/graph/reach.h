@@ -3,7 +3,8 @@
 #include <map>
 #include <unordered_set>
 
-#include "autograd/record.h"
+#include "core/watch.h"
+#include "graph/record.h"
 
 namespace volta {
 
@@ -12,7 +13,7 @@ namespace volta {
 //   replay:  their nodes stay.
 // Tensors that require grad and were not made inside are collected, and so is all memory that is read and was not made
 // inside.
-class Reach {
+class Reach final : public MemoryWatch {
  public:
   enum class Pass { forward, replay };
   explicit Reach(Pass pass);
@@ -26,8 +27,8 @@ class Reach {
   void meet(const Tensor& x);                                   // x is an input of a recorded call
   void made(const Ptr<Node>& node, std::span<Tensor> outputs);  // outputs have this node
   Ptr<Node> made(Ptr<Node> node);                               // the same for one output, before it is attached
-  void read(const Tensor& x);                                   // its memory
-  void made(const Storage& memory);
+  void read(const Tensor& x) override;                          // its memory
+  void made(const Storage& memory) override;
 
   bool is_inside(const Tensor& x) const;
   const std::vector<Saved>& outside() const { return outside_; }
@@ -41,6 +42,7 @@ class Reach {
   Pass pass_;
   uint64_t region_;
   Reach* outer_;
+  MemoryWatch* outer_watch_;
   std::map<Place, size_t> places_;  // in outside_
   std::vector<Saved> outside_;
   std::unordered_set<Node*> made_;

@@ -1,11 +1,6 @@
 // Lifetime of nodes, what they save, modes, and the graph behind tensors that change in place or through views.
-#include "autograd/reach.h"
-
-#include <volta/create.h>
-#include <volta/ops.h>
-
-#include "ops/check.h"
-#include "ops/pointwise.h"
+#include "core/check.h"
+#include "graph/reach.h"
 
 namespace volta {
 
@@ -48,9 +43,6 @@ void Node::require_unreleased() const {
 
 Saved::Saved(const Tensor& x, bool output)
     : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {}
-
-void tell_read(const Tensor& x) { modes.reach->read(x); }
-void tell_made(const Tensor& x) { modes.reach->made(*x.impl().storage); }
 
 Tensor Saved::get(Node& node) const {
   node.require_unreleased();
@@ -100,25 +92,19 @@ void refuse_grad(const char* op, std::initializer_list<Tensor> inputs) {
           "has no derivative; detach() its inputs or use NoGrad");
 }
 
-Tensor extract(const Tensor& x, const Layout& relative) {
-  const Tensor whole = x.contiguous();
-  Layout placed = relative;
-  placed.offset += layout(whole).offset;
-  return record("extract", alias(whole, placed), {x},
-                [shape = x.shape(), relative](const Tensor& g, Gradients& d) { d[0] = embed(g, shape, relative); });
-}
-
-Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative, Scalar around) {
-  Tensor whole = full(shape, around, {piece.dtype(), piece.device()});
-  if (relative.overlaps_itself()) {
-    // Windows that overlap add up: each element of the piece goes to its place by index.
-    const NoGrad off;
-    const Tensor places = alias(counting(shape.numel(), piece), relative).reshape({-1});
-    whole = whole.reshape({-1}).scatter_add(0, places, piece.reshape({-1})).reshape(shape);
-  } else {
-    backend(piece.device()).copy(arg(alias(whole, relative)), arg(piece));
+void require_writable(const Tensor& x, const char* op) {
+  x.checked(op);
+  const TensorImpl& t = x.impl();
+  if (t.unrecorded != TensorImpl::Unrecorded::no && grad_enabled())
+    if (t.unrecorded == TensorImpl::Unrecorded::view_of_graph || t.storage->rewritten.load(std::memory_order_relaxed))
+      require_recorded_view(x, op);
+  if (grad_enabled() && needs_grad(x)) {
+    const TensorImpl& base = x.impl().view ? x.impl().view->base.impl() : x.impl();
+    require(!base.node || !base.node->is_leaf(), Wrong::autograd, op,
+            "in-place change of a leaf that requires grad, or of a view of one; use NoGrad or detach()");
   }
-  return record("embed", whole, {piece}, [relative](const Tensor& g, Gradients& d) { d[0] = extract(g, relative); });
+  require(!layout(x).overlaps_itself(), Wrong::argument, op, "writing into a tensor of shape ", x,
+          " whose elements share memory; clone() it first");
 }
 
 void mark_unrecorded(TensorImpl& y, const Tensor& x) {
@@ -135,9 +121,10 @@ void require_recorded_view(const Tensor& self, const char* op) {
           "again, or change it under NoGrad");
 }
 
-void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative) {
+void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative, const ViewRules& rules) {
   if (!grad_enabled()) return;
-  y.impl().view = std::make_unique<ViewOf>(ViewOf{x.impl().view ? x.impl().view->base : x, relative, y.version()});
+  const Tensor& base = x.impl().view ? x.impl().view->base : x;
+  y.impl().view = std::make_unique<ViewOf>(ViewOf{base, &rules, relative, y.version()});
 }
 
 namespace {
@@ -159,10 +146,10 @@ void renew_view_node(TensorImpl& view) {
   } const restore;
   if (modes.reach && base.impl().node && !modes.reach->is_inside(base)) modes.reach = nullptr;
   const Layout& relative = relative_or_throw(*view.view, "view");
-  become_output(view,
-                rule_node("view", std::span(&base, 1), [shape = base.shape(), relative](const Tensor& g, Gradients& d) {
-                  d[0] = embed(g, shape, relative);
-                }));
+  auto rule = [shape = base.shape(), relative, embed = view.view->rules->embed](const Tensor& g, Gradients& d) {
+    d[0] = embed(g, shape, relative);
+  };
+  become_output(view, rule_node("view", std::span(&base, 1), std::move(rule)));
   view.view->version = base.version();
 }
 
@@ -181,11 +168,10 @@ void rewrite_history(const Tensor& self, const Ptr<Node>& node) {
   // The base is now its old self outside the view and the node's result inside it.
   node->first = meta_of(t);
   const Tensor inputs[] = {t.view->base, {}};
-  auto rule = [relative = relative_or_throw(*t.view, node->name)](const Tensor& g, Gradients& d) {
-    if (d.needs(1)) d[1] = extract(g, relative);
-    if (!d.needs(0)) return;
-    const Tensor inside = embed(ones(relative.shape, {boolean, g.device()}), g.shape(), relative);
-    d[0] = where(inside, 0, g);
+  auto rule = [relative = relative_or_throw(*t.view, node->name), rules = t.view->rules](const Tensor& g,
+                                                                                         Gradients& d) {
+    if (d.needs(1)) d[1] = rules->extract(g, relative);
+    if (d.needs(0)) d[0] = rules->outside(g, relative);
   };
   Ptr<Node> merged = rule_node("write_view", inputs, std::move(rule));
   merged->edges[1] = {node, 0};

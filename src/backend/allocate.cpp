@@ -1,0 +1,36 @@
+// How new tensors get memory of their device.
+#include "backend/allocate.h"
+
+#include "backend/backend.h"
+#include "core/watch.h"
+
+namespace volta {
+namespace {
+
+template <class Form> Tensor made(Ptr<Storage> storage, const Form& form, DType dtype) {
+  Tensor x(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), form, dtype)));
+  if (memory_watch) [[unlikely]]
+    memory_watch->made(*x.impl().storage);
+  return x;
+}
+
+}  // namespace
+
+Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op) {
+  const int64_t bytes = checked_numel(shape, op) * size_of(dtype);
+  return made(backend(device).allocate(bytes, device.index, op), shape, dtype);
+}
+
+Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op) {
+  Layout layout = dense;
+  layout.offset = 0;
+  return made(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
+}
+
+Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op) {
+  const Layout& l = layout(x);
+  if (l.is_contiguous() || !l.is_dense()) return allocate(l.shape, dtype, device, op);
+  return allocate_like(l, dtype, device, op);
+}
+
+}  // namespace volta

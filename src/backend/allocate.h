@@ -1,0 +1,13 @@
+// New tensors, uninitialised.
+#pragma once
+#include "core/impl.h"
+
+namespace volta {
+
+// On the device; row-major, or laid out like `dense` (whose offset is ignored).
+Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op);
+Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op);
+// Of x's shape, and as dense as x: of a transposed one, transposed.
+Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op);
+
+}  // namespace volta

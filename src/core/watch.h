@@ -1,0 +1,24 @@
+// MemoryWatch: who is told which memory a thread makes and reads, as a checkpoint is while its function runs.
+#pragma once
+
+namespace volta {
+
+class Tensor;
+struct Storage;
+
+class MemoryWatch {
+ public:
+  virtual void made(const Storage& memory) = 0;
+  virtual void read(const Tensor& x) = 0;
+
+ protected:
+  ~MemoryWatch() = default;
+};
+extern thread_local constinit MemoryWatch* memory_watch;
+
+inline void reads(const Tensor& x) {
+  if (memory_watch) [[unlikely]]
+    memory_watch->read(x);
+}
+
+}  // namespace volta
