@@ -1,5 +1,5 @@
 # The front door: `make help` lists the targets; CMakePresets.json holds the builds behind them.
-JOBS ?= 2
+JOBS ?= $(shell tools/jobs)
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 CALLS ?= 100000

@@ -1,6 +1,16 @@
 # The CUDA backend, src/backend/cuda: .cu files for nvcc and .cpp files for the host compiler. Without it the folder is left out.
 set(volta_with_cuda OFF)
-if(NOT VOLTA_CUDA STREQUAL "OFF")
+# AUTO does without where there is no GPU: nvcc takes longer than all the rest.
+set(volta_wants_cuda ${VOLTA_CUDA})
+if(VOLTA_CUDA STREQUAL "AUTO")
+  file(GLOB volta_gpus /dev/nvidia[0-9]*)
+  if(volta_gpus)
+    set(volta_wants_cuda ON)
+  else()
+    set(volta_wants_cuda OFF)
+  endif()
+endif()
+if(volta_wants_cuda)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures to build for, for example 80;90")
   endif()

@@ -9,6 +9,7 @@
 #include <volta/nn/init.h>
 #include <volta/nn/lambda.h>
 #include <volta/nn/linear.h>
+#include <volta/nn/loss.h>
 #include <volta/nn/model.h>
 #include <volta/nn/norm.h>
 #include <volta/nn/pool.h>

@@ -6,7 +6,6 @@
 #include <volta/dtype.h>
 #include <volta/dtype_info.h>
 #include <volta/error.h>
-#include <volta/loss.h>
 #include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/optim.h>

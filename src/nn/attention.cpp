@@ -1,193 +1,217 @@
-// Scaled dot-product attention: checks, the composed form, and the fused loop with its gradient.
-#include <volta/nn/attention.h>
-
+// Multi-head attention, its cache, and layers of positions.
 #include <cmath>
 #include <limits>
 
 #include <volta/create.h>
+#include <volta/nn/attention.h>
+#include <volta/nn/dropout.h>
+#include <volta/nn/init.h>
+#include <volta/nn/reflect.h>
 #include <volta/ops.h>
-#include <volta/random.h>
 
-#include "backend/attend.h"
-#include "graph/composed.h"
-#include "nn/attention.h"
-#include "nn/check.h"
+#include "core/arguments.h"
+#include "graph/record.h"
+#include "ops/attention.h"
 #include "ops/check.h"
-#include "ops/pointwise.h"
 
-namespace volta {
-namespace {
+namespace volta::nn {
 
-constexpr const char* op = "scaled_dot_product_attention";
+SinusoidalPositions::SinusoidalPositions(Int w, bool first, double b)
+    : Layer("SinusoidalPositions"),
+      width(positive(w, "SinusoidalPositions", "width")),
+      batch_first(first),
+      base(above_zero(b, "SinusoidalPositions", "base")) {}
+Tensor SinusoidalPositions::operator()(const Tensor& x) const {
+  return call(x, [&](const Tensor& in) {
+    require(in.checked(type()).dim() >= 2 && in.size(-1) == width, Wrong::shape, type(), "shape ", in, " for width ",
+            width);
+    const bool inner = batch_first || in.dim() == 2;
+    const Tensor p = sinusoidal_positions(in.size(inner ? -2 : -3), width, base, {in.dtype(), in.device()});
+    return in + (inner ? p : p.unsqueeze(1));
+  });
+}
+Tensor RotaryPositions::operator()(const Tensor& x, int64_t offset) const {
+  return call(x, [&](const Tensor& in) {
+    return rotary_positions(in, {options.offset + offset, options.base, options.interleaved});
+  });
+}
 
-Tensor expanded(const Tensor& x, const Shape& shape) { return x.shape() == shape ? x : x.expand(shape); }
-
-// A call with its operands brought to one rank, and its scores' shape.
-struct Attention {
-  Tensor q, k, v, mask;
-  Shape scores;  // [..., heads, queries, keys]
-  bool causal;
-  int64_t group;  // query heads to a key head
-  double scale, dropout;
-  Generator::State random;
-};
-
-void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  const auto fits = [&](bool fine, const auto&... why) {
-    require(fine, Wrong::shape, op, "q ", q, ", k ", k, ", v ", v, ": ", why...);
+std::pair<Tensor, Tensor> KeyValueCache::append(const Tensor& k, const Tensor& v) {
+  const char* op = "KeyValueCache";
+  require(k.checked(op).dim() == 4 && v.checked(op).dim() == 4 && k.size(2) == v.size(2), Wrong::shape, op, "k ", k,
+          ", v ", v, ": needs [batch, heads, time, width]");
+  require(!any_needs_grad(k, v), Wrong::autograd, op, "is for decoding without gradients; use NoGrad");
+  const auto fits = [](const Tensor& held, const Tensor& x) {
+    return held.size(0) == x.size(0) && held.size(1) == x.size(1) && held.size(3) == x.size(3) &&
+           held.dtype() == x.dtype() && held.device() == x.device();
   };
-  common_device(q.checked(op), k.checked(op), op), common_device(q, v.checked(op), op);
-  fits(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, "each needs [..., time, width]");
-  fits(q.size(-1) == k.size(-1), "the widths ", q.size(-1), " and ", k.size(-1), " of q and k differ");
-  fits(k.size(-2) == v.size(-2), k.size(-2), " keys and ", v.size(-2), " values");
-  require(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), Wrong::dtype, op,
-          "q, k and v need one floating dtype, got ", q.dtype(), ", ", k.dtype(), ", ", v.dtype());
-  nn::probability(o.dropout_p, op, "dropout_p");
-  if (o.scale) nn::finite(*o.scale, op, "scale");
-  if (!o.enable_gqa) return;
-  fits(q.dim() >= 3 && q.dim() == k.dim() && q.dim() == v.dim(), "enable_gqa needs [..., heads, time, width]");
-  fits(k.size(-3) == v.size(-3) && k.size(-3) > 0 && q.size(-3) % k.size(-3) == 0, q.size(-3),
-       " query heads do not divide among ", k.size(-3), " key and ", v.size(-3), " value heads");
-}
-
-Shape leading(const Tensor& x, int64_t last) {
-  Shape s = x.shape();
-  s.resize(int(x.dim() - last));
-  return s;
-}
-
-Attention plan(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  check_operands(q, k, v, o);
-  const int64_t own = o.enable_gqa ? 3 : 2;  // axes that do not broadcast
-  Shape batch;
-  try {
-    batch = broadcast_shapes(broadcast_shapes(leading(q, own), leading(k, own), op), leading(v, own), op);
-  } catch (const Error&) {
-    refuse(Wrong::shape, op, "q ", q, ", k ", k, ", v ", v, ": the batch axes do not broadcast");
-  }
-  const auto whole = [&](const Tensor& x) {
-    Shape s = batch;
-    for (int64_t i = -own; i < 0; ++i) s.push_back(x.size(i));
-    return expanded(x, s);
+  require(size_ == 0 || (fits(k_, k) && fits(v_, v)), Wrong::shape, op, "k ", k, ", v ", v, " do not continue k ", k_,
+          ", v ", v_, "; clear() it first");
+  const NoGrad off;
+  const int64_t wanted = size_ + k.size(2);
+  const auto add = [&](Tensor& held, const Tensor& x) {
+    if (size_ == 0 || held.size(2) < wanted) {  // room doubles, so that a step costs its own copy
+      Shape shape = x.shape();
+      shape[2] = std::max(2 * size_, wanted);
+      const Tensor old = held;
+      held = empty(shape, {x.dtype(), x.device()});
+      if (size_ > 0) held.narrow(2, 0, size_).copy_(old.narrow(2, 0, size_));
+    }
+    held.narrow(2, size_, x.size(2)).copy_(x);
+    return held.narrow(2, 0, wanted);
   };
-  Attention a{whole(q), whole(k), whole(v), o.attn_mask, {}, o.is_causal, 1, 0, o.dropout_p, {}};
-  a.scores = joined(leading(a.q, 2), {q.size(-2), k.size(-2)});
-  if (o.enable_gqa) a.group = q.size(-3) / k.size(-3);
-  a.scale = o.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(1, q.size(-1)))));
-  if (!a.mask.defined()) return a;
-  common_device(q, a.mask, op);
-  require(a.mask.dtype() == boolean || is_floating(a.mask.dtype()), Wrong::dtype, op,
-          "the mask must be boolean or floating, got ", a.mask.dtype());
-  bool fits = a.mask.dim() <= a.scores.size();
-  for (int i = 1; fits && i <= a.mask.dim(); ++i)
-    fits = a.mask.size(-i) == 1 || a.mask.size(-i) == a.scores[a.scores.size() - i];
-  require(fits, Wrong::shape, op, "a mask of shape ", a.mask, " does not broadcast to the scores ", a.scores);
-  return a;
+  const Tensor all_k = add(k_, k), all_v = add(v_, v);
+  size_ = wanted;
+  return {all_k, all_v};
 }
 
-DType compute_type(const Attention& a) { return a.q.dtype() == f64 ? f64 : f32; }
-
-// Key heads as an axis of their own, so that groups of query heads broadcast over it.
-Tensor by_group(const Tensor& x, int64_t group) {
-  return group == 1 ? x : x.unflatten(-3, {x.size(-3) / group, group});
-}
-
-// What each weight is multiplied with by dropout, drawn as the fused loop draws it.
-Tensor dropout_factors(const Attention& a, DType dtype) {
-  Generator stream;
-  stream.set_state(a.random);
-  const Tensor u = rand(a.scores, {.dtype = f32, .device = a.q.device(), .generator = &stream});
-  return ge(u, a.dropout).to(dtype) * (a.dropout < 1 ? 1 / (1 - a.dropout) : 0);
-}
-
-Tensor composed(const Attention& a) {
-  const DType wide = compute_type(a);
-  const bool grouped = a.group > 1;
-  const Tensor k = grouped ? a.k.unsqueeze(-3) : a.k, v = grouped ? a.v.unsqueeze(-3) : a.v;
-  const double hidden = -std::numeric_limits<double>::infinity();
-  Tensor s = matmul(by_group(a.q, a.group).to(wide) * a.scale, k.to(wide).mT());
-  if (a.mask.defined()) {
-    const Tensor mask = by_group(expanded(a.mask, a.scores), a.group);
-    s = mask.dtype() == boolean ? where(mask, s, hidden) : s + mask.to(wide);
+MultiheadAttention::MultiheadAttention(Int width, Int heads, const MultiheadOptions& o)
+    : Layer("MultiheadAttention"),
+      out_proj(blamed_on("MultiheadAttention",
+                         [&] {
+                           positive(width, "MultiheadAttention", "embed_dim");
+                           return Linear(width, width, {.bias = o.bias});
+                         })),
+      embed_dim(width),
+      num_heads(positive(heads, type(), "num_heads")),
+      num_kv_heads(positive(o.num_kv_heads.value_or(heads), type(), "num_kv_heads")),
+      head_dim(width / heads),
+      options(o) {
+  require(width % heads == 0 && heads % num_kv_heads == 0, Wrong::argument, type(), heads, " heads do not divide ",
+          width, " features, or ", num_kv_heads, " key heads not the heads");
+  probability(o.dropout, type(), "dropout");
+  positive(o.kdim.value_or(1), type(), "kdim"), positive(o.vdim.value_or(1), type(), "vdim");
+  const int64_t kdim = o.kdim.value_or(width), vdim = o.vdim.value_or(width), few = num_kv_heads * head_dim;
+  if (kdim == width && vdim == width && few == width) {
+    in_proj_weight = blamed_on(type(), [&] { return empty({3 * width, width}); });
+    init::xavier_uniform_(in_proj_weight);
+  } else {
+    blamed_on(type(), [&] {
+      q_proj_weight = empty({width, width}), k_proj_weight = empty({few, kdim}), v_proj_weight = empty({few, vdim});
+    });
+    for (Parameter* w : {&q_proj_weight, &k_proj_weight, &v_proj_weight}) init::xavier_uniform_(*w);
   }
-  if (a.causal) s = where(tri(s.size(-2), s.size(-1), 0, {boolean, s.device()}), s, hidden);
-  Tensor w = a.mask.defined() ? masked_softmax(s) : softmax(s, -1);
-  if (a.dropout > 0) w = w * by_group(dropout_factors(a, wide), a.group);
-  const Tensor y = matmul(w, v.to(wide)).to(a.q.dtype());
-  return grouped ? y.flatten(-4, -3) : y;
+  if (o.bias) in_proj_bias = zeros({width + 2 * few}), init::zeros_(out_proj.bias);
+  if (!o.add_bias_kv) return;
+  bias_k = empty({1, 1, few}), bias_v = empty({1, 1, few});
+  init::xavier_normal_(bias_k), init::xavier_normal_(bias_v);
 }
 
-AttendCall call_of(const Attention& a, const Layout& mask, const Tensor& out, const Tensor& logsumexp) {
-  AttendCall call{};
-  call.q = arg(a.q), call.k = arg(a.k), call.v = arg(a.v), call.out = arg(out), call.logsumexp = arg(logsumexp);
-  call.scale = a.scale, call.causal = a.causal, call.dropout = a.dropout;
-  call.seed = a.random.seed, call.offset = a.random.offset;
-  if (a.mask.defined()) reads(a.mask), call.mask = {address(a.mask), &mask, a.mask.dtype(), {}};
-  return call;
-}
-Layout mask_layout(const Attention& a) {
-  return a.mask.defined() ? views::expand(layout(a.mask), a.scores, op) : Layout{};
+void MultiheadAttention::fields(Fields& f) {
+  f("in_proj_weight", in_proj_weight), f("q_proj_weight", q_proj_weight), f("k_proj_weight", k_proj_weight);
+  f("v_proj_weight", v_proj_weight), f("in_proj_bias", in_proj_bias), f("bias_k", bias_k), f("bias_v", bias_v);
+  f("out_proj", out_proj);
 }
 
-// Heads lie inside time in memory if they do so in q: joining them again is then a view.
-Tensor allocate_out(const Attention& a) {
-  Shape shape = leading(a.q, 1);
-  shape.push_back(a.v.size(-1));
-  const int head = shape.size() - 3, time = shape.size() - 2;
-  if (head < 0 || a.q.stride(head) >= a.q.stride(time)) return allocate(shape, a.q.dtype(), a.q.device(), op);
-  std::swap(shape[head], shape[time]);
-  return alias(allocate(shape, a.q.dtype(), a.q.device(), op), views::transpose(Layout::contiguous(shape), head, time));
+// [batch, time, width] of queries, keys and values to [batch, heads, time, head_dim].
+MultiheadAttention::Heads MultiheadAttention::project(const Tensor& q, const Tensor& k, const Tensor& v) const {
+  const auto heads = [&](const Tensor& x, int64_t n) { return x.unflatten(-1, {n, head_dim}).transpose(1, 2); };
+  const bool joint = in_proj_weight.defined();
+  if (joint && q.impl_pointer() == k.impl_pointer() && k.impl_pointer() == v.impl_pointer()) {
+    const Tensor all = linear(q, in_proj_weight, in_proj_bias).unflatten(-1, {3, num_heads, head_dim});
+    const auto parts = all.permute({2, 0, 3, 1, 4}).unbind();
+    return {parts[0], parts[1], parts[2]};
+  }
+  const int64_t sizes[] = {embed_dim, num_kv_heads * head_dim, num_kv_heads * head_dim};
+  const Tensor inputs[] = {q, k, v}, own[] = {q_proj_weight, k_proj_weight, v_proj_weight};
+  Tensor results[3];
+  int64_t at = 0;
+  for (int i = 0; i < 3; at += sizes[i++]) {
+    const Tensor w = joint ? in_proj_weight.narrow(0, at, sizes[i]) : own[i];
+    const Tensor b = in_proj_bias.defined() ? in_proj_bias.narrow(0, at, sizes[i]) : Tensor();
+    results[i] = heads(linear(inputs[i], w, b), sizes[i] / head_dim);
+  }
+  return {results[0], results[1], results[2]};
 }
 
-// Gradients of q, k and v by the fused loop.
-void fused_gradients(const Attention& a, const Tensor& out, const Tensor& logsumexp, const Tensor& g, Gradients& d) {
-  const Layout mask = mask_layout(a);
-  AttendCall call = call_of(a, mask, out, logsumexp);
-  call.backward = true;
-  const int64_t matrices = leading(a.k, 2).numel();
-  const DType wide = compute_type(a), dtype = a.q.dtype();
-  const Tensor parts = zeros(joined({attend_parts(matrices, a.k.size(-2))}, a.q.shape()), {wide, a.q.device()});
-  const Tensor dk = allocate(a.k.shape(), dtype, a.q.device(), op), dv = allocate(a.v.shape(), dtype, a.q.device(), op);
-  call.grad_out = arg(g), call.grad_q = arg(parts), call.grad_k = arg(dk), call.grad_v = arg(dv);
-  backend(a.q.device()).attend(call);
-  d[0] = parts.size(0) == 1 ? parts.select(0, 0) : parts.sum(0);
-  d[1] = dk, d[2] = dv;
+// All masks as one that is added or true where a key is seen, broadcasting to [batch, heads, queries, keys].
+Tensor MultiheadAttention::mask_of(const MultiheadInput& in, const Heads& h, int64_t past) const {
+  const int64_t batch = h.q.size(0), queries = h.q.size(2), keys = h.k.size(2),
+                given = keys - options.add_bias_kv - options.add_zero_attn;
+  Tensor seen, bias;
+  const auto add = [&](Tensor mask) {
+    if (given < keys) mask = pad(mask, {0, keys - given});
+    if (mask.dtype() == boolean) seen = seen.defined() ? seen & ~mask : ~mask;
+    else bias = bias.defined() ? bias + mask : mask;
+  };
+  const auto check = [&](bool fine, const Tensor& mask, const char* name, const Shape& wanted) {
+    require(fine, Wrong::shape, type(), name, " has shape ", mask, ", not ", wanted);
+    require(mask.dtype() == boolean || is_floating(mask.dtype()), Wrong::dtype, type(), name,
+            " must be boolean or floating, got ", mask.dtype());
+  };
+  if (const Tensor& m = in.attn_mask; m.defined()) {
+    const bool each = m.dim() == 3;
+    check(m.shape() == Shape{queries, given} || m.shape() == Shape{batch * num_heads, queries, given}, m, "attn_mask",
+          {queries, given});
+    add(each ? m.unflatten(0, {batch, num_heads}) : m);
+  }
+  if (const Tensor& m = in.key_padding_mask; m.defined()) {
+    check(m.shape() == Shape{batch, given}, m, "key_padding_mask", {batch, given});
+    add(m.unsqueeze(1).unsqueeze(1));
+  }
+  if (in.is_causal && past + 1 < given && (past > 0 || given < keys))
+    add(~tri(queries, given, past, {boolean, h.q.device()}));
+  if (!bias.defined()) return seen;
+  return seen.defined() ? where(seen, bias, -std::numeric_limits<double>::infinity()) : bias;
 }
 
-}  // namespace
-
-Tensor masked_softmax(const Tensor& scores) {
-  if (scores.size(-1) == 0) return softmax(scores, -1);
-  const Tensor hidden = amax(scores.detach(), -1, true) == -std::numeric_limits<double>::infinity();
-  return where(hidden, 0, softmax(where(hidden, 0, scores), -1));
+MultiheadOutput MultiheadAttention::run(const Tensor& q, const Tensor& k, const Tensor& v,
+                                        const MultiheadInput& in) const {
+  Heads h = project(q, k, v);
+  const int64_t past = in.cache ? in.cache->size() : 0, batch = q.size(0);
+  if (in.cache) std::tie(h.k, h.v) = in.cache->append(h.k, h.v);
+  if (bias_k.defined()) {
+    const auto with = [&](const Tensor& x, const Tensor& b) {
+      return cat({x, b.unflatten(-1, {num_kv_heads, head_dim}).transpose(1, 2).expand({batch, -1, -1, -1})}, 2);
+    };
+    h.k = with(h.k, bias_k), h.v = with(h.v, bias_v);
+  }
+  if (options.add_zero_attn) h.k = pad(h.k, {0, 0, 0, 1}), h.v = pad(h.v, {0, 0, 0, 1});
+  const Tensor mask = mask_of(in, h, past);
+  const bool causal = in.is_causal && past == 0 && !bias_k.defined() && !options.add_zero_attn;
+  const double drop = training ? options.dropout : 0;
+  MultiheadOutput result;
+  Tensor y;
+  if (!in.need_weights) {
+    y = scaled_dot_product_attention(h.q, h.k, h.v, {mask, drop, causal, {}, num_kv_heads < num_heads});
+  } else {
+    const int64_t group = num_heads / num_kv_heads;
+    const auto every = [&](const Tensor& x) { return group > 1 ? x.repeat_interleave(group, 1) : x; };
+    const double hidden = -std::numeric_limits<double>::infinity();
+    Tensor s = matmul(h.q * (1 / std::sqrt(double(head_dim))), every(h.k).mT());
+    if (mask.defined()) s = mask.dtype() == boolean ? where(mask, s, hidden) : s + mask;
+    if (causal) s = where(tri(s.size(2), s.size(3), 0, {boolean, s.device()}), s, hidden);
+    const Tensor weights = dropout(masked_softmax(s), options.dropout, training);
+    result.weights = in.average_attn_weights ? weights.mean(1) : weights;
+    y = matmul(weights, every(h.v));
+  }
+  result.output = out_proj(y.transpose(1, 2).flatten(2));
+  return result;
 }
 
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  Attention a = plan(q, k, v, o);
-  if (a.dropout > 0) a.random = default_generator().take((uint64_t(a.scores.numel()) + 3) / 4);
-  if (a.mask.defined() && a.mask.dtype() != boolean) a.mask = a.mask.to(compute_type(a));
-  // For one query the products are matrix times vector, which run at the speed of memory.
-  if (q.size(-2) == 1 && q.dtype() == compute_type(a)) return composed(a);
-  const Tensor out = allocate_out(a);
-  const Tensor logsumexp = allocate(leading(a.q, 1), compute_type(a), q.device(), op);
-  const Layout mask = mask_layout(a);
-  if (!backend(q.device()).attend(call_of(a, mask, out, logsumexp))) return composed(a);
-  if (!any_needs_grad(a.q, a.k, a.v, a.mask)) return out;
-  Attention kept = a;
-  kept.q = kept.k = kept.v = kept.mask = {};
-  return record(op, out, {a.q, a.k, a.v, a.mask},
-                [kept, q = save(a.q), k = save(a.k), v = save(a.v), mask = save(a.mask), y = save_output(out),
-                 logsumexp](const Tensor& g, Gradients& d) {
-                  Attention again = kept;
-                  again.q = d.take(q), again.k = d.take(k), again.v = d.take(v);
-                  if (mask) again.mask = d.take(mask);
-                  if (!grad_enabled() && !d.needs(3)) return fused_gradients(again, d.take(y), logsumexp, g, d);
-                  through_composed({again.q, again.k, again.v, again.mask}, std::span(&g, 1), d,
-                                   [&](const std::vector<Tensor>& in) {
-                                     again.q = in[0], again.k = in[1], again.v = in[2], again.mask = in[3];
-                                     return std::vector{composed(again)};
-                                   });
-                });
+MultiheadOutput MultiheadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                                               const MultiheadInput& input) const {
+  return call(query, [&](const Tensor& q) {
+    const int64_t rank = q.checked(type()).dim();
+    require((rank == 2 || rank == 3) && key.checked(type()).dim() == rank && value.checked(type()).dim() == rank &&
+                q.size(-1) == embed_dim && key.size(-1) == options.kdim.value_or(embed_dim) &&
+                value.size(-1) == options.vdim.value_or(embed_dim),
+            Wrong::shape, type(), "query ", q, ", key ", key, ", value ", value, " for widths ", embed_dim, ", ",
+            options.kdim.value_or(embed_dim), ", ", options.vdim.value_or(embed_dim));
+    const bool turned = rank == 3 && !options.batch_first;
+    const auto inner = [&](const Tensor& x) { return turned ? x.transpose(0, 1) : rank == 2 ? x.unsqueeze(0) : x; };
+    // One tensor in all three places stays one.
+    const Tensor a = inner(q), b = key.impl_pointer() == q.impl_pointer() ? a : inner(key);
+    const Tensor c = value.impl_pointer() == key.impl_pointer() ? b : inner(value);
+    require(a.size(0) == b.size(0) && a.size(0) == c.size(0) && b.size(1) == c.size(1), Wrong::shape, type(), "query ",
+            q, ", key ", key, ", value ", value, ": batches or the times of key and value differ");
+    MultiheadInput in = input;
+    if (rank == 2 && in.key_padding_mask.defined()) in.key_padding_mask = in.key_padding_mask.unsqueeze(0);
+    MultiheadOutput y = run(a, b, c, in);
+    if (turned) y.output = y.output.transpose(0, 1);
+    if (rank != 2) return y;
+    return MultiheadOutput{y.output.squeeze(0), y.weights.defined() ? y.weights.squeeze(0) : y.weights};
+  });
 }
 
-}  // namespace volta
+}  // namespace volta::nn

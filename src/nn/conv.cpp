@@ -7,8 +7,8 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "core/arguments.h"
 #include "core/checked.h"
-#include "nn/check.h"
 
 namespace volta::nn {
 namespace {

@@ -1,77 +1,11 @@
-// Dropout of elements or of whole channels.
+// Layers of dropout.
 #include <volta/nn/dropout.h>
 
-#include <cmath>
-
-#include <volta/create.h>
 #include <volta/ops.h>
 
-#include "nn/check.h"
+#include "core/arguments.h"
 
-namespace volta {
-namespace {
-
-void check_dropout(const Tensor& x, double p, bool channels, const char* op) {
-  nn::probability(p, op);
-  if (!is_floating(x.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "needs a floating input, got " + std::string(name(x.dtype())));
-  if (channels && x.dim() < 2) throw Error(Error::Kind::shape, op, "needs [n, channels, ...], got " + x.shape().str());
-}
-
-// 1 with probability 1 - p, else 0; one number per element, or per channel.
-Tensor keep(const Tensor& x, double p, bool channels) {
-  Shape shape = x.shape();
-  for (int i = 2; channels && i < shape.size(); ++i) shape[i] = 1;
-  return ge(rand(shape, {.dtype = f32, .device = x.device()}), p).to(x.dtype());
-}
-
-Tensor drop(const Tensor& x, double p, bool training, bool channels, const char* op) {
-  check_dropout(x, p, channels, op);
-  if (!training || p == 0) return x;
-  if (p == 1) return x * 0;
-  return x * keep(x, p, channels).mul_(1 / (1 - p));
-}
-
-// What is dropped becomes the value selu saturates at; a and b restore mean 0 and variance 1.
-Tensor alpha_drop(const Tensor& x, double p, bool training, bool channels, const char* op) {
-  check_dropout(x, p, channels, op);
-  if (!training || p == 0) return x;
-  if (p == 1) return x * 0;
-  const double saturated = -1.7580993408473766;
-  const double a = 1 / std::sqrt((1 - p) * (1 + p * saturated * saturated)), b = -a * p * saturated;
-  const Tensor mask = keep(x, p, channels);
-  return x * (mask * a) + ((1 - mask) * (saturated * a) + b);
-}
-
-}  // namespace
-
-Tensor dropout(const Tensor& x, double p, bool training) { return drop(x, p, training, false, "dropout"); }
-Tensor feature_dropout(const Tensor& x, double p, bool training) {
-  return drop(x, p, training, true, "feature_dropout");
-}
-Tensor alpha_dropout(const Tensor& x, double p, bool training) {
-  return alpha_drop(x, p, training, false, "alpha_dropout");
-}
-Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
-  return alpha_drop(x, p, training, true, "feature_alpha_dropout");
-}
-
-Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) {
-  const char* op = "gumbel_softmax";
-  if (!is_floating(logits.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "needs floating logits, got " + std::string(name(logits.dtype())));
-  if (!(tau > 0))
-    throw Error(Error::Kind::argument, op, "the temperature must be positive, got " + std::to_string(tau));
-  Tensor waiting = empty(logits.shape(), {.dtype = f64, .device = logits.device()});
-  waiting.exponential_();
-  const Tensor soft = softmax((logits - log(waiting).to(logits.dtype())) / tau, dim);
-  if (!hard) return soft;
-  const Tensor index = soft.detach().argmax(dim, true);
-  const Tensor chosen = zeros_like(soft.detach()).scatter(dim, index, 1.0);
-  return chosen - soft.detach() + soft;
-}
-
-namespace nn {
+namespace volta::nn {
 
 Dropout::Dropout(double chance) : AnyDropout("Dropout", dropout, chance) {}
 Dropout1d::Dropout1d(double chance) : AnyDropout("Dropout1d", feature_dropout, chance, 3) {}
@@ -95,5 +29,4 @@ Tensor AnyDropout::operator()(const Tensor& x) const {
   });
 }
 
-}  // namespace nn
-}  // namespace volta
+}  // namespace volta::nn

@@ -7,7 +7,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "nn/check.h"
+#include "core/arguments.h"
 
 namespace volta::nn::init {
 namespace {

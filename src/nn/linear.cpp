@@ -1,4 +1,4 @@
-// Linear and bilinear maps.
+// Layers of linear and bilinear maps.
 #include <volta/nn/linear.h>
 
 #include <cmath>
@@ -8,28 +8,10 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "core/arguments.h"
 #include "core/check.h"
-#include "nn/check.h"
 
-namespace volta {
-
-Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
-  const auto refuse = [&] {
-    throw Error(Error::Kind::shape, "bilinear",
-                a.shape().str() + " and " + b.shape().str() + " with weight " + weight.shape().str() +
-                    ": needs [..., in1], [..., in2] and [out, in1, in2]");
-  };
-  const Shape &sa = a.shape(), &sb = b.shape(), &sw = weight.shape();
-  if (sw.size() != 3 || sa.empty() || sa.size() != sb.size() || sa.back() != sw[1] || sb.back() != sw[2]) refuse();
-  for (int i = 0; i + 1 < sa.size(); ++i)
-    if (sa[i] != sb[i]) refuse();
-  // First a with every W_o, then the inner product with b.
-  const Tensor half = linear(a, weight.transpose(1, 2).reshape({sw[0] * sw[2], sw[1]})).unflatten(-1, {sw[0], sw[2]});
-  const Tensor y = matmul(half, b.unsqueeze(-1)).squeeze(-1);
-  return bias.defined() ? y + bias : y;
-}
-
-namespace nn {
+namespace volta::nn {
 
 // As PyTorch: weight and bias uniform within 1 / sqrt(inputs).
 Linear::Linear(Int in_features, Int out_features, const BiasOptions& options) : Layer("Linear") {
@@ -67,5 +49,4 @@ double Bilinear::flops(const Tensor&, const Tensor& y) const {
   return 2.0 * double(y.numel()) * double(weight.size(2)) * double(weight.size(1) + 1);
 }
 
-}  // namespace nn
-}  // namespace volta
+}  // namespace volta::nn

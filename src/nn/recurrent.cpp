@@ -9,10 +9,10 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
+#include "core/arguments.h"
 #include "core/checked.h"
-#include "nn/check.h"
-#include "nn/recur.h"
 #include "ops/check.h"
+#include "ops/recurrence.h"
 
 namespace volta::nn {
 namespace {

@@ -7,8 +7,8 @@
 #include <volta/nn/norm.h>
 #include <volta/ops.h>
 
+#include "core/arguments.h"
 #include "graph/record.h"
-#include "nn/check.h"
 
 namespace volta::nn {
 

@@ -9,7 +9,7 @@
 #include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
-#include "nn/check.h"
+#include "core/arguments.h"
 #include "ops/check.h"
 
 namespace volta::nn {

@@ -1,34 +1,9 @@
-// Attention: the function, positions, and the multi-head layer with its cache for decoding.
+// The multi-head layer with its cache for decoding, and layers of positions.
 #pragma once
 #include <volta/nn/linear.h>
+#include <volta/ops/attention.h>
 
-namespace volta {
-
-struct AttentionOptions {
-  Tensor attn_mask = {};   // boolean: true where a key is seen; floating: added to the scores. Broadcasts to them
-  double dropout_p = 0;    // of the weights
-  bool is_causal = false;  // query i sees keys 0 … i; may go with a mask
-  std::optional<double> scale = {};  // 1 / sqrt(width)
-  bool enable_gqa = false;           // groups of query heads share a key head
-};
-// softmax(q k^T scale + mask) v over [..., heads, time, width], without the matrix of scores:
-// scaled_dot_product_attention(q, k, v, {.is_causal = true}). A query that sees no key gets zeros, and gives none back.
-// The gradient of a mask, where one is wanted, does take that matrix.
-[[nodiscard]] Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                                  const AttentionOptions& options = {});
-
-// Sines and cosines of falling frequencies, [length, width]: x + sinusoidal_positions(x.size(1), x.size(2)).
-[[nodiscard]] Tensor sinusoidal_positions(Int length, Int width, double base = 10000, const Options& options = {});
-
-struct RotaryOptions {
-  Int offset = 0;  // the position of the first step
-  double base = 10000;
-  bool interleaved = false;  // pairs are neighbours, not halves
-};
-// Pairs of features of [..., time, width] turned by angles that grow with the position: rotary_positions(q).
-[[nodiscard]] Tensor rotary_positions(const Tensor& x, const RotaryOptions& options = {});
-
-namespace nn {
+namespace volta::nn {
 
 // Keys and values of the steps so far, for decoding without gradients: attn(x, x, x, {.is_causal = true, .cache = &c}).
 class KeyValueCache {
@@ -102,5 +77,4 @@ class RotaryPositions : public Layer {
   RotaryOptions options;
 };
 
-}  // namespace nn
-}  // namespace volta
+}  // namespace volta::nn

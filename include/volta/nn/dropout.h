@@ -1,21 +1,9 @@
-// Dropout of elements or of whole channels. Active in training mode only.
+// Layers of dropout. Active in training mode only.
 #pragma once
 #include <volta/nn/layer.h>
+#include <volta/ops/dropout.h>
 
-namespace volta {
-
-// Zeroes elements with probability p and scales the others by 1 / (1 - p): dropout(x, 0.1, training).
-[[nodiscard]] Tensor dropout(const Tensor& x, double p = 0.5, bool training = true);
-[[nodiscard]] Tensor feature_dropout(const Tensor& x, double p = 0.5,
-                                     bool training = true);  // whole channels of [n, c, ...]
-// Keeps mean and variance of what selu gives: alpha_dropout(x, 0.1).
-[[nodiscard]] Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true);
-[[nodiscard]] Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = true);  // whole channels
-
-// softmax((logits + Gumbel noise) / tau); with `hard` one-hot, its gradient that of the soft one.
-[[nodiscard]] Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1);
-
-namespace nn {
+namespace volta::nn {
 
 class AnyDropout : public Layer {
  public:
@@ -43,5 +31,4 @@ struct AlphaDropout : AnyDropout { explicit AlphaDropout(double probability = 0.
 struct FeatureAlphaDropout : AnyDropout { explicit FeatureAlphaDropout(double probability = 0.5); };
 // clang-format on
 
-}  // namespace nn
-}  // namespace volta
+}  // namespace volta::nn

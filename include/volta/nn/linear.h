@@ -1,6 +1,7 @@
 // Linear and bilinear maps.
 #pragma once
 #include <volta/nn/layer.h>
+#include <volta/ops/bilinear.h>
 
 namespace volta::nn {
 
@@ -31,8 +32,3 @@ class Bilinear : public Layer {
 };
 
 }  // namespace volta::nn
-
-namespace volta {
-[[nodiscard]] Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight,
-                              const Tensor& bias = {});  // bilinear(a, b, w)
-}  // namespace volta

@@ -1,7 +1,7 @@
 // What the losses share: checking shapes, and what becomes of the losses of the elements.
 #pragma once
-#include <volta/loss.h>
 #include <volta/ops.h>
+#include <volta/ops/loss.h>
 
 namespace volta::loss {
 

@@ -3,15 +3,12 @@
 #include <array>
 #include <cmath>
 
-#include <volta/nn/pool.h>
-#include <volta/nn/reflect.h>
-#include <volta/nn/resample.h>
 #include <volta/ops.h>
+#include <volta/ops/resample.h>
 
-#include "nn/cubic.h"
-#include "nn/taps.h"
 #include "ops/check.h"
-#include "ops/reduce.h"
+#include "ops/cubic.h"
+#include "ops/taps.h"
 
 namespace volta {
 namespace {
@@ -163,9 +160,4 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   return sum_of_taps(op, x, taps);
 }
 
-namespace nn {
-Tensor Upsample::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return interpolate(in, options); });
-}
-}  // namespace nn
 }  // namespace volta

@@ -1,11 +1,11 @@
-// Checks the layers share.
+// Numbers given as arguments: each function gives back the value, or throws and names it.
 #pragma once
 #include <cmath>
 #include <string>
 
 #include <volta/error.h>
 
-namespace volta::nn {
+namespace volta {
 
 inline int64_t positive(int64_t value, const char* layer, const char* what) {
   if (value > 0) return value;
@@ -35,4 +35,4 @@ inline double above_zero(double value, const char* layer, const char* what) {
               std::string(what) + " must be finite and above 0, not " + std::to_string(value));
 }
 
-}  // namespace volta::nn
+}  // namespace volta

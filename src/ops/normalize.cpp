@@ -1,13 +1,13 @@
 // Normalisation as one recorded op: a fused loop where the device has one, else composed of tensor ops.
-#include "nn/normalize.h"
+#include "ops/normalize.h"
 
 #include <volta/create.h>
 #include <volta/ops.h>
 
 #include "backend/fused.h"
 #include "backend/normalize.h"
+#include "core/arguments.h"
 #include "graph/record.h"
-#include "nn/check.h"
 #include "ops/check.h"
 #include "ops/pointwise.h"
 
@@ -130,7 +130,7 @@ void composed_gradients(const NormSets& s, const Tensor& x, const Tensor& weight
 }  // namespace
 
 Tensor normalized(const NormSets& s, const Tensor& x, const Tensor& weight, const Tensor& bias, NormStatistics& st) {
-  nn::not_negative(s.eps, s.op, "eps");
+  not_negative(s.eps, s.op, "eps");
   for (const Tensor& v : {weight, bias, st.mean, st.var})
     if (v.defined()) common_device(x, v, s.op);
   Tensor y;

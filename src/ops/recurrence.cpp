@@ -1,8 +1,8 @@
 // Recurrence: the composed form, and the fused loop with its gradient.
-#include "nn/recur.h"
+#include "ops/recurrence.h"
 
-#include <volta/autograd.h>
 #include <volta/create.h>
+#include <volta/grad_mode.h>
 #include <volta/ops.h>
 
 #include "graph/composed.h"

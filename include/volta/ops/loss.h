@@ -1,4 +1,4 @@
-// Losses, with PyTorch's names, options and defaults; as functions, and as layers that hold their options.
+// Losses, with PyTorch's names, options and defaults.
 #pragma once
 #include <functional>
 #include <vector>
@@ -166,47 +166,4 @@ struct CTCLossOptions {
 // The loss itself, or an Error that says it is NaN or infinite: check_finite(mse_loss(model(x), y)).backward()
 const Tensor& check_finite(const Tensor& loss);
 
-namespace nn {
-
-// The losses as layers: nn::CrossEntropyLoss criterion{{.label_smoothing = 0.1}}; criterion(logits, labels).
-template <auto Function, class Options> struct Loss {
-  Options options = {};
-  Tensor operator()(const Tensor& input, const Tensor& target) const { return Function(input, target, options); }
-};
-template <auto Function, class Options> struct Loss3 {
-  Options options = {};
-  Tensor operator()(const Tensor& a, const Tensor& b, const Tensor& c) const { return Function(a, b, c, options); }
-};
-
-using MSELoss = Loss<mse_loss, LossOptions>;
-using L1Loss = Loss<l1_loss, LossOptions>;
-using SmoothL1Loss = Loss<smooth_l1_loss, SmoothL1LossOptions>;
-using HuberLoss = Loss<huber_loss, HuberLossOptions>;
-using CrossEntropyLoss = Loss<cross_entropy, CrossEntropyOptions>;
-using NLLLoss = Loss<nll_loss, NLLLossOptions>;
-using MultiMarginLoss = Loss<multi_margin_loss, MultiMarginLossOptions>;
-using BCELoss = Loss<binary_cross_entropy, WeightedLossOptions>;
-using BCEWithLogitsLoss = Loss<binary_cross_entropy_with_logits, BCEWithLogitsOptions>;
-using SigmoidFocalLoss = Loss<sigmoid_focal_loss, FocalLossOptions>;
-using KLDivLoss = Loss<kl_div, KLDivOptions>;
-using GaussianKLLoss = Loss<gaussian_kl, LossOptions>;
-using PoissonNLLLoss = Loss<poisson_nll_loss, PoissonNLLOptions>;
-using HingeEmbeddingLoss = Loss<hinge_embedding_loss, HingeEmbeddingOptions>;
-using SoftMarginLoss = Loss<soft_margin_loss, LossOptions>;
-using MultiLabelMarginLoss = Loss<multilabel_margin_loss, LossOptions>;
-using MultiLabelSoftMarginLoss = Loss<multilabel_soft_margin_loss, WeightedLossOptions>;
-using TripletMarginWithDistanceLoss = Loss3<triplet_margin_with_distance_loss, TripletDistanceOptions>;
-using GaussianNLLLoss = Loss3<gaussian_nll_loss, GaussianNLLOptions>;
-using MarginRankingLoss = Loss3<margin_ranking_loss, MarginOptions>;
-using CosineEmbeddingLoss = Loss3<cosine_embedding_loss, MarginOptions>;
-using TripletMarginLoss = Loss3<triplet_margin_loss, TripletMarginOptions>;
-struct CTCLoss {
-  CTCLossOptions options = {};
-  Tensor operator()(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
-                    const std::vector<int64_t>& target_lengths) const {
-    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
-  }
-};
-
-}  // namespace nn
 }  // namespace volta

@@ -1,13 +1,13 @@
 // Sampling at given places: for each axis the taps around every place with their weights, and sums over their products.
 #include <algorithm>
 
-#include <volta/autograd.h>
 #include <volta/create.h>
-#include <volta/nn/resample.h>
+#include <volta/grad_mode.h>
 #include <volta/ops.h>
+#include <volta/ops/resample.h>
 
-#include "nn/cubic.h"
 #include "ops/check.h"
+#include "ops/cubic.h"
 #include "ops/reduce.h"
 
 namespace volta {

@@ -1,5 +1,5 @@
 // Tables of taps, and the two folds over them.
-#include "nn/taps.h"
+#include "ops/taps.h"
 
 #include <algorithm>
 

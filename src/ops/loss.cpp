@@ -1,11 +1,11 @@
 // Losses of numbers, probabilities, margins and distances.
-#include "nn/loss.h"
+#include "ops/loss.h"
 
 #include <cmath>
 #include <numbers>
 
+#include "core/arguments.h"
 #include "graph/record.h"
-#include "nn/check.h"
 
 namespace volta {
 namespace {
@@ -97,7 +97,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 
 Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target, const FocalLossOptions& o) {
   const Reduce how = reduction(o.reduction, "sigmoid_focal_loss");
-  nn::finite(o.alpha, "sigmoid_focal_loss", "alpha"), nn::not_negative(o.gamma, "sigmoid_focal_loss", "gamma");
+  finite(o.alpha, "sigmoid_focal_loss", "alpha"), not_negative(o.gamma, "sigmoid_focal_loss", "gamma");
   const Tensor cost = binary_cross_entropy_with_logits(input, target, {.reduction = Reduce::none});
   const Tensor y = target.to(input.dtype());
   const Tensor missing = sigmoid(input) * (1 - y) + sigmoid(-input) * y;  // 1 - the probability of the right answer
@@ -141,7 +141,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLOptions& o) {
   const Reduce how = reduction(o.reduction, "poisson_nll_loss");
-  nn::not_negative(o.eps, "poisson_nll_loss", "eps");
+  not_negative(o.eps, "poisson_nll_loss", "eps");
   require_same_shape(input, target, "poisson_nll_loss");
   Tensor losses = o.log_input ? exp(input) - target * input : input - target * log(input + o.eps);
   if (o.full) {  // Stirling's approximation of log(target!)
@@ -153,7 +153,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const Poisson
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingOptions& o) {
   const Reduce how = reduction(o.reduction, "hinge_embedding_loss");
-  nn::finite(o.margin, "hinge_embedding_loss", "margin");
+  finite(o.margin, "hinge_embedding_loss", "margin");
   require_same_shape(input, target, "hinge_embedding_loss");
   refuse_target_grad(target, "hinge_embedding_loss");
   const Tensor apart = where(target == 1, 0, relu(o.margin - input));
@@ -168,7 +168,7 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const LossOpt
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
   const Reduce how = reduction(o.reduction, "margin_ranking_loss");
-  nn::finite(o.margin, "margin_ranking_loss", "margin");
+  finite(o.margin, "margin_ranking_loss", "margin");
   require_same_shape(input1, input2, "margin_ranking_loss");
   require_same_shape(input1, target, "margin_ranking_loss");
   return reduced(relu(target * (input2 - input1) + o.margin), how);
@@ -177,7 +177,7 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
   const Reduce how = reduction(o.reduction, "cosine_embedding_loss");
   const char* op = "cosine_embedding_loss";
-  nn::finite(o.margin, op, "margin");
+  finite(o.margin, op, "margin");
   require_same_shape(input1, input2, op);
   if (input1.dim() < 1 || input1.dim() > 2 || target.checked(op).dim() != input1.dim() - 1)
     throw Error(Error::Kind::shape, op,
@@ -194,7 +194,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
                            const TripletMarginOptions& o) {
   const Reduce how = reduction(o.reduction, "triplet_margin_loss");
   const char* op = "triplet_margin_loss";
-  nn::above_zero(o.margin, op, "margin"), nn::finite(o.eps, op, "eps");
+  above_zero(o.margin, op, "margin"), finite(o.eps, op, "eps");
   if (!(o.p >= 0)) throw Error(Error::Kind::argument, op, "p must be at least 0, not " + std::to_string(o.p));
   require_same_shape(anchor, positive, op);
   require_same_shape(anchor, negative, op);

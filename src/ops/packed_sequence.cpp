@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include <volta/create.h>
-#include <volta/nn/recurrent.h>
 #include <volta/ops.h>
+#include <volta/ops/packed_sequence.h>
 
 #include "core/checked.h"
 #include "ops/check.h"

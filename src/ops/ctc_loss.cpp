@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/loss.h"
-#include "volta/autograd.h"
+#include <volta/grad_mode.h>
+#include "ops/loss.h"
 #include "volta/create.h"
 
 namespace volta {

@@ -1,8 +1,7 @@
 // Windows as columns and back, each the other's gradient.
 #include <volta/create.h>
-#include <volta/nn/reflect.h>
-#include <volta/nn/resample.h>
 #include <volta/ops.h>
+#include <volta/ops/resample.h>
 
 #include "backend/allocate.h"
 #include "core/checked.h"
@@ -111,12 +110,4 @@ Tensor col2im(const Tensor& columns, const PerAxis& output_size, const PerAxis& 
   return to_image(columns, c);
 }
 
-namespace nn {
-Tensor Unfold::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return im2col(in, kernel_size, options); });
-}
-Tensor Fold::operator()(const Tensor& x) const {
-  return call(x, [&](const Tensor& in) { return col2im(in, output_size, kernel_size, options); });
-}
-}  // namespace nn
 }  // namespace volta

@@ -1,9 +1,9 @@
 // Losses of several labels at once, and of triplets under a distance of one's own.
 #include <volta/create.h>
-#include <volta/nn/norm.h>
+#include <volta/ops/norm.h>
 
-#include "nn/check.h"
-#include "nn/loss.h"
+#include "core/arguments.h"
+#include "ops/loss.h"
 
 namespace volta {
 
@@ -46,7 +46,7 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
                                          const TripletDistanceOptions& o) {
   const char* op = "triplet_margin_with_distance_loss";
   const Reduce how = loss::reduction(o.reduction, op);
-  nn::above_zero(o.margin, op, "margin");
+  above_zero(o.margin, op, "margin");
   if (anchor.checked(op).dim() != positive.checked(op).dim() || anchor.dim() != negative.checked(op).dim())
     throw Error(Error::Kind::shape, op,
                 "anchor " + anchor.shape().str() + ", positive " + positive.shape().str() + " and negative " +

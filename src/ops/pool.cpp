@@ -1,5 +1,5 @@
 // Pooling: windows become tables of taps, which taps.h folds by maximum or sum.
-#include <volta/nn/pool.h>
+#include <volta/ops/pool.h>
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 #include <volta/ops.h>
 
 #include "core/checked.h"
-#include "nn/taps.h"
 #include "ops/check.h"
 #include "ops/reduce.h"
+#include "ops/taps.h"
 
 namespace volta::pooling {
 namespace {

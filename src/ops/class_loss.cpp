@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "backend/cpu/likelihood.h"
+#include "core/arguments.h"
 #include "core/parallel.h"
 #include "graph/record.h"
-#include "nn/check.h"
-#include "nn/loss.h"
+#include "ops/loss.h"
 #include "volta/create.h"
 
 namespace volta {
@@ -224,7 +224,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions&
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossOptions& o) {
   const char* op = "multi_margin_loss";
   loss::reduction(o.reduction, op);
-  nn::finite(o.margin, op, "margin");
+  finite(o.margin, op, "margin");
   if (o.p != 1 && o.p != 2) throw Error(Error::Kind::argument, op, "p must be 1 or 2, not " + std::to_string(o.p));
   if (input.checked(op).dim() > 2)
     throw Error(Error::Kind::shape, op, "scores must be [N, C] or [C], not " + input.shape().str());

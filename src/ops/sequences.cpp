@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include <volta/create.h>
-#include <volta/nn/recurrent.h>
 #include <volta/ops.h>
+#include <volta/ops/packed_sequence.h>
 
 #include "ops/check.h"
 
