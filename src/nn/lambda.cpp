@@ -7,6 +7,7 @@
 #include <volta/ops.h>
 
 #include "core/arguments.h"
+#include "core/check.h"
 
 namespace volta::nn {
 namespace {

@@ -6,6 +6,7 @@
 #include <volta/ops.h>
 
 #include "core/arguments.h"
+#include "core/check.h"
 #include "graph/composed.h"
 #include "ops/normalize.h"
 
