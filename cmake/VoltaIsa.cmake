@@ -1,4 +1,5 @@
-# The vector kernels, src/backend/cpu/isa/*.cpp, compiled once per instruction-set level; the library picks one at start.
+# The vector kernels, src/backend/cpu/<family>/kernels/*.cpp, compiled once per instruction-set level; the library picks one
+# at start. Kernels in a folder named after a level (gemm/amx) are compiled for that level alone.
 # Each build gets VOLTA_ISA=<level>, a name fit for a namespace; the library gets VOLTA_HAVE_ISA_<LEVEL> per level.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(volta_known_levels baseline v3 v4 amx)
@@ -22,15 +23,15 @@ if(NOT "baseline" IN_LIST VOLTA_ISA_LEVELS)  # what every other level falls back
 endif()
 
 function(volta_add_isa_objects library)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/cpu/isa/*.cpp)
-  foreach(source IN LISTS sources)
-    if(source MATCHES "/(gemm|conv|attend|recur)[^/]*$")  # scheduling before register allocation spills the accumulators of the micro-kernel
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-schedule-insns>)
-    endif()
-    if(source MATCHES "/gemm\\.cpp$")  # arguments put together in vectors: loads of parts of them would wait for the stores
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-tree-slp-vectorize>)
-    endif()
-  endforeach()
+  set(families ${PROJECT_SOURCE_DIR}/src/backend/cpu)
+  file(GLOB sources CONFIGURE_DEPENDS ${families}/*/kernels/*.cpp)
+  # Register tiles: scheduling before register allocation spills the accumulators of the micro-kernel.
+  file(GLOB tiled CONFIGURE_DEPENDS ${families}/gemm/*/*.cpp ${families}/conv/kernels/*.cpp ${families}/attention/kernels/*.cpp
+                                    ${families}/recurrent/kernels/*.cpp)
+  set_property(SOURCE ${tiled} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-schedule-insns>)
+  # Arguments stored as vectors and loaded in parts stall on store forwarding.
+  file(GLOB products CONFIGURE_DEPENDS ${families}/gemm/kernels/*.cpp)
+  set_property(SOURCE ${products} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fno-tree-slp-vectorize>)
 
   set(optimise $<IF:$<CONFIG:Debug>,-O2,-O3>)
   if(VOLTA_SANITIZE OR VOLTA_COVERAGE)
@@ -40,11 +41,9 @@ function(volta_add_isa_objects library)
     if(NOT level IN_LIST volta_known_levels)
       message(FATAL_ERROR "VOLTA_ISA_LEVELS: '${level}' is not one of ${volta_known_levels}")
     endif()
-    set(level_sources ${sources})
-    if(level MATCHES "^(amx|bfloat)$")  # products alone
-      list(FILTER level_sources INCLUDE REGEX "/gemm_${level}\\.cpp$")
-    else()
-      list(FILTER level_sources EXCLUDE REGEX "/gemm_(amx|bfloat)\\.cpp$")
+    file(GLOB level_sources CONFIGURE_DEPENDS ${families}/*/${level}/*.cpp)
+    if(NOT level_sources)
+      set(level_sources ${sources})
     endif()
     volta_add_objects(volta_isa_${level} ${level_sources})
     foreach(object IN LISTS volta_objects)

@@ -1,5 +1,5 @@
 // Conversions between dtypes against exact references: every half, rounding boundaries, saturation, wrapping, NaN, bool.
-#include "backend/cpu/move.h"
+#include "backend/cpu/copy/move.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include <volta/volta.h>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "core/impl.h"
 #include "samples.h"
 

@@ -1,5 +1,5 @@
 // Matrix products against a naive reference in higher precision: shapes, strides, batches, epilogues, dtypes, threads.
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/gemm/plan.h"
 #include "core/parallel.h"
 #include "stored.h"
 #include "volta/error.h"

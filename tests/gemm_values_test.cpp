@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "backend/cpu/gemm_plan.h"
+#include "backend/cpu/gemm/plan.h"
 #include "core/parallel.h"
 #include "stored.h"
 

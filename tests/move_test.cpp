@@ -1,5 +1,5 @@
 // Strided moves and the transposed copy against plain loops, for every element size, length and kind of stride.
-#include "backend/cpu/move.h"
+#include "backend/cpu/copy/move.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "math/elementwise_names.h"
+#include "ops/elementwise.h"
 #include "ops/functions.h"
-#include "ops/pointwise.h"
 #include "oracle/calls.h"
 #include "oracle/tolerance.h"
 #include "samples.h"
@@ -128,7 +128,8 @@ struct Parameter {
 // Runs one case in one arrangement.
 class Attempt {
  public:
-  Attempt(const Case& c, Arrangement how, Device device, const PointOp* point) : case_(c), how_(how), point_(point) {
+  Attempt(const Case& c, Arrangement how, Device device, const ElementwiseOp* point)
+      : case_(c), how_(how), point_(point) {
     for (const auto& operand : c.operands) {
       if (const auto* number = std::get_if<Scalar>(&operand)) {
         given_.numbers.push_back(*number);
@@ -226,13 +227,13 @@ class Attempt {
 
   const Case& case_;
   Arrangement how_;
-  const PointOp* point_;
+  const ElementwiseOp* point_;
   oracle::Given given_;
   std::vector<const oracle::Input*> inputs_;
 };
 
-const PointOp* point_named(const std::string& wanted) {
-  const PointOp* found = nullptr;
+const ElementwiseOp* point_named(const std::string& wanted) {
+  const ElementwiseOp* found = nullptr;
   int index = 0;
   for_each_point_name([&](const PointName& op) {
     if (op.name == wanted) found = &point_op(index);
@@ -245,7 +246,7 @@ class ValuesOracle : public testing::TestWithParam<Parameter> {};
 
 TEST_P(ValuesOracle, EqualsPyTorch) {
   const auto& [op, device] = GetParam();
-  const PointOp* point = point_named(op);
+  const ElementwiseOp* point = point_named(op);
   for (const Case& c : answers().cases.at(op))
     for (Arrangement how : {Arrangement::contiguous, Arrangement::transposed, Arrangement::strided,
                             Arrangement::backwards, Arrangement::offset}) {
@@ -285,7 +286,7 @@ std::variant<Tensor, Scalar> operand_of(const std::string& dtype) {
 TEST(ValuesOraclePromotion, EveryPairMeetsWhereTheStandardSays) {
   ASSERT_GT(answers().promotions.size(), 1000u);
   for (const oracle::Promotion& p : answers().promotions) {
-    const PointOp* op = point_named(p.op);
+    const ElementwiseOp* op = point_named(p.op);
     ASSERT_TRUE(op) << p.op;
     const auto a = operand_of(p.a), b = operand_of(p.b);
     const Tensor mask = ones({2}, {boolean});

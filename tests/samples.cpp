@@ -5,7 +5,7 @@
 #include <map>
 
 #include "math/elementwise_names.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta::test {
 namespace {
@@ -62,7 +62,7 @@ Sample pointwise_sample(const PointName& name, int index) {
     s.inputs.push_back({i == 0 ? Shape{3, 4} : i == 1 ? Shape{4} : Shape{3, 1}, r.first, r.second});
   }
   s.half = name.name != "remainder" && name.name != "fmod" && name.name != "floor_divide";
-  const PointOp& op = point_op(index);
+  const ElementwiseOp& op = point_op(index);
   const bool whole = name.domain == Domain::integral;
   s.f = [&op, whole](const Tensors& x) {
     Tensors own;

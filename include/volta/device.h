@@ -14,7 +14,7 @@ struct Device {
 
   constexpr Device() = default;
   constexpr Device(DeviceType t, int64_t i = 0) : type(t), index(uint8_t(i)) {
-    if (t > DeviceType::cuda || i < 0 || i > (t == DeviceType::cpu ? 0 : 255)) refuse(t, i);
+    if (t > DeviceType::cuda || i < 0 || i > (t == DeviceType::cpu ? 0 : 255)) throw_error(t, i);
   }
   Device(std::string_view name);  // "cpu", "cuda" (the first GPU) or "cuda:N"; anything else is an Error
   Device(const char* name) : Device(std::string_view(name)) {}
@@ -26,7 +26,7 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 
  private:
-  [[noreturn]] static void refuse(DeviceType type, int64_t index);
+  [[noreturn]] static void throw_error(DeviceType type, int64_t index);
 };
 
 namespace cuda {

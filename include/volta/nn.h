@@ -1,5 +1,6 @@
 // Layers, containers and the functions over models.
 #pragma once
+#include <volta/nn/activation.h>
 #include <volta/nn/attention.h>
 #include <volta/nn/containers.h>
 #include <volta/nn/conv.h>
@@ -12,6 +13,7 @@
 #include <volta/nn/loss.h>
 #include <volta/nn/model.h>
 #include <volta/nn/norm.h>
+#include <volta/nn/padding.h>
 #include <volta/nn/pool.h>
 #include <volta/nn/recurrent.h>
 #include <volta/nn/reparametrize.h>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <volta/choice.h>
-#include <volta/counted.h>
 #include <volta/device.h>
 #include <volta/error.h>
+#include <volta/intrusive_ptr.h>
 #include <volta/operand.h>
 #include <volta/shape.h>
 
@@ -299,7 +299,7 @@ class Tensor {
 #include <volta/methods.h>  // every op as a method, generated from the same list as the functions
 
   // For the framework itself.
-  explicit Tensor(detail::Ptr<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+  explicit Tensor(detail::IntrusivePtr<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
   TensorImpl& impl() const { return *impl_; }
   TensorImpl* impl_pointer() const noexcept { return impl_.get(); }
   const Tensor& checked(const char* op) const {  // throws if undefined
@@ -313,7 +313,7 @@ class Tensor {
   void* data(DType as) const;
   size_t count_for_host(size_t bytes_each) const;  // throws where the host has no memory for all elements
   void copy_to(void* out, DType as) const;
-  detail::Ptr<TensorImpl> impl_;
+  detail::IntrusivePtr<TensorImpl> impl_;
 };
 
 // A tensor that may be absent, as x.grad() before any backward: `if (x.grad())` asks; * and -> throw an Error of kind

@@ -2,6 +2,7 @@
 #pragma once
 #include <volta/autograd.h>
 #include <volta/create.h>
+#include <volta/custom_op.h>
 #include <volta/device.h>
 #include <volta/dtype.h>
 #include <volta/dtype_info.h>
@@ -9,7 +10,6 @@
 #include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/optim.h>
-#include <volta/pointwise.h>
 #include <volta/print.h>
 #include <volta/random.h>
 #include <volta/sizes.h>

@@ -65,7 +65,7 @@ struct Replay {
     const Replaying again;
     for (const Tensor& t : own) reach.own(t);
     const Tensors ys = f(x);
-    require(reach.met_only(reached), Wrong::autograd, "checkpoint",
+    require(reach.met_only(reached), ErrorKind::autograd, "checkpoint",
             "the function used other tensors that require grad when it ran again than the first time");
     return ys;
   }
@@ -75,7 +75,7 @@ struct Replay {
     Tensors from, cotangents;
     for (size_t i = 0; i < roots.size(); ++i) {
       if (!g[i].defined()) continue;
-      require(roots[i] < ys.size() && ys[roots[i]].shape() == g[i].shape(), Wrong::autograd, "checkpoint",
+      require(roots[i] < ys.size() && ys[roots[i]].shape() == g[i].shape(), ErrorKind::autograd, "checkpoint",
               "the function gave other results when it ran again than the first time");
       if (!needs_grad(ys[roots[i]])) continue;
       from.push_back(ys[roots[i]]);
@@ -114,7 +114,7 @@ Tensors detail::checkpoint_all(const TensorFunction& f, TensorFunction again, co
     const std::vector<uint32_t> before = versions_of(inputs);
     ys = f(x);
     x.clear();
-    require(versions_of(inputs) == before, Wrong::autograd, op,
+    require(versions_of(inputs) == before, ErrorKind::autograd, op,
             "the function changed one of its inputs in place; clone() it there");
     for (size_t i = 0; i < ys.size(); ++i) {
       if (!needs_grad(ys[i])) continue;
@@ -132,7 +132,7 @@ Tensors detail::checkpoint_all(const TensorFunction& f, TensorFunction again, co
     if (shares_memory(y, all) || shares_memory(y, ys)) y = unrecorded([&] { return y.clone(); });
     results.push_back(ys[i] = y);
   }
-  const Ptr<Node> node = rule_node(op, all, std::move(replay));
+  const IntrusivePtr<Node> node = rule_node(op, all, std::move(replay));
   node->takes_sums = true;
   attach(node, results);
   return ys;

@@ -88,7 +88,7 @@ void accumulate(LeafNode& leaf, Tensor gradient, bool keep_graph) {
 
 void check_finite(const Node& n, const Tensor& g) {
   const NoGrad off;
-  require(!is_floating(g.dtype()) || !isnan(g).any().item<bool>(), Wrong::autograd, n.name,
+  require(!is_floating(g.dtype()) || !isnan(g).any().item<bool>(), ErrorKind::autograd, n.name,
           "its backward rule made a NaN");
 }
 
@@ -158,7 +158,7 @@ class Walker {
       int64_t& position = positions_[n];
       if (position != Positions::unseen) return;
       require(
-          !n->inside, Wrong::autograd, n->name,
+          !n->inside, ErrorKind::autograd, n->name,
           "the graph inside is not kept: nothing can be differentiated there, and tensors leave it as results only");
       stack.emplace_back(n, ends_at(*n) ? n->edges.size() : 0);
       position = 0;
@@ -231,16 +231,16 @@ class Walker {
 };
 
 Tensor cotangent(const Tensor& y, const Tensor& given, const char* op) {
-  require(given.defined() || y.numel() == 1, Wrong::shape, op, "a result of shape ", y,
+  require(given.defined() || y.numel() == 1, ErrorKind::shape, op, "a result of shape ", y,
           " needs a cotangent; only one element does not");
   if (!given.defined()) return ones(y.shape(), {y.dtype(), y.device()});
-  require(given.shape() == y.shape(), Wrong::shape, op, "the cotangent has shape ", given, ", the result ", y);
+  require(given.shape() == y.shape(), ErrorKind::shape, op, "the cotangent has shape ", given, ", the result ", y);
   common_device(y, given, op);
   return given.to(y.dtype());
 }
 
 void require_graph(const Tensor& y, const char* op) {
-  require(needs_grad(y.checked(op)), Wrong::autograd, op,
+  require(needs_grad(y.checked(op)), ErrorKind::autograd, op,
           "the result does not depend on anything that has requires_grad");
 }
 
@@ -264,11 +264,11 @@ void Tensor::backward(const Tensor& v, const BackwardOptions& options) const {
 std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor>& xs, const GradOptions& options) {
   const char* op = "grad";
   const auto& seeds = options.grad_outputs;
-  require(!ys.empty() && !xs.empty(), Wrong::argument, op, "needs at least one result and one input");
-  require(seeds.empty() || seeds.size() == ys.size(), Wrong::argument, op, "needs one grad_output per result");
+  require(!ys.empty() && !xs.empty(), ErrorKind::argument, op, "needs at least one result and one input");
+  require(seeds.empty() || seeds.size() == ys.size(), ErrorKind::argument, op, "needs one grad_output per result");
   std::unordered_set<Node*> wanted;
   for (const Tensor& x : xs) {
-    require(needs_grad(x.checked(op)), Wrong::autograd, op, "an input of shape ", x,
+    require(needs_grad(x.checked(op)), ErrorKind::autograd, op, "an input of shape ", x,
             " does not have requires_grad set");
     wanted.insert(x.impl().node.get());
   }
@@ -282,8 +282,9 @@ std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor
                  if (xs[i].impl().node.get() == &n) result[i] = outputs[xs[i].impl().output];
              });
   for (size_t i = 0; i < xs.size(); ++i)
-    require(result[i].defined() || options.allow_unused, Wrong::autograd, op, "the result does not depend on input ", i,
-            " of shape ", xs[i], "; {.allow_unused = true} gives an undefined tensor for it");
+    require(result[i].defined() || options.allow_unused, ErrorKind::autograd, op,
+            "the result does not depend on input ", i, " of shape ", xs[i],
+            "; {.allow_unused = true} gives an undefined tensor for it");
   return result;
 }
 

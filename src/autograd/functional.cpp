@@ -27,8 +27,8 @@ struct CustomNode final : Node {
     for (uint32_t i = 0; i < arrived.size(); ++i)
       if (const OutputMeta& m = meta(i); !arrived[i].defined()) arrived[i] = zeros(m.shape, {m.dtype, m.device});
     Tensors grads = rule(arrived);
-    require(grads.size() == out.size(), Wrong::autograd, name, "its rule returned ", grads.size(), " gradients for ",
-            out.size(), " inputs");
+    require(grads.size() == out.size(), ErrorKind::autograd, name, "its rule returned ", grads.size(),
+            " gradients for ", out.size(), " inputs");
     for (size_t i = 0; i < out.size(); ++i)
       if (needs(i)) out[i] = std::move(grads[i]);
   }
@@ -49,7 +49,7 @@ void require_listed(const Tensor& value, const Tensors& inputs, const char* op) 
     Node& n = *next.back();
     next.pop_back();
     if (n.inside || !seen.insert(&n).second) continue;
-    require(!n.is_leaf(), Wrong::autograd, op, "its value depends on a tensor of shape ", n.first.shape,
+    require(!n.is_leaf(), ErrorKind::autograd, op, "its value depends on a tensor of shape ", n.first.shape,
             " that requires grad and is not among its inputs; list it there, or detach() it");
     for (const Edge& e : n.edges)
       if (e.node) next.push_back(e.node.get());
@@ -88,7 +88,7 @@ Tensor with_backward(const std::string& name, const Tensor& value, const Tensors
 
 Tensors with_backward(const std::string& name, const Tensors& values, const Tensors& inputs, TensorFunction rule) {
   const char* op = name.c_str();
-  require(!values.empty(), Wrong::argument, op, "needs at least one result");
+  require(!values.empty(), ErrorKind::argument, op, "needs at least one result");
   require_function(rule, op);
   bool any = false;
   for (const Tensor& x : inputs) any |= grad_enabled() && needs_grad(x.checked(op));
@@ -98,9 +98,9 @@ Tensors with_backward(const std::string& name, const Tensors& values, const Tens
     ys.push_back(value.checked(op).detach());
   }
   if (!any) return ys;
-  require(std::any_of(ys.begin(), ys.end(), [](const Tensor& y) { return is_floating(y.dtype()); }), Wrong::dtype, op,
-          "a result with a gradient must be floating, got ", ys[0].dtype());
-  auto node = Ptr<Node>::adopt(new CustomNode(name, inputs.size(), std::move(rule)));
+  require(std::any_of(ys.begin(), ys.end(), [](const Tensor& y) { return is_floating(y.dtype()); }), ErrorKind::dtype,
+          op, "a result with a gradient must be floating, got ", ys[0].dtype());
+  auto node = IntrusivePtr<Node>::adopt(new CustomNode(name, inputs.size(), std::move(rule)));
   for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
   attach(node, ys);
   return ys;
@@ -122,7 +122,7 @@ Tensor hessian(const OneToOne& f, const Tensor& x) {
   require_function(f, "hessian");
   const OneToOne gradient = [&](const Tensor& at) {
     const Tensor y = f(at);
-    require(y.numel() == 1, Wrong::shape, "hessian", "needs a function with one output, got shape ", y);
+    require(y.numel() == 1, ErrorKind::shape, "hessian", "needs a function with one output, got shape ", y);
     return grad_or_zeros(y, at, Tensor(), {.create_graph = true});
   };
   return jacobian(gradient, x).detach();
@@ -139,7 +139,7 @@ ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
 ValueProduct jvp(const OneToOne& f, const Tensor& x, const Tensor& v) {
   require_function(f, "jvp");
   const EnableGrad on;
-  require(v.checked("jvp").shape() == x.checked("jvp").shape(), Wrong::shape, "jvp", "the direction has shape ", v,
+  require(v.checked("jvp").shape() == x.checked("jvp").shape(), ErrorKind::shape, "jvp", "the direction has shape ", v,
           ", the input ", x);
   const Tensor at = leaf_copy(x), y = f(at);
   if (!needs_grad(y)) return {y, zeros_like(y)};
@@ -158,7 +158,7 @@ struct Checker {
   const GradcheckOptions& options;
 
   template <class... Why> bool fail(const Why&... why) const {
-    require(!options.raise, Wrong::autograd, "gradcheck", why...);
+    require(!options.raise, ErrorKind::autograd, "gradcheck", why...);
     return false;
   }
 
@@ -206,9 +206,9 @@ struct Checker {
 };
 
 void require_f64(const Tensors& inputs, const char* op) {
-  require(!inputs.empty(), Wrong::argument, op, "needs at least one input");
+  require(!inputs.empty(), ErrorKind::argument, op, "needs at least one input");
   for (const Tensor& x : inputs)
-    require(!needs_grad(x.checked(op)) || x.dtype() == f64, Wrong::dtype, op,
+    require(!needs_grad(x.checked(op)) || x.dtype() == f64, ErrorKind::dtype, op,
             "inputs that require grad must be f64, got ", x.dtype());
 }
 

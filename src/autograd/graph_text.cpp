@@ -12,7 +12,8 @@ namespace {
 
 // Every node below y with the numbers of its inputs, as lines of text or as a graph of the dot language.
 std::string graph(const Tensor& y, const char* op, bool dot) {
-  require(needs_grad(y.checked(op)), Wrong::autograd, op, "the tensor has no graph: it does not have requires_grad");
+  require(needs_grad(y.checked(op)), ErrorKind::autograd, op,
+          "the tensor has no graph: it does not have requires_grad");
   std::vector<Node*> nodes{y.impl().node.get()};
   std::map<Node*, size_t> number{{nodes[0], 0}};
   std::ostringstream text;

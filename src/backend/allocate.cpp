@@ -7,8 +7,8 @@
 namespace volta {
 namespace {
 
-template <class Form> Tensor made(Ptr<Storage> storage, const Form& form, DType dtype) {
-  Tensor x(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), form, dtype)));
+template <class Form> Tensor made(IntrusivePtr<Storage> storage, const Form& form, DType dtype) {
+  Tensor x(IntrusivePtr<TensorImpl>::adopt(new TensorImpl(std::move(storage), form, dtype)));
   if (memory_watch) [[unlikely]]
     memory_watch->made(*x.impl().storage);
   return x;

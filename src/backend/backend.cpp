@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/convolve.h"
+#include "backend/conv.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cuda/cuda.h"
 #include "core/storage.h"
@@ -13,11 +13,11 @@ namespace volta {
 namespace {
 
 class CpuBackend final : public Backend {
-  Ptr<Storage> allocate(int64_t bytes, int, const char* op) override { return host_storage(bytes, op); }
+  IntrusivePtr<Storage> allocate(int64_t bytes, int, const char* op) override { return host_storage(bytes, op); }
   void copy(const Arg& out, const Arg& in) override { cpu::copy(out, in); }
-  void map(const MapCall& call) override { cpu::map(call); }
-  void fold(const FoldCall& call) override { cpu::fold(call); }
-  void rows(const RowCall& call) override { cpu::rows(call); }
+  void elementwise(const ElementwiseCall& call) override { cpu::elementwise(call); }
+  void reduce(const ReduceCall& call) override { cpu::reduce(call); }
+  void softmax(const SoftmaxCall& call) override { cpu::softmax(call); }
   void scan(const ScanCall& call) override { cpu::scan(call); }
   void gather(const GatherCall& call) override { cpu::gather(call); }
   void scatter(const ScatterCall& call) override { cpu::scatter(call); }
@@ -26,11 +26,11 @@ class CpuBackend final : public Backend {
   void random(const RandomCall& call) override { cpu::fill_random(call); }
   void iota(const Arg& out, Scalar start, Scalar step) override { cpu::iota(out, start, step); }
   void matmul(const MatmulCall& call) override { cpu::matmul(call); }
-  bool convolve(const ConvolveCall& call) override { return cpu::convolve(call); }
-  bool normalize(const NormalizeCall& call) override { return cpu::normalize(call); }
+  bool conv(const ConvCall& call) override { return cpu::conv(call); }
+  bool norm(const NormCall& call) override { return cpu::norm(call); }
   bool pool(const PoolCall& call) override { return cpu::pool(call); }
-  bool attend(const AttendCall& call) override { return cpu::attend(call); }
-  bool recur(const RecurCall& call) override { return cpu::recur(call); }
+  bool attention(const AttentionCall& call) override { return cpu::attention(call); }
+  bool recurrent(const RecurrentCall& call) override { return cpu::recurrent(call); }
   void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }
   void download(void* host, const void* device, int64_t bytes) override { std::memcpy(host, device, size_t(bytes)); }
 };
@@ -68,7 +68,7 @@ Device::Device(std::string_view text) {
   index = uint8_t(number);
 }
 
-void Device::refuse(DeviceType type, int64_t index) {
+void Device::throw_error(DeviceType type, int64_t index) {
   const std::string kind = type == DeviceType::cpu    ? "cpu"
                            : type == DeviceType::cuda ? "cuda"
                                                       : "DeviceType(" + std::to_string(int(type)) + ")";

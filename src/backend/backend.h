@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include <volta/op_traits.h>
 #include <volta/operand.h>
-#include <volta/pointop.h>
 
 #include "core/layout.h"
 #include "core/random_call.h"
@@ -24,17 +24,17 @@ struct Arg {
 };
 
 // out = op(in…) elementwise in dtype `compute`; operands broadcast (right-aligned) to the shape of `out`.
-struct MapCall {
-  const PointOp* op;
+struct ElementwiseCall {
+  const ElementwiseOp* op;
   int kernel;  // 0: the formula; 1 + i: g times its derivative by operand i, called with (g, operands…, output)
   DType compute;
   Arg out;
-  Arg in[PointOp::max_arity + 2];
+  Arg in[ElementwiseOp::max_arity + 2];
   int inputs;
 };
 
 // Reductions. `out` has the rank of `in`, with size 1 where `reduced` has its bit set.
-enum class Fold : uint8_t {
+enum class ReduceOp : uint8_t {
   sum,
   mean,
   prod,
@@ -52,8 +52,8 @@ enum class Fold : uint8_t {
   var,
   logsumexp
 };
-struct FoldCall {
-  Fold fold;
+struct ReduceCall {
+  ReduceOp fold;
   DType compute;     // of the accumulation: f32 for halves, f64, i64 …
   Arg out, indices;  // indices: for max and min along one axis, when wanted (i64)
   Arg in;
@@ -62,9 +62,9 @@ struct FoldCall {
 };
 
 // Ops on whole rows along one axis.
-enum class RowOp : uint8_t { softmax, log_softmax, softmax_back, log_softmax_back };
-struct RowCall {
-  RowOp op;
+enum class SoftmaxOp : uint8_t { softmax, log_softmax, softmax_back, log_softmax_back };
+struct SoftmaxCall {
+  SoftmaxOp op;
   Arg out;
   Arg in[2];  // forward: x; back: (g, y)
   int axis;
@@ -125,20 +125,20 @@ struct MatmulCall {
 };
 
 // Fused loops, described in headers of their own beside this one.
-struct ConvolveCall;
+struct ConvCall;
 struct PoolCall;
-struct NormalizeCall;
-struct AttendCall;
-struct RecurCall;
+struct NormCall;
+struct AttentionCall;
+struct RecurrentCall;
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual Ptr<Storage> allocate(int64_t bytes, int index, const char* op) = 0;
+  virtual IntrusivePtr<Storage> allocate(int64_t bytes, int index, const char* op) = 0;
   virtual void copy(const Arg& out, const Arg& in) = 0;  // same device, same shape, any dtypes and strides
-  virtual void map(const MapCall& call) = 0;
-  virtual void fold(const FoldCall& call) = 0;
-  virtual void rows(const RowCall& call) = 0;
+  virtual void elementwise(const ElementwiseCall& call) = 0;
+  virtual void reduce(const ReduceCall& call) = 0;
+  virtual void softmax(const SoftmaxCall& call) = 0;
   virtual void scan(const ScanCall& call) = 0;
   virtual void gather(const GatherCall& call) = 0;
   virtual void scatter(const ScatterCall& call) = 0;
@@ -149,11 +149,11 @@ class Backend {
   virtual void iota(const Arg& out, Scalar start, Scalar step) = 0;
   virtual void matmul(const MatmulCall& call) = 0;
   // Loops a device may have. Where they return false nothing was done, and the op is composed of the loops above.
-  virtual bool convolve(const ConvolveCall&) { return false; }
+  virtual bool conv(const ConvCall&) { return false; }
   virtual bool pool(const PoolCall&) { return false; }
-  virtual bool normalize(const NormalizeCall&) { return false; }
-  virtual bool attend(const AttendCall&) { return false; }
-  virtual bool recur(const RecurCall&) { return false; }
+  virtual bool norm(const NormCall&) { return false; }
+  virtual bool attention(const AttentionCall&) { return false; }
+  virtual bool recurrent(const RecurrentCall&) { return false; }
   // Between the host and this device; contiguous bytes, complete when it returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;

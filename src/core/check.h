@@ -8,7 +8,7 @@
 
 namespace volta {
 
-using Wrong = Error::Kind;
+using ErrorKind = Error::Kind;
 
 inline std::string text_of(std::string_view x) { return std::string(x); }
 inline std::string text_of(std::same_as<char> auto x) { return std::string(1, x); }
@@ -19,16 +19,17 @@ inline std::string text_of(std::same_as<Device> auto x) { return x.str(); }
 inline std::string text_of(DType x) { return std::string(name(x)); }
 std::string text_of(const Scalar& x);
 
-template <class... Parts> [[noreturn, gnu::cold]] void refuse(Wrong kind, const char* op, const Parts&... parts) {
+template <class... Parts>
+[[noreturn, gnu::cold]] void throw_error(ErrorKind kind, const char* op, const Parts&... parts) {
   throw Error(kind, op, (text_of(parts) + ...));
 }
-// require(x.dim() == 2, Wrong::shape, op, "needs a matrix, got shape ", x);
-template <class... Parts> void require(bool fine, Wrong kind, const char* op, const Parts&... parts) {
-  if (!fine) refuse(kind, op, parts...);
+// require(x.dim() == 2, ErrorKind::shape, op, "needs a matrix, got shape ", x);
+template <class... Parts> void require(bool fine, ErrorKind kind, const char* op, const Parts&... parts) {
+  if (!fine) throw_error(kind, op, parts...);
 }
 
 template <class F> void require_function(const F& f, const char* op) {
-  require(bool(f), Wrong::argument, op, "the function is empty");
+  require(bool(f), ErrorKind::argument, op, "the function is empty");
 }
 
 // What f throws is said of the op that was called, not of one that it is made of.
@@ -43,7 +44,7 @@ template <class F> decltype(auto) blamed_on(const char* op, F&& f) {
 
 // An axis of x, which has at least so many.
 inline int axis_of(const Tensor& x, int64_t dim, const char* op, int64_t least = 0) {
-  require(x.checked(op).dim() >= least, Wrong::shape, op, "needs at least ", least, " axes, got shape ", x);
+  require(x.checked(op).dim() >= least, ErrorKind::shape, op, "needs at least ", least, " axes, got shape ", x);
   return normalize_axis(dim, int(x.dim()), x.shape(), op);
 }
 

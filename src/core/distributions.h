@@ -15,9 +15,9 @@ namespace volta::random {
 template <class W> struct WordsOf { W x{}, y{}, z{}, w{}; };
 using Words = WordsOf<uint32_t>;
 
-template <class W> struct Product { W high, low; };
+template <class W> struct WideProduct { W high, low; };
 
-[[gnu::always_inline]] VOLTA_HD inline constexpr Product<uint32_t> multiply(uint32_t a, uint32_t b) {
+[[gnu::always_inline]] VOLTA_HD inline constexpr WideProduct<uint32_t> multiply(uint32_t a, uint32_t b) {
   const uint64_t product = uint64_t(a) * b;
   return {uint32_t(product >> 32), uint32_t(product)};
 }
@@ -30,7 +30,7 @@ template <uint32_t step = 0, class W>
     return c;
   } else {
     constexpr uint32_t w0 = 0x9E3779B9u * step, w1 = 0xBB67AE85u * step;
-    const Product<W> a = multiply(0xD2511F53u, c.x), b = multiply(0xCD9E8D57u, c.z);
+    const WideProduct<W> a = multiply(0xD2511F53u, c.x), b = multiply(0xCD9E8D57u, c.z);
     const WordsOf<W> next = {b.high ^ c.y ^ (k0 + w0), b.low, a.high ^ c.w ^ (k1 + w1), a.low};
     return philox<step + 1>(next, k0, k1);
   }

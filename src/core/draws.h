@@ -25,7 +25,7 @@ class DrawScope {
   // `fresh` draws from the generator itself.
   template <class Fresh> Generator::State draw(Fresh fresh) {
     if (use_ == Use::repeat) {
-      require(next_ < draws_.size(), Wrong::autograd, "checkpoint",
+      require(next_ < draws_.size(), ErrorKind::autograd, "checkpoint",
               "the function drew more random numbers when it ran again than the first time");
       return draws_[next_++];
     }

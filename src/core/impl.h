@@ -25,9 +25,9 @@ struct ViewOf {
 };
 
 struct TensorImpl : Pooled {
-  TensorImpl(Ptr<Storage> memory, const Layout& place, DType type)
+  TensorImpl(IntrusivePtr<Storage> memory, const Layout& place, DType type)
       : dtype(type), storage(std::move(memory)), layout(place) {}
-  TensorImpl(Ptr<Storage> memory, const Shape& shape, DType type)
+  TensorImpl(IntrusivePtr<Storage> memory, const Shape& shape, DType type)
       : dtype(type), storage(std::move(memory)), layout(Layout::contiguous(shape)) {}
 
   std::atomic<uint32_t> refs{1};
@@ -35,9 +35,9 @@ struct TensorImpl : Pooled {
   // A view made while nothing was recorded: its base would not see a change in place.
   enum class Unrecorded : uint8_t { no, view, view_of_graph } unrecorded = Unrecorded::no;
   uint32_t output = 0;  // which output of `node` this is
-  Ptr<Storage> storage;
+  IntrusivePtr<Storage> storage;
   Layout layout;
-  Ptr<Node> node;  // a leaf that requires grad has a LeafNode, a result the node of its op
+  IntrusivePtr<Node> node;  // a leaf that requires grad has a LeafNode, a result the node of its op
   std::unique_ptr<ViewOf> view;
 };
 
@@ -52,7 +52,7 @@ inline bool same_memory(const Tensor& a, const Tensor& b) { return a.impl().stor
 // The same storage seen through another layout; no graph.
 Tensor alias(const Tensor& x, const Layout& layout);
 
-Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype);
+Tensor from_storage(IntrusivePtr<Storage> storage, const Layout& layout, DType dtype);
 
 Device common_device(const Tensor& a, const Tensor& b, const char* op);  // throws when they differ
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 
 namespace volta {
 
@@ -16,11 +16,11 @@ Shape::Shape(std::span<const int64_t> sizes) {
   assign(sizes.data(), int(sizes.size()));
 }
 
-void Shape::refuse_rank() { refuse(Wrong::shape, "shape", "more than ", max_rank, " axes are not supported"); }
+void Shape::refuse_rank() { throw_error(ErrorKind::shape, "shape", "more than ", max_rank, " axes are not supported"); }
 
 int64_t Shape::place_from_end(int64_t axis) const {
-  require(axis < 0 && axis >= -rank_, Wrong::index, "shape", "axis ", axis, " is out of range for shape ", *this, " (",
-          rank_, " axes)");
+  require(axis < 0 && axis >= -rank_, ErrorKind::index, "shape", "axis ", axis, " is out of range for shape ", *this,
+          " (", rank_, " axes)");
   return axis + rank_;
 }
 
@@ -31,7 +31,7 @@ Shape Shape::filled(int rank, int64_t value) {
 }
 
 void Shape::resize(int rank) {
-  require(rank >= 0, Wrong::shape, "shape", "a number of axes is not negative, got ", rank);
+  require(rank >= 0, ErrorKind::shape, "shape", "a number of axes is not negative, got ", rank);
   make_room(size_t(rank));
   for (int i = rank_; i < rank; ++i) sizes_[i] = 0;
   rank_ = rank;
@@ -163,18 +163,18 @@ int64_t checked_numel(const Shape& shape, const char* op) {
   int64_t n = 1;
   bool empty = false, huge = false;
   for (int64_t s : shape) {
-    require(s >= 0, Wrong::shape, op, shape, ": sizes must not be negative");
+    require(s >= 0, ErrorKind::shape, op, shape, ": sizes must not be negative");
     empty |= s == 0;
     huge |= __builtin_mul_overflow(n, std::max<int64_t>(s, 1), &n) || n > (int64_t(1) << 59);
   }
-  require(!huge, Wrong::shape, op, shape, ": too many elements");
+  require(!huge, ErrorKind::shape, op, shape, ": too many elements");
   return empty ? 0 : n;
 }
 
 int normalize_axis(int64_t axis, int rank, const Shape& shape, const char* op) {
   const int64_t limit = std::max(rank, 1);
-  require(axis >= -limit && axis < limit, Wrong::index, op, "axis ", axis, " is out of range for shape ", shape, " (",
-          rank, " axes)");
+  require(axis >= -limit && axis < limit, ErrorKind::index, op, "axis ", axis, " is out of range for shape ", shape,
+          " (", rank, " axes)");
   return int(axis < 0 ? axis + limit : axis);
 }
 
@@ -184,7 +184,7 @@ Shape normalize_axes(const Axes& axes, const Shape& shape, const char* op) {
     for (int i = 0; i < shape.size(); ++i) list.push_back(i);
   for (int64_t a : axes.list()) list.push_back(normalize_axis(a, shape.size(), shape, op));
   std::sort(list.begin(), list.end());
-  require(std::adjacent_find(list.begin(), list.end()) == list.end(), Wrong::argument, op, "axes ", axes.list(),
+  require(std::adjacent_find(list.begin(), list.end()) == list.end(), ErrorKind::argument, op, "axes ", axes.list(),
           " name one axis twice, for shape ", shape);
   return shape.empty() ? Shape() : list;
 }
@@ -195,7 +195,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
   Shape out = Shape::filled(n, 1);
   for (int i = 0; i < n; ++i) {
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    require(x == y || x == 1 || y == 1, Wrong::shape, op, a, " and ", b, " do not broadcast: sizes ", x, " and ", y,
+    require(x == y || x == 1 || y == 1, ErrorKind::shape, op, a, " and ", b, " do not broadcast: sizes ", x, " and ", y,
             " differ and neither is 1");
     out[n - 1 - i] = x == 1 ? y : x;
   }
@@ -212,7 +212,7 @@ Shape infer_shape(const Shape& wanted, const Shape& from, const char* op) {
     else fits = fits && n >= 0 && !__builtin_mul_overflow(known, n, &known);
   }
   fits = fits && (hole ? known != 0 && total % known == 0 : known == total);
-  require(fits, Wrong::shape, op, "a tensor of shape ", from, " with ", total, " elements cannot become ", wanted);
+  require(fits, ErrorKind::shape, op, "a tensor of shape ", from, " with ", total, " elements cannot become ", wanted);
   if (hole) *hole = total / known;
   if (total == 0) checked_numel(out, op);  // the sizes beside the 0 may be any
   return out;
@@ -276,7 +276,7 @@ Layout expand(const Layout& x, const Shape& shape, const char* op) {
     fits = out.shape[i] == have || (have == 1 && out.shape[i] >= 0);
     if (i >= extra && out.shape[i] == have) out.strides[i] = x.strides[i - extra];
   }
-  require(fits, Wrong::shape, op, "a tensor of shape ", x.shape, " cannot expand to ", shape);
+  require(fits, ErrorKind::shape, op, "a tensor of shape ", x.shape, " cannot expand to ", shape);
   checked_numel(out.shape, op);
   return out;
 }
@@ -295,7 +295,7 @@ Layout unsqueeze(Layout x, int axis) {
 
 Layout slice(Layout x, int axis, const Slice& s, const char* op) {
   const int64_t n = x.shape[axis], step = s.step;
-  require(step != 0, Wrong::argument, op, "a slice's step must not be 0");
+  require(step != 0, ErrorKind::argument, op, "a slice's step must not be 0");
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
   const auto place = [&](int64_t i) { return std::clamp(i < 0 ? i + n : i, low, high); };
   const int64_t begin = s.begin ? place(*s.begin) : step > 0 ? low : high;
@@ -307,8 +307,8 @@ Layout slice(Layout x, int axis, const Slice& s, const char* op) {
 
 Layout select(Layout x, int axis, int64_t index, const char* op) {
   const int64_t n = x.shape[axis];
-  require(index >= -n && index < n, Wrong::index, op, "index ", index, " is out of range for axis ", axis, " of shape ",
-          x.shape);
+  require(index >= -n && index < n, ErrorKind::index, op, "index ", index, " is out of range for axis ", axis,
+          " of shape ", x.shape);
   x = every(x, axis, index < 0 ? index + n : index, 1, 1);
   drop_axis(x, axis);
   return x;

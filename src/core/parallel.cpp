@@ -80,10 +80,10 @@ class Pool {
     if (workers_.size() == wanted) return;
     limit_.store(threads - 1, memory_order_relaxed);
     if (workers_.size() > wanted) {
-      word_.fetch_or(news);
+      word_.fetch_or(has_work);
       word_.notify_all();
       for (; workers_.size() > wanted; workers_.pop_back()) workers_.back().join();
-      word_.fetch_and(~news);
+      word_.fetch_and(~has_work);
     }
     try {
       workers_.reserve(wanted);
@@ -95,7 +95,7 @@ class Pool {
 
  private:
   // Of word_: workers at work; a bit that is set while some are to end; parts left, below zero when more were asked for.
-  static constexpr uint32_t at_work = (1 << 12) - 1, news = at_work + 1, one_part = 2 * news;
+  static constexpr uint32_t at_work = (1 << 12) - 1, has_work = at_work + 1, one_part = 2 * has_work;
   static_assert(max_threads <= at_work && most_parts * one_part <= int64_t(1) << 31);
   static int64_t parts_left(uint32_t word) { return int32_t(word) / int32_t(one_part); }
 
@@ -114,7 +114,7 @@ class Pool {
         if (join(word)) tries = 0;
       } else if (++tries < worker_spins) {
         relax();
-      } else if (word & news) {
+      } else if (word & has_work) {
         std::this_thread::yield();  // who slept with the bit set would not see it set again
       } else {
         asleep_.fetch_add(1);
@@ -157,7 +157,7 @@ class Pool {
       function_(context_, part);
     } catch (...) {
       if (!failed_.exchange(true, memory_order_relaxed)) error_ = std::current_exception();
-      word_.fetch_and(at_work | news, memory_order_relaxed);  // the parts left are nobody's
+      word_.fetch_and(at_work | has_work, memory_order_relaxed);  // the parts left are nobody's
     }
   }
 
@@ -246,8 +246,8 @@ void detail::run_parts(int64_t parts, PartFunction function, void* context) {
 }
 
 void set_num_threads(int n) {
-  require(n >= 1 && n <= max_threads, Wrong::argument, "set_num_threads", n, " threads: the count must be from 1 to ",
-          max_threads);
+  require(n >= 1 && n <= max_threads, ErrorKind::argument, "set_num_threads", n,
+          " threads: the count must be from 1 to ", max_threads);
   thread_count().store(n, memory_order_relaxed);
   if (in_region || !pool().acquire()) return;  // the next region resizes the pool
   pool().resize(n);

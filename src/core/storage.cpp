@@ -151,8 +151,8 @@ ThreadCache* thread_cache() noexcept {
                                            });
 
 [[noreturn]] void refuse_memory(size_t bytes, const char* op) {
-  refuse(Wrong::memory, op, "cannot allocate ", bytes, " bytes of host memory: ", memory::stats().in_use,
-         " in use, limit ", current_limit());
+  throw_error(ErrorKind::memory, op, "cannot allocate ", bytes, " bytes of host memory: ", memory::stats().in_use,
+              " in use, limit ", current_limit());
 }
 
 void* from_system(size_t bytes) noexcept {
@@ -232,7 +232,7 @@ Stats stats() {
 }
 
 void set_limit(int64_t bytes) {
-  require(bytes >= 0, Wrong::argument, "memory::set_limit", "the limit must not be negative");
+  require(bytes >= 0, ErrorKind::argument, "memory::set_limit", "the limit must not be negative");
   shared.limit = std::min(bytes, no_limit);
 }
 
@@ -250,7 +250,7 @@ void reset_peak() { shared.peak = stats().in_use; }
 
 }  // namespace memory
 
-Ptr<Storage> host_storage(int64_t bytes, const char* op) {
+IntrusivePtr<Storage> host_storage(int64_t bytes, const char* op) {
   static std::atomic<uint32_t> turn = 0;
   void* block = host_allocate(room_of(size_t(bytes)), op);
   auto* s = new (block) Storage;
@@ -260,10 +260,10 @@ Ptr<Storage> host_storage(int64_t bytes, const char* op) {
   s->data = static_cast<char*>(block) + header + header * line;
   s->bytes = bytes;
   s->destroy = [](Storage* dead) noexcept { host_release(dead, room_of(size_t(dead->bytes))); };
-  return Ptr<Storage>::adopt(s);
+  return IntrusivePtr<Storage>::adopt(s);
 }
 
-Ptr<Storage> foreign_storage(void* data, int64_t bytes, Device device, std::function<void()> release) {
+IntrusivePtr<Storage> foreign_storage(void* data, int64_t bytes, Device device, std::function<void()> release) {
   struct Foreign : Storage {
     std::function<void()> release;
   };
@@ -277,7 +277,7 @@ Ptr<Storage> foreign_storage(void* data, int64_t bytes, Device device, std::func
     if (foreign->release) foreign->release();
     delete foreign;
   };
-  return Ptr<Storage>::adopt(s);
+  return IntrusivePtr<Storage>::adopt(s);
 }
 
 }  // namespace volta

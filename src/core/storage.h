@@ -3,8 +3,8 @@
 #include <atomic>
 #include <functional>
 
-#include <volta/counted.h>
 #include <volta/device.h>
+#include <volta/intrusive_ptr.h>
 
 #include "math/inner.h"
 
@@ -42,7 +42,7 @@ inline void release(Storage* s) noexcept {
   if (drop_reference(s->refs)) s->destroy(s);
 }
 
-Ptr<Storage> host_storage(int64_t bytes, const char* op);  // header and data in one block
-Ptr<Storage> foreign_storage(void* data, int64_t bytes, Device device, std::function<void()> release);
+IntrusivePtr<Storage> host_storage(int64_t bytes, const char* op);  // header and data in one block
+IntrusivePtr<Storage> foreign_storage(void* data, int64_t bytes, Device device, std::function<void()> release);
 
 }  // namespace volta

@@ -1,6 +1,6 @@
 // Tensor's accessors, and how handles are made and given up.
 #include "core/check.h"
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "core/watch.h"
 
 namespace volta {
@@ -12,14 +12,14 @@ void release(TensorImpl* t) noexcept {
   if (drop_reference(t->refs)) delete t;
 }
 
-Tensor from_storage(Ptr<Storage> storage, const Layout& layout, DType dtype) {
-  return Tensor(Ptr<TensorImpl>::adopt(new TensorImpl(std::move(storage), layout, dtype)));
+Tensor from_storage(IntrusivePtr<Storage> storage, const Layout& layout, DType dtype) {
+  return Tensor(IntrusivePtr<TensorImpl>::adopt(new TensorImpl(std::move(storage), layout, dtype)));
 }
 
 Tensor alias(const Tensor& x, const Layout& layout) { return from_storage(x.impl().storage, layout, x.dtype()); }
 
 void Tensor::refuse_undefined(const char* op) {
-  refuse(Wrong::argument, op, "the tensor is undefined (default-constructed or moved from)");
+  throw_error(ErrorKind::argument, op, "the tensor is undefined (default-constructed or moved from)");
 }
 
 DType Tensor::dtype() const { return checked("dtype").impl_->dtype; }
@@ -29,7 +29,7 @@ const Shape& Tensor::strides() const& { return checked("strides").impl_->layout.
 namespace {
 
 int axis_with_size(const Tensor& x, int64_t axis, const char* op) {
-  require(x.checked(op).dim() > 0, Wrong::index, op, "axis ", axis, " of a tensor that has no axes");
+  require(x.checked(op).dim() > 0, ErrorKind::index, op, "axis ", axis, " of a tensor that has no axes");
   return axis_of(x, axis, op);
 }
 
@@ -49,20 +49,20 @@ uint32_t Tensor::version() const { return checked("version").impl_->storage->ver
 void* Tensor::raw_data() const { return address(checked("raw_data")); }
 
 void* Tensor::data(DType as) const {
-  require(checked("data").dtype() == as, Wrong::dtype, "data", "asked for ", as, " of a tensor of ", dtype());
+  require(checked("data").dtype() == as, ErrorKind::dtype, "data", "asked for ", as, " of a tensor of ", dtype());
   reads(*this);
   return address(*this);
 }
 
 void Tensor::refuse_item(const Scalar& value, DType as) {
-  refuse(Wrong::argument, "item", value, " does not fit ", as);
+  throw_error(ErrorKind::argument, "item", value, " does not fit ", as);
 }
 
 // An expanded tensor may have more elements than there is memory.
 size_t Tensor::count_for_host(size_t bytes_each) const {
   const int64_t n = checked("to_vector").numel();
-  require((Checked(n) * bytes_each).within(0, memory::stats().limit), Wrong::memory, "to_vector", n, " elements of ",
-          bytes_each, " bytes are more than the memory holds");
+  require((Checked(n) * bytes_each).within(0, memory::stats().limit), ErrorKind::memory, "to_vector", n,
+          " elements of ", bytes_each, " bytes are more than the memory holds");
   return size_t(n);
 }
 
@@ -73,7 +73,7 @@ Tensor Tensor::detach() const {
 
 Device common_device(const Tensor& a, const Tensor& b, const char* op) {
   const Device x = a.checked(op).device(), y = b.checked(op).device();
-  require(x == y, Wrong::device, op, "the tensors are on ", x, " and ", y, "; move one with .to(…)");
+  require(x == y, ErrorKind::device, op, "the tensors are on ", x, " and ", y, "; move one with .to(…)");
   return x;
 }
 

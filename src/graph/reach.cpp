@@ -33,7 +33,7 @@ Reach::~Reach() {
 
 Tensor Reach::marked(const Tensor& x) const {
   Tensor y = x.detach();
-  y.impl().node = Ptr<Node>::adopt(new Mark(region_));
+  y.impl().node = IntrusivePtr<Node>::adopt(new Mark(region_));
   y.impl().node->first = {y.shape(), y.dtype(), y.device()};
   return y;
 }
@@ -49,19 +49,19 @@ void Reach::meet(const Tensor& x) {
   if (places_.emplace(Place{node_of(x), x.impl().output}, outside_.size()).second) outside_.emplace_back(x);
 }
 
-Ptr<Node> Reach::made(Ptr<Node> node) {
+IntrusivePtr<Node> Reach::made(IntrusivePtr<Node> node) {
   if (pass_ == Pass::replay) {
     made_.insert(node.get());
     return node;
   }
-  auto mark = Ptr<Node>::adopt(new Mark(region_));
+  auto mark = IntrusivePtr<Node>::adopt(new Mark(region_));
   mark->first = node->first;
   mark->more_outputs = node->more_outputs;
   return mark;
 }
 
-void Reach::made(const Ptr<Node>& node, std::span<Tensor> outputs) {
-  const Ptr<Node> kept = made(node);
+void Reach::made(const IntrusivePtr<Node>& node, std::span<Tensor> outputs) {
+  const IntrusivePtr<Node> kept = made(node);
   for (const Tensor& y : outputs)
     if (y.impl().node == node) y.impl().node = kept;
 }

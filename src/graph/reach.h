@@ -24,10 +24,10 @@ class Reach final : public MemoryWatch {
   Tensor marked(const Tensor& x) const;                    // x as an input of the function, its graph cut off
   void own(const Tensor& x) { made_.insert(node_of(x)); }  // x is inside
 
-  void meet(const Tensor& x);                                   // x is an input of a recorded call
-  void made(const Ptr<Node>& node, std::span<Tensor> outputs);  // outputs have this node
-  Ptr<Node> made(Ptr<Node> node);                               // the same for one output, before it is attached
-  void read(const Tensor& x) override;                          // its memory
+  void meet(const Tensor& x);                                            // x is an input of a recorded call
+  void made(const IntrusivePtr<Node>& node, std::span<Tensor> outputs);  // outputs have this node
+  IntrusivePtr<Node> made(IntrusivePtr<Node> node);  // the same for one output, before it is attached
+  void read(const Tensor& x) override;               // its memory
   void made(const Storage& memory) override;
 
   bool is_inside(const Tensor& x) const;

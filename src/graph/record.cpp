@@ -37,7 +37,7 @@ void release(Node* n) noexcept {
 }
 
 void Node::require_unreleased() const {
-  require(!released, Wrong::autograd, name,
+  require(!released, ErrorKind::autograd, name,
           "the graph was already consumed by a backward pass; pass {.retain_graph = true} to the first one");
 }
 
@@ -46,11 +46,11 @@ Saved::Saved(const Tensor& x, bool output)
 
 Tensor Saved::get(Node& node) const {
   node.require_unreleased();
-  require(unchanged(), Wrong::autograd, node.name, "a tensor of shape ", tensor_,
+  require(unchanged(), ErrorKind::autograd, node.name, "a tensor of shape ", tensor_,
           " saved for its gradient was changed in place (version ", tensor_.version(), ", saved at ", version_, ")");
   if (!is_output_ || !grad_enabled()) return tensor_;
   Tensor y = tensor_.detach();
-  y.impl().node = Ptr<Node>::share(&node);
+  y.impl().node = IntrusivePtr<Node>::share(&node);
   y.impl().output = output_;
   return y;
 }
@@ -65,7 +65,7 @@ namespace {
 
 OutputMeta meta_of(const TensorImpl& t) { return {t.layout.shape, t.dtype, t.storage->device}; }
 
-void become_output(TensorImpl& t, Ptr<Node> node) {
+void become_output(TensorImpl& t, IntrusivePtr<Node> node) {
   node->first = meta_of(t);
   if (t.node) move_kept(*t.node, t.output, *node);
   t.node = modes.reach ? modes.reach->made(std::move(node)) : std::move(node);
@@ -74,7 +74,7 @@ void become_output(TensorImpl& t, Ptr<Node> node) {
 
 }  // namespace
 
-void attach(const Ptr<Node>& node, std::span<Tensor> outputs) {
+void attach(const IntrusivePtr<Node>& node, std::span<Tensor> outputs) {
   node->first = meta_of(outputs[0].impl());
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     TensorImpl& t = outputs[i].impl();
@@ -88,7 +88,7 @@ void attach(const Ptr<Node>& node, std::span<Tensor> outputs) {
 }
 
 void refuse_grad(const char* op, std::initializer_list<Tensor> inputs) {
-  require(!grad_enabled() || std::none_of(inputs.begin(), inputs.end(), needs_grad), Wrong::autograd, op,
+  require(!grad_enabled() || std::none_of(inputs.begin(), inputs.end(), needs_grad), ErrorKind::autograd, op,
           "has no derivative; detach() its inputs or use NoGrad");
 }
 
@@ -100,10 +100,10 @@ void require_writable(const Tensor& x, const char* op) {
       require_recorded_view(x, op);
   if (grad_enabled() && needs_grad(x)) {
     const TensorImpl& base = x.impl().view ? x.impl().view->base.impl() : x.impl();
-    require(!base.node || !base.node->is_leaf(), Wrong::autograd, op,
+    require(!base.node || !base.node->is_leaf(), ErrorKind::autograd, op,
             "in-place change of a leaf that requires grad, or of a view of one; use NoGrad or detach()");
   }
-  require(!layout(x).overlaps_itself(), Wrong::argument, op, "writing into a tensor of shape ", x,
+  require(!layout(x).overlaps_itself(), ErrorKind::argument, op, "writing into a tensor of shape ", x,
           " whose elements share memory; clone() it first");
 }
 
@@ -116,7 +116,7 @@ void mark_unrecorded(TensorImpl& y, const Tensor& x) {
 void require_recorded_view(const Tensor& self, const char* op) {
   const TensorImpl& t = self.impl();
   // With memory of its own there is no base left that could notice.
-  require(t.unrecorded == TensorImpl::Unrecorded::no || t.storage->unique(), Wrong::autograd, op,
+  require(t.unrecorded == TensorImpl::Unrecorded::no || t.storage->unique(), ErrorKind::autograd, op,
           "in-place change of a view that was made under NoGrad: its base would keep the old graph; make the view "
           "again, or change it under NoGrad");
 }
@@ -130,7 +130,7 @@ void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>
 namespace {
 
 const Layout& relative_or_throw(const ViewOf& view, const char* op) {
-  require(view.relative.has_value(), Wrong::autograd, op,
+  require(view.relative.has_value(), ErrorKind::autograd, op,
           "this view cannot be traced back to its base for an in-place change; clone() it first");
   return *view.relative;
 }
@@ -161,7 +161,7 @@ bool refresh_view(TensorImpl& view) {
   return bool(view.node);
 }
 
-void rewrite_history(const Tensor& self, const Ptr<Node>& node) {
+void rewrite_history(const Tensor& self, const IntrusivePtr<Node>& node) {
   TensorImpl& t = self.impl();
   t.storage->rewritten.store(true, std::memory_order_relaxed);
   if (!t.view) return become_output(t, node);
@@ -173,7 +173,7 @@ void rewrite_history(const Tensor& self, const Ptr<Node>& node) {
     if (d.needs(1)) d[1] = rules->extract(g, relative);
     if (d.needs(0)) d[0] = rules->outside(g, relative);
   };
-  Ptr<Node> merged = rule_node("write_view", inputs, std::move(rule));
+  IntrusivePtr<Node> merged = rule_node("write_view", inputs, std::move(rule));
   merged->edges[1] = {node, 0};
   become_output(inputs[0].impl(), std::move(merged));
   renew_view_node(t);

@@ -45,7 +45,7 @@ template <class F> auto unrecorded(F f) {
 }
 
 struct Edge {
-  Ptr<Node> node;  // null: this input needs no gradient
+  IntrusivePtr<Node> node;  // null: this input needs no gradient
   uint32_t output = 0;
 };
 
@@ -186,9 +186,9 @@ template <class Rule> struct RuleNode final : Node {
 };
 
 void connect(Node& node, size_t input, const Tensor& x);
-void attach(const Ptr<Node>& node, std::span<Tensor> outputs);
-template <class Rule> Ptr<Node> rule_node(const char* op, std::span<const Tensor> inputs, Rule rule) {
-  auto node = Ptr<Node>::adopt(new RuleNode<Rule>(op, inputs.size(), std::move(rule)));
+void attach(const IntrusivePtr<Node>& node, std::span<Tensor> outputs);
+template <class Rule> IntrusivePtr<Node> rule_node(const char* op, std::span<const Tensor> inputs, Rule rule) {
+  auto node = IntrusivePtr<Node>::adopt(new RuleNode<Rule>(op, inputs.size(), std::move(rule)));
   for (size_t i = 0; i < inputs.size(); ++i) connect(*node, i, inputs[i]);
   return node;
 }
@@ -221,7 +221,7 @@ struct ViewRules {
 };
 
 // `self` was overwritten by the result of `node` (its output 0). Views pass that on to their base.
-void rewrite_history(const Tensor& self, const Ptr<Node>& node);
+void rewrite_history(const Tensor& self, const IntrusivePtr<Node>& node);
 
 // y is a view of x made while nothing is recorded; and the check that a result with this graph may be written into it.
 void mark_unrecorded(TensorImpl& y, const Tensor& x);

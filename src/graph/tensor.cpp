@@ -13,14 +13,14 @@ bool Tensor::requires_grad() const { return needs_grad(checked("requires_grad"))
 
 Tensor& Tensor::requires_grad_(bool on) & {
   TensorImpl& t = checked("requires_grad_").impl();
-  require(!on || is_floating(t.dtype), Wrong::dtype, "requires_grad_",
+  require(!on || is_floating(t.dtype), ErrorKind::dtype, "requires_grad_",
           "only floating tensors can require grad, this one is ", t.dtype);
   if (on == needs_grad(*this)) return *this;
-  require(on || t.node->is_leaf(), Wrong::autograd, "requires_grad_",
+  require(on || t.node->is_leaf(), ErrorKind::autograd, "requires_grad_",
           "only a leaf can stop requiring grad; use detach()");
   t.view.reset();
   t.output = 0;
-  t.node = on ? Ptr<Node>::adopt(new LeafNode) : nullptr;
+  t.node = on ? IntrusivePtr<Node>::adopt(new LeafNode) : nullptr;
   if (on) t.storage->rewritten.store(true, std::memory_order_relaxed);
   if (on) t.node->first = {t.layout.shape, t.dtype, t.storage->device};
   return *this;
@@ -96,7 +96,8 @@ void move_kept(Node& from, uint32_t output, Node& to) {
 }
 
 void Tensor::retain_grad() const {
-  require(needs_grad(checked("retain_grad")), Wrong::autograd, "retain_grad", "the tensor does not have requires_grad");
+  require(needs_grad(checked("retain_grad")), ErrorKind::autograd, "retain_grad",
+          "the tensor does not have requires_grad");
   if (leaf_of(*this)) return;
   const std::lock_guard lock(hooks_mutex);
   Node& n = *impl_->node;
@@ -118,9 +119,9 @@ MaybeTensor Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& gradient) const {
   LeafNode* leaf = leaf_of(checked("set_grad"));
-  require(leaf, Wrong::autograd, "set_grad", "only a leaf that requires grad has a gradient");
+  require(leaf, ErrorKind::autograd, "set_grad", "only a leaf that requires grad has a gradient");
   const Tensor& g = gradient;
-  require(!g.defined() || (g.shape() == shape() && g.dtype() == dtype() && g.device() == device()), Wrong::shape,
+  require(!g.defined() || (g.shape() == shape() && g.dtype() == dtype() && g.device() == device()), ErrorKind::shape,
           "set_grad", "a gradient of shape ", g, " does not fit a tensor of shape ", *this,
           ", or dtype or device differ");
   const std::lock_guard lock(leaf->mutex);
@@ -136,7 +137,7 @@ void Tensor::zero_grad() const {
 
 int Tensor::register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const {
   require_function(hook, "register_hook");
-  require(needs_grad(checked("register_hook")), Wrong::autograd, "register_hook",
+  require(needs_grad(checked("register_hook")), ErrorKind::autograd, "register_hook",
           "the tensor does not have requires_grad");
   const std::lock_guard lock(hooks_mutex);
   static int next = 0;

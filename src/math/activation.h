@@ -3,14 +3,14 @@
 #include "math/unary.h"
 
 namespace volta::scalar {
-class Term;
+class TensorExpr;
 }
 
 namespace volta::point {
 
 // A formula read as an expression of tensors takes the whole op where |x| in its parts would lose derivatives at 0.
 template <class T>
-concept Expression = std::same_as<T, scalar::Term>;
+concept Expression = std::same_as<T, scalar::TensorExpr>;
 
 struct Relu : Op<Numeric, "relu", "max(x, 0); the gradient at 0 is 0"> {
   template <class T> static constexpr T f(T x) { return max(x, T(0)); }

@@ -4,5 +4,5 @@
 
 namespace volta {
 using NamedPointOps = Concat<point::MathOps, point::ActivationOps, point::BinaryOps>;  // those with a function
-using PointOps = Concat<NamedPointOps, point::InnerOps>;
+using ElementwiseOps = Concat<NamedPointOps, point::InnerOps>;
 }  // namespace volta

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include <volta/kernel.h>
+#include <volta/elementwise_rows.h>
 
 #include "math/elementwise.h"
 #include "math/inner.h"

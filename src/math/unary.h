@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include <volta/pointop.h>
+#include <volta/op_traits.h>
 #include <volta/scalar.h>
 #include <volta/scalar/arithmetic.h>
 #include <volta/scalar/polygamma.h>

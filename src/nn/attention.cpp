@@ -23,8 +23,8 @@ SinusoidalPositions::SinusoidalPositions(Int w, bool first, double b)
       base(above_zero(b, "SinusoidalPositions", "base")) {}
 Tensor SinusoidalPositions::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
-    require(in.checked(type()).dim() >= 2 && in.size(-1) == width, Wrong::shape, type(), "shape ", in, " for width ",
-            width);
+    require(in.checked(type()).dim() >= 2 && in.size(-1) == width, ErrorKind::shape, type(), "shape ", in,
+            " for width ", width);
     const bool inner = batch_first || in.dim() == 2;
     const Tensor p = sinusoidal_positions(in.size(inner ? -2 : -3), width, base, {in.dtype(), in.device()});
     return in + (inner ? p : p.unsqueeze(1));
@@ -38,15 +38,15 @@ Tensor RotaryPositions::operator()(const Tensor& x, int64_t offset) const {
 
 std::pair<Tensor, Tensor> KeyValueCache::append(const Tensor& k, const Tensor& v) {
   const char* op = "KeyValueCache";
-  require(k.checked(op).dim() == 4 && v.checked(op).dim() == 4 && k.size(2) == v.size(2), Wrong::shape, op, "k ", k,
+  require(k.checked(op).dim() == 4 && v.checked(op).dim() == 4 && k.size(2) == v.size(2), ErrorKind::shape, op, "k ", k,
           ", v ", v, ": needs [batch, heads, time, width]");
-  require(!any_needs_grad(k, v), Wrong::autograd, op, "is for decoding without gradients; use NoGrad");
+  require(!any_needs_grad(k, v), ErrorKind::autograd, op, "is for decoding without gradients; use NoGrad");
   const auto fits = [](const Tensor& held, const Tensor& x) {
     return held.size(0) == x.size(0) && held.size(1) == x.size(1) && held.size(3) == x.size(3) &&
            held.dtype() == x.dtype() && held.device() == x.device();
   };
-  require(size_ == 0 || (fits(k_, k) && fits(v_, v)), Wrong::shape, op, "k ", k, ", v ", v, " do not continue k ", k_,
-          ", v ", v_, "; clear() it first");
+  require(size_ == 0 || (fits(k_, k) && fits(v_, v)), ErrorKind::shape, op, "k ", k, ", v ", v, " do not continue k ",
+          k_, ", v ", v_, "; clear() it first");
   const NoGrad off;
   const int64_t wanted = size_ + k.size(2);
   const auto add = [&](Tensor& held, const Tensor& x) {
@@ -77,7 +77,7 @@ MultiheadAttention::MultiheadAttention(Int width, Int heads, const MultiheadOpti
       num_kv_heads(positive(o.num_kv_heads.value_or(heads), type(), "num_kv_heads")),
       head_dim(width / heads),
       options(o) {
-  require(width % heads == 0 && heads % num_kv_heads == 0, Wrong::argument, type(), heads, " heads do not divide ",
+  require(width % heads == 0 && heads % num_kv_heads == 0, ErrorKind::argument, type(), heads, " heads do not divide ",
           width, " features, or ", num_kv_heads, " key heads not the heads");
   probability(o.dropout, type(), "dropout");
   positive(o.kdim.value_or(1), type(), "kdim"), positive(o.vdim.value_or(1), type(), "vdim");
@@ -135,8 +135,8 @@ Tensor MultiheadAttention::mask_of(const MultiheadInput& in, const Heads& h, int
     else bias = bias.defined() ? bias + mask : mask;
   };
   const auto check = [&](bool fine, const Tensor& mask, const char* name, const Shape& wanted) {
-    require(fine, Wrong::shape, type(), name, " has shape ", mask, ", not ", wanted);
-    require(mask.dtype() == boolean || is_floating(mask.dtype()), Wrong::dtype, type(), name,
+    require(fine, ErrorKind::shape, type(), name, " has shape ", mask, ", not ", wanted);
+    require(mask.dtype() == boolean || is_floating(mask.dtype()), ErrorKind::dtype, type(), name,
             " must be boolean or floating, got ", mask.dtype());
   };
   if (const Tensor& m = in.attn_mask; m.defined()) {
@@ -196,15 +196,15 @@ MultiheadOutput MultiheadAttention::operator()(const Tensor& query, const Tensor
     require((rank == 2 || rank == 3) && key.checked(type()).dim() == rank && value.checked(type()).dim() == rank &&
                 q.size(-1) == embed_dim && key.size(-1) == options.kdim.value_or(embed_dim) &&
                 value.size(-1) == options.vdim.value_or(embed_dim),
-            Wrong::shape, type(), "query ", q, ", key ", key, ", value ", value, " for widths ", embed_dim, ", ",
+            ErrorKind::shape, type(), "query ", q, ", key ", key, ", value ", value, " for widths ", embed_dim, ", ",
             options.kdim.value_or(embed_dim), ", ", options.vdim.value_or(embed_dim));
     const bool turned = rank == 3 && !options.batch_first;
     const auto inner = [&](const Tensor& x) { return turned ? x.transpose(0, 1) : rank == 2 ? x.unsqueeze(0) : x; };
     // One tensor in all three places stays one.
     const Tensor a = inner(q), b = key.impl_pointer() == q.impl_pointer() ? a : inner(key);
     const Tensor c = value.impl_pointer() == key.impl_pointer() ? b : inner(value);
-    require(a.size(0) == b.size(0) && a.size(0) == c.size(0) && b.size(1) == c.size(1), Wrong::shape, type(), "query ",
-            q, ", key ", key, ", value ", value, ": batches or the times of key and value differ");
+    require(a.size(0) == b.size(0) && a.size(0) == c.size(0) && b.size(1) == c.size(1), ErrorKind::shape, type(),
+            "query ", q, ", key ", key, ", value ", value, ": batches or the times of key and value differ");
     MultiheadInput in = input;
     if (rank == 2 && in.key_padding_mask.defined()) in.key_padding_mask = in.key_padding_mask.unsqueeze(0);
     MultiheadOutput y = run(a, b, c, in);

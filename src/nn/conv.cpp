@@ -8,7 +8,7 @@
 #include <volta/ops.h>
 
 #include "core/arguments.h"
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 
 namespace volta::nn {
 namespace {

@@ -19,7 +19,7 @@
 namespace volta {
 
 void detail::no_such_position(size_t index, size_t size) {
-  refuse(Wrong::index, "Dict", "there is no entry ", index, ": there are ", size);
+  throw_error(ErrorKind::index, "Dict", "there is no entry ", index, ": there are ", size);
 }
 
 void detail::no_such_entry(std::string_view name, const std::vector<std::string>& names) {

@@ -105,7 +105,7 @@ std::string listed(const char* title, const std::vector<std::string>& names) {
   return text;
 }
 
-[[noreturn]] void refuse(const LoadResult& r) {
+[[noreturn]] void throw_error(const LoadResult& r) {
   std::vector<std::string> shapes;
   for (const auto& m : r.mismatched)
     shapes.push_back(m.name + " (the model's " + m.model.str() + ", the state's " + m.state.str() + ")");
@@ -120,7 +120,7 @@ LoadResult load_state_dict(const ModelRef& model, const StateDict& state, const 
   for (const auto& [name, x] : state) x.checked("load_state_dict");
   const StateDict own = state_dict(model);
   const LoadResult result = compare(own, state);
-  if (options.strict && !result.complete()) refuse(result);
+  if (options.strict && !result.complete()) throw_error(result);
   const NoGrad off;
   for (const auto& [name, x] : own) {
     if (!state.contains(name) || state.at(name).shape() != x.shape()) continue;

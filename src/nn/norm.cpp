@@ -110,4 +110,10 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
 }
 void GroupNorm::fields(Fields& f) { f("weight", weight), f("bias", bias); }
 
+LocalResponseNorm::LocalResponseNorm(Int size, double alpha, double beta, double k)
+    : Lambda("LocalResponseNorm", [=](const Tensor& x) { return local_response_norm(x, size, alpha, beta, k); }) {
+  positive(size, "LocalResponseNorm", "size"), finite(alpha, "LocalResponseNorm", "alpha");
+  finite(beta, "LocalResponseNorm", "beta"), finite(k, "LocalResponseNorm", "k");
+}
+
 }  // namespace volta::nn

@@ -10,9 +10,9 @@
 #include <volta/ops.h>
 
 #include "core/arguments.h"
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "ops/check.h"
-#include "ops/recurrence.h"
+#include "ops/recurrent.h"
 
 namespace volta::nn {
 namespace {
@@ -22,16 +22,16 @@ Cell cell_named(const Choice<Nonlinearity>& name, const char* type) {
 }
 
 void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t time, const char* op) {
-  require(int64_t(lengths.size()) == batch, Wrong::argument, op, lengths.size(), " lengths for a batch of ", batch);
+  require(int64_t(lengths.size()) == batch, ErrorKind::argument, op, lengths.size(), " lengths for a batch of ", batch);
   for (const int64_t n : lengths)
-    require(n > 0 && n <= time, Wrong::argument, op, "length ", n, " is not within 1 and ", time);
+    require(n > 0 && n <= time, ErrorKind::argument, op, "length ", n, " is not within 1 and ", time);
 }
 
 // A given state of shape `wanted`, or zeros.
 Tensor state_of(const Tensor& given, const Shape& wanted, const Tensor& x, const char* op, const char* name) {
   if (!given.defined()) return zeros(wanted, {x.dtype(), x.device()});
-  require(given.shape() == wanted, Wrong::shape, op, name, " has shape ", given, ", not ", wanted);
-  require(given.dtype() == x.dtype(), Wrong::dtype, op, name, " is ", given.dtype(), ", the input ", x.dtype());
+  require(given.shape() == wanted, ErrorKind::shape, op, name, " has shape ", given, ", not ", wanted);
+  require(given.dtype() == x.dtype(), ErrorKind::dtype, op, name, " is ", given.dtype(), ", the input ", x.dtype());
   common_device(given, x, op);
   return given;
 }
@@ -47,8 +47,8 @@ Recurrent::Recurrent(const char* type, int kind, int64_t input, int64_t hidden, 
   layer_count(o.num_layers, type, "num_layers");
   probability(o.dropout, type, "dropout");
   const bool lstm = Cell(kind) == Cell::lstm;
-  require(o.proj_size >= 0 && o.proj_size < hidden && (lstm || o.proj_size == 0), Wrong::argument, type, "proj_size ",
-          o.proj_size, lstm ? " must be smaller than hidden_size" : " is for an LSTM only");
+  require(o.proj_size >= 0 && o.proj_size < hidden && (lstm || o.proj_size == 0), ErrorKind::argument, type,
+          "proj_size ", o.proj_size, lstm ? " must be smaller than hidden_size" : " is for an LSTM only");
   const int64_t directions = o.bidirectional ? 2 : 1, out = o.proj_size > 0 ? int64_t(o.proj_size) : hidden;
   const int64_t gates = (Checked(gates_of(Cell(kind))) * hidden).value(type);
   blamed_on(type, [&] {
@@ -82,7 +82,7 @@ void Recurrent::fields(Fields& f) {
 
 LSTMOutput Recurrent::run_layers(const Tensor& x, const LSTMInput& given) const {
   const bool lstm = Cell(kind_) == Cell::lstm;
-  require(lstm || !given.c_0.defined(), Wrong::argument, type(), "has no cell state c_0: that is an LSTM's");
+  require(lstm || !given.c_0.defined(), ErrorKind::argument, type(), "has no cell state c_0: that is an LSTM's");
   const int64_t batch = x.size(1), directions = options.bidirectional ? 2 : 1, count = int64_t(weights.size());
   const Shape state{count, batch, weights[0].hh.size(1)}, cell{count, batch, hidden_size};
   const Tensor h0 = state_of(given.h_0, state, x, type(), "h_0");
@@ -102,15 +102,15 @@ LSTMOutput Recurrent::run_layers(const Tensor& x, const LSTMInput& given) const 
     for (int64_t s = i; s < i + directions; ++s) {
       const Weights& w = weights[size_t(s)];
       const bool last_layer = i + directions == count;
-      const RecurLayer layer{Cell(kind_),
-                             s > i,
-                             w.ih,
-                             w.hh,
-                             w.bias_ih,
-                             w.bias_hh,
-                             w.hr,
-                             many ? &given.lengths : nullptr,
-                             last_layer && options.batch_first};
+      const RecurrentLayer layer{Cell(kind_),
+                                 s > i,
+                                 w.ih,
+                                 w.hh,
+                                 w.bias_ih,
+                                 w.bias_hh,
+                                 w.hr,
+                                 many ? &given.lengths : nullptr,
+                                 last_layer && options.batch_first};
       const RecurStates all = recur(layer, y, h0.select(0, s), lstm ? c0.select(0, s) : c0);
       const int64_t last = s > i ? 0 : x.size(0) - 1;
       h_n.push_back(all.hidden.select(0, last));
@@ -125,12 +125,12 @@ LSTMOutput Recurrent::run_layers(const Tensor& x, const LSTMInput& given) const 
 LSTMOutput Recurrent::run(const Tensor& x, const LSTMInput& given) const {
   return call(x, [&](const Tensor& in) {
     const int64_t rank = in.checked(type()).dim();
-    require((rank == 2 || rank == 3) && in.size(-1) == input_size, Wrong::shape, type(), "an input of shape ", in,
+    require((rank == 2 || rank == 3) && in.size(-1) == input_size, ErrorKind::shape, type(), "an input of shape ", in,
             " is not [time, batch, ", input_size, "] nor [time, ", input_size, "]");
-    require(in.dtype() == weights[0].ih.dtype(), Wrong::dtype, type(), "the input is ", in.dtype(), ", the weights ",
-            weights[0].ih.dtype());
+    require(in.dtype() == weights[0].ih.dtype(), ErrorKind::dtype, type(), "the input is ", in.dtype(),
+            ", the weights ", weights[0].ih.dtype());
     const bool turned = rank == 3 && options.batch_first;
-    require(in.size(turned ? 1 : 0) > 0, Wrong::shape, type(), "an input of shape ", in, " has no steps");
+    require(in.size(turned ? 1 : 0) > 0, ErrorKind::shape, type(), "an input of shape ", in, " has no steps");
     if (turned || rank == 3) {
       LSTMOutput y = run_layers(turned ? in.transpose(0, 1) : in, given);
       if (turned) y.output = y.output.transpose(0, 1);
@@ -144,7 +144,7 @@ LSTMOutput Recurrent::run(const Tensor& x, const LSTMInput& given) const {
 
 PackedLSTMOutput Recurrent::run(const PackedSequence& x, const LSTMInput& given) const {
   x.check(type());
-  require(given.lengths.empty(), Wrong::argument, type(), "a packed sequence has its own lengths");
+  require(given.lengths.empty(), ErrorKind::argument, type(), "a packed sequence has its own lengths");
   const PaddedSequence padded = pad_packed_sequence(x, options.batch_first);
   const LSTMOutput y = run(padded.data, {given.h_0, given.c_0, padded.lengths});
   return {pack_padded_sequence(y.output, padded.lengths, options.batch_first), y.h_n, y.c_n};
@@ -179,13 +179,13 @@ void RecurrentCell::fields(Fields& f) {
 }
 LSTMOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c) const {
   return call(x, [&](const Tensor& in) {
-    require((in.checked(type()).dim() == 1 || in.dim() == 2) && in.size(-1) == weight_ih.size(1), Wrong::shape, type(),
-            "an input of shape ", in, " is not [batch, ", weight_ih.size(1), "] nor [", weight_ih.size(1), "]");
+    require((in.checked(type()).dim() == 1 || in.dim() == 2) && in.size(-1) == weight_ih.size(1), ErrorKind::shape,
+            type(), "an input of shape ", in, " is not [batch, ", weight_ih.size(1), "] nor [", weight_ih.size(1), "]");
     Shape shape = in.shape();
     shape[shape.size() - 1] = weight_hh.size(1);
     const bool lstm = Cell(kind_) == Cell::lstm;
     const Tensor h0 = state_of(h, shape, in, type(), "h"), c0 = lstm ? state_of(c, shape, in, type(), "c") : Tensor();
-    const RecurLayer layer{Cell(kind_), false, weight_ih, weight_hh, bias_ih, bias_hh, {}, nullptr};
+    const RecurrentLayer layer{Cell(kind_), false, weight_ih, weight_hh, bias_ih, bias_hh, {}, nullptr};
     const RecurStates y = recur_step(layer, linear(in, weight_ih, bias_ih), h0, c0);
     return LSTMOutput{{}, y.hidden, y.cells};
   });

@@ -38,7 +38,7 @@ template <class F> Tensor residual(const Tensor& x, const LayerNorm& norm, bool 
 }  // namespace
 
 Tensor generate_square_subsequent_mask(Int size, const Options& options) {
-  require(size >= 0, Wrong::argument, "generate_square_subsequent_mask", "size ", size, " is negative");
+  require(size >= 0, ErrorKind::argument, "generate_square_subsequent_mask", "size ", size, " is negative");
   return triu(full({size, size}, -std::numeric_limits<double>::infinity(), options), 1);
 }
 
@@ -57,7 +57,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(Int width, Int heads, const Tra
 }
 Tensor TransformerEncoderLayer::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
-    require(!in.caches, Wrong::argument, type(), "one layer takes .cache, not .caches");
+    require(!in.caches, ErrorKind::argument, type(), "one layer takes .cache, not .caches");
     const Tensor y = residual(x, norm1, options.norm_first, [&](const Tensor& h) {
       MultiheadInput input{in.src_key_padding_mask, in.mask, in.is_causal};
       input.cache = in.cache;
@@ -112,8 +112,8 @@ TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer, Int
       norm(std::move(last)) {}
 Tensor TransformerEncoder::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
-    require(!in.cache, Wrong::argument, type(), "takes .caches, one for each layer, not .cache");
-    require(!in.caches || in.caches->empty() || in.caches->size() == layers.size(), Wrong::argument, type(),
+    require(!in.cache, ErrorKind::argument, type(), "takes .caches, one for each layer, not .cache");
+    require(!in.caches || in.caches->empty() || in.caches->size() == layers.size(), ErrorKind::argument, type(),
             in.caches ? in.caches->size() : 0, " caches for ", layers.size(), " layers");
     if (in.caches) in.caches->resize(layers.size());
     EncoderInput own = in;

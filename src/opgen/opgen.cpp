@@ -16,7 +16,7 @@ struct Declared {
   std::vector<std::string> parameters;
   std::string doc, dtypes;
   bool method, in_place, differentiable;
-  int point = -1;  // index in PointOps
+  int point = -1;  // index in ElementwiseOps
 };
 using Ops = std::vector<Declared>;
 

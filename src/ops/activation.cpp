@@ -4,7 +4,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 
 namespace volta {
 

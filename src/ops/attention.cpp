@@ -8,12 +8,12 @@
 #include <volta/ops.h>
 #include <volta/random.h>
 
-#include "backend/attend.h"
+#include "backend/attention.h"
 #include "core/arguments.h"
 #include "graph/composed.h"
 #include "ops/attention.h"
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 namespace {
@@ -34,13 +34,13 @@ struct Attention {
 
 void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](bool fine, const auto&... why) {
-    require(fine, Wrong::shape, op, "q ", q, ", k ", k, ", v ", v, ": ", why...);
+    require(fine, ErrorKind::shape, op, "q ", q, ", k ", k, ", v ", v, ": ", why...);
   };
   common_device(q.checked(op), k.checked(op), op), common_device(q, v.checked(op), op);
   fits(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, "each needs [..., time, width]");
   fits(q.size(-1) == k.size(-1), "the widths ", q.size(-1), " and ", k.size(-1), " of q and k differ");
   fits(k.size(-2) == v.size(-2), k.size(-2), " keys and ", v.size(-2), " values");
-  require(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), Wrong::dtype, op,
+  require(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), ErrorKind::dtype, op,
           "q, k and v need one floating dtype, got ", q.dtype(), ", ", k.dtype(), ", ", v.dtype());
   probability(o.dropout_p, op, "dropout_p");
   if (o.scale) finite(*o.scale, op, "scale");
@@ -63,7 +63,7 @@ Attention plan(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
   try {
     batch = broadcast_shapes(broadcast_shapes(leading(q, own), leading(k, own), op), leading(v, own), op);
   } catch (const Error&) {
-    refuse(Wrong::shape, op, "q ", q, ", k ", k, ", v ", v, ": the batch axes do not broadcast");
+    throw_error(ErrorKind::shape, op, "q ", q, ", k ", k, ", v ", v, ": the batch axes do not broadcast");
   }
   const auto whole = [&](const Tensor& x) {
     Shape s = batch;
@@ -76,12 +76,12 @@ Attention plan(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
   a.scale = o.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(1, q.size(-1)))));
   if (!a.mask.defined()) return a;
   common_device(q, a.mask, op);
-  require(a.mask.dtype() == boolean || is_floating(a.mask.dtype()), Wrong::dtype, op,
+  require(a.mask.dtype() == boolean || is_floating(a.mask.dtype()), ErrorKind::dtype, op,
           "the mask must be boolean or floating, got ", a.mask.dtype());
   bool fits = a.mask.dim() <= a.scores.size();
   for (int i = 1; fits && i <= a.mask.dim(); ++i)
     fits = a.mask.size(-i) == 1 || a.mask.size(-i) == a.scores[a.scores.size() - i];
-  require(fits, Wrong::shape, op, "a mask of shape ", a.mask, " does not broadcast to the scores ", a.scores);
+  require(fits, ErrorKind::shape, op, "a mask of shape ", a.mask, " does not broadcast to the scores ", a.scores);
   return a;
 }
 
@@ -117,8 +117,8 @@ Tensor composed(const Attention& a) {
   return grouped ? y.flatten(-4, -3) : y;
 }
 
-AttendCall call_of(const Attention& a, const Layout& mask, const Tensor& out, const Tensor& logsumexp) {
-  AttendCall call{};
+AttentionCall call_of(const Attention& a, const Layout& mask, const Tensor& out, const Tensor& logsumexp) {
+  AttentionCall call{};
   call.q = arg(a.q), call.k = arg(a.k), call.v = arg(a.v), call.out = arg(out), call.logsumexp = arg(logsumexp);
   call.scale = a.scale, call.causal = a.causal, call.dropout = a.dropout;
   call.seed = a.random.seed, call.offset = a.random.offset;
@@ -142,14 +142,14 @@ Tensor allocate_out(const Attention& a) {
 // Gradients of q, k and v by the fused loop.
 void fused_gradients(const Attention& a, const Tensor& out, const Tensor& logsumexp, const Tensor& g, Gradients& d) {
   const Layout mask = mask_layout(a);
-  AttendCall call = call_of(a, mask, out, logsumexp);
+  AttentionCall call = call_of(a, mask, out, logsumexp);
   call.backward = true;
   const int64_t matrices = leading(a.k, 2).numel();
   const DType wide = compute_type(a), dtype = a.q.dtype();
   const Tensor parts = zeros(joined({attend_parts(matrices, a.k.size(-2))}, a.q.shape()), {wide, a.q.device()});
   const Tensor dk = allocate(a.k.shape(), dtype, a.q.device(), op), dv = allocate(a.v.shape(), dtype, a.q.device(), op);
   call.grad_out = arg(g), call.grad_q = arg(parts), call.grad_k = arg(dk), call.grad_v = arg(dv);
-  backend(a.q.device()).attend(call);
+  backend(a.q.device()).attention(call);
   d[0] = parts.size(0) == 1 ? parts.select(0, 0) : parts.sum(0);
   d[1] = dk, d[2] = dv;
 }
@@ -171,7 +171,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   const Tensor out = allocate_out(a);
   const Tensor logsumexp = allocate(leading(a.q, 1), compute_type(a), q.device(), op);
   const Layout mask = mask_layout(a);
-  if (!backend(q.device()).attend(call_of(a, mask, out, logsumexp))) return composed(a);
+  if (!backend(q.device()).attention(call_of(a, mask, out, logsumexp))) return composed(a);
   if (!any_needs_grad(a.q, a.k, a.v, a.mask)) return out;
   Attention kept = a;
   kept.q = kept.k = kept.v = kept.mask = {};

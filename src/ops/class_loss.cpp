@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/cpu/likelihood.h"
+#include "backend/cpu/reduce/cross_entropy.h"
 #include "core/arguments.h"
 #include "core/parallel.h"
 #include "graph/record.h"
@@ -101,14 +101,14 @@ bool is_plain(const Tensor& x) {
   return x.device().is_cpu() && x.dim() == 2 && x.is_contiguous() && !is_half(x.dtype()) && x.numel() > 0;
 }
 
-cpu::LikelihoodKernel likelihood_of(const Tensor& x) {
-  return cpu::for_isa([]<cpu::Isa level>() { return &cpu::likelihood_kernel<level>; })(x.dtype());
+cpu::CrossEntropyKernel likelihood_of(const Tensor& x) {
+  return cpu::for_isa([]<cpu::Isa level>() { return &cpu::cross_entropy_kernel<level>; })(x.dtype());
 }
 
 // Of each row the loss, and in `sums` [rows, 2] what the gradient needs: the largest score, and the sum of exponentials.
 template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, const Tensor& out, const Tensor& sums) {
   const int64_t columns = x.size(1);
-  const cpu::LikelihoodKernel kernel = likelihood_of(x);
+  const cpu::CrossEntropyKernel kernel = likelihood_of(x);
   for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       const T* row = x.data<T>() + r * columns;
@@ -123,7 +123,7 @@ template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, con
 template <class T>
 void gradient_of_rows(const Tensor& x, const Tensor& index, const Tensor& sums, const Tensor& g, const Tensor& out) {
   const int64_t columns = x.size(1), step = g.stride(0);
-  const cpu::LikelihoodKernel kernel = likelihood_of(x);
+  const cpu::CrossEntropyKernel kernel = likelihood_of(x);
   for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       const T upstream = g.data<T>()[r * step];

@@ -6,17 +6,17 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "backend/convolve.h"
-#include "core/checked.h"
+#include "backend/conv.h"
+#include "core/checked_arithmetic.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/conv.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 namespace {
 
-constexpr int space = ConvolveGeometry::space;
+constexpr int space = ConvGeometry::space;
 thread_local constinit ConvAlgorithm preferred = ConvAlgorithm::automatic;
 
 // forward(x, w), input(w, y) or weight(x, y), by the device's loop if it has one; no graph.
@@ -33,14 +33,14 @@ Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor&
   const Tensor out = allocate(shape, a.dtype(), a.device(), c.op);
   const Tensor first = piece == ConvPiece::input ? a.contiguous() : a,
                second = piece == ConvPiece::forward ? b.contiguous() : b;
-  ConvolveCall call{piece, c.algorithm, c.chunk, {}, {}, {}, {}, c.g};
+  ConvCall call{piece, c.algorithm, c.chunk, {}, {}, {}, {}, c.g};
   Arg* const places[3][3] = {{&call.y, &call.x, &call.w}, {&call.x, &call.w, &call.y}, {&call.w, &call.x, &call.y}};
   *places[int(piece)][0] = arg(out);
   *places[int(piece)][1] = arg(first);
   *places[int(piece)][2] = arg(second);
   const Tensor row = bias.defined() ? bias.contiguous() : bias;
   if (row.defined()) call.bias = arg(row);
-  if (backend(out.device()).convolve(call)) return out;
+  if (backend(out.device()).conv(call)) return out;
   const NoGrad off;
   const bool half = is_half(a.dtype());  // summed over taps in f32
   return with_bias(convolve_by_taps(c, piece, half ? a.to(f32) : a, half ? b.to(f32) : b)).to(a.dtype());
@@ -89,39 +89,39 @@ Tensor weight_piece(const Convolution& c, const Tensor& x, const Tensor& y) {
 
 void check_operands(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias, int64_t groups,
                     bool transposed) {
-  require(x.checked(op).dim() == rank + 1 || x.dim() == rank + 2, Wrong::shape, op, "needs an input of ", rank + 1,
+  require(x.checked(op).dim() == rank + 1 || x.dim() == rank + 2, ErrorKind::shape, op, "needs an input of ", rank + 1,
           " axes [channels, ...] or ", rank + 2, " axes [batch, channels, ...], got ", x);
-  require(w.checked(op).dim() == rank + 2, Wrong::shape, op, "needs a weight of ", rank + 2, " axes, got ", w);
+  require(w.checked(op).dim() == rank + 2, ErrorKind::shape, op, "needs a weight of ", rank + 2, " axes, got ", w);
   require(is_floating(x.dtype()) && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
-          Wrong::dtype, op, "needs one floating dtype, got an input of ", x.dtype(), ", a weight of ", w.dtype(),
+          ErrorKind::dtype, op, "needs one floating dtype, got an input of ", x.dtype(), ", a weight of ", w.dtype(),
           bias.defined() ? " and a bias of " : "", bias.defined() ? name(bias.dtype()) : "");
   common_device(x, w, op);
   if (bias.defined()) common_device(x, bias, op);
-  require(groups > 0, Wrong::argument, op, "groups must be positive, not ", groups);
-  require(w.numel() > 0, Wrong::shape, op, "an empty weight ", w);
+  require(groups > 0, ErrorKind::argument, op, "groups must be positive, not ", groups);
+  require(w.numel() > 0, ErrorKind::shape, op, "an empty weight ", w);
   const int64_t channels = x.size(x.dim() - rank - 1), first = w.size(0), second = w.size(1);
   const int64_t all = (Checked(second) * groups).value(op), in = transposed ? first : all,
                 out = transposed ? all : first;
-  require(first % groups == 0, Wrong::shape, op, groups, " groups do not divide the ", first, " channels of weight ",
-          w);
-  require(channels == in, Wrong::shape, op, "input ", x, " has ", channels, " channels where weight ", w, " with ",
+  require(first % groups == 0, ErrorKind::shape, op, groups, " groups do not divide the ", first,
+          " channels of weight ", w);
+  require(channels == in, ErrorKind::shape, op, "input ", x, " has ", channels, " channels where weight ", w, " with ",
           groups, " groups needs ", in);
-  require(!bias.defined() || bias.shape() == Shape{out}, Wrong::shape, op, "the bias must have shape [", out, "], not ",
-          bias.defined() ? bias.shape() : Shape());
+  require(!bias.defined() || bias.shape() == Shape{out}, ErrorKind::shape, op, "the bias must have shape [", out,
+          "], not ", bias.defined() ? bias.shape() : Shape());
 }
 
 void require_at_least(const Shape& sizes, int64_t least, const char* op, const char* what) {
   for (const int64_t n : sizes)
-    require(n >= least, Wrong::argument, op, what, " ", sizes, " has an entry below ", least);
+    require(n >= least, ErrorKind::argument, op, what, " ", sizes, " has an entry below ", least);
 }
 
-ConvolveGeometry geometry_of(const Tensor& x, const Tensor& w, int rank, int64_t groups, const Shape& stride,
-                             const Shape& dilation, const char* op) {
+ConvGeometry geometry_of(const Tensor& x, const Tensor& w, int rank, int64_t groups, const Shape& stride,
+                         const Shape& dilation, const char* op) {
   require_at_least(stride, 1, op, "stride");
   require_at_least(dilation, 1, op, "dilation");
-  ConvolveGeometry g{x.dim() == rank + 2 ? x.size(0) : 1, w.size(1) * groups, w.size(0), groups, {}};
+  ConvGeometry g{x.dim() == rank + 2 ? x.size(0) : 1, w.size(1) * groups, w.size(0), groups, {}};
   for (int i = 0; i < rank; ++i) {
-    ConvolveAxis& a = g.axes[space - rank + i];
+    ConvAxis& a = g.axes[space - rank + i];
     a.kernel = w.size(2 + i);
     a.stride = stride[i];
     a.dilation = dilation[i];
@@ -134,7 +134,7 @@ constexpr int64_t most_elements = int64_t(1) << 58;
 
 // What an axis, its padding and the kernel's reach add up to, less a few.
 int64_t extent(Checked size, const char* op, const Tensor& x) {
-  require(size.fits() && size.value_or(0) <= most_elements, Wrong::shape, op, "input ", x,
+  require(size.fits() && size.value_or(0) <= most_elements, ErrorKind::shape, op, "input ", x,
           " with this stride, padding and dilation has an axis of too many elements");
   return size.value_or(0);
 }
@@ -142,7 +142,7 @@ int64_t extent(Checked size, const char* op, const Tensor& x) {
 ConvAlgorithm wanted(ConvAlgorithm asked) { return asked == ConvAlgorithm::automatic ? preferred : asked; }
 
 void check_chunk(int64_t chunk, const char* op) {
-  require(chunk >= 0, Wrong::argument, op, "chunk must not be negative, got ", chunk);
+  require(chunk >= 0, ErrorKind::argument, op, "chunk must not be negative, got ", chunk);
 }
 
 Convolution convolution_of(const char* op, int rank, const Tensor& x, const Tensor& w, const Tensor& bias,
@@ -151,18 +151,18 @@ Convolution convolution_of(const char* op, int rank, const Tensor& x, const Tens
   check_chunk(o.chunk, op);
   const Shape stride = o.stride.of(rank, op, "stride"), padding = o.padding.sizes().of(rank, op, "padding");
   const bool same = o.padding.name() == "same";
-  require(same || o.padding.name().empty() || o.padding.name() == "valid", Wrong::argument, op, "padding '",
+  require(same || o.padding.name().empty() || o.padding.name() == "valid", ErrorKind::argument, op, "padding '",
           o.padding.name(), "' is neither \"same\" nor \"valid\"");
   require_at_least(padding, 0, op, "padding");
-  ConvolveGeometry g = geometry_of(x, w, rank, o.groups, stride, o.dilation.of(rank, op, "dilation"), op);
+  ConvGeometry g = geometry_of(x, w, rank, o.groups, stride, o.dilation.of(rank, op, "dilation"), op);
   for (int i = 0; i < rank; ++i) {
-    ConvolveAxis& a = g.axes[space - rank + i];
+    ConvAxis& a = g.axes[space - rank + i];
     const int64_t reach = extent(Checked(a.kernel - 1) * a.dilation, op, x);
-    require(!same || a.stride == 1, Wrong::argument, op, "padding \"same\" needs a stride of 1, not ", stride);
+    require(!same || a.stride == 1, ErrorKind::argument, op, "padding \"same\" needs a stride of 1, not ", stride);
     a.input = x.size(x.dim() - rank + i);
     a.padding = same ? reach / 2 : padding[i];
     const int64_t padded = extent(a.input + (same ? Checked(reach) : 2 * Checked(a.padding)), op, x);
-    require(padded > reach, Wrong::shape, op, "the kernel of weight ", w, " spans ", reach + 1,
+    require(padded > reach, ErrorKind::shape, op, "the kernel of weight ", w, " spans ", reach + 1,
             " elements of an axis where input ", x, " has ", padded, " with its padding");
     a.output = (padded - reach - 1) / a.stride + 1;
     a.stride = std::min(a.stride, padded);  // larger ones, of one output, make no difference
@@ -185,7 +185,7 @@ struct Near {
 
   Near(const Convolution& convolution, const Tensor& weight) : c(convolution), w(weight) {
     for (int i = 0; i < c.rank; ++i) {
-      ConvolveAxis& a = c.g.axes[space - c.rank + i];
+      ConvAxis& a = c.g.axes[space - c.rank + i];
       constexpr int64_t much = 64;
       const int64_t along = (a.output - 1) * a.stride;
       if ((a.kernel - 1) * a.dilation / much <= a.input + along) continue;
@@ -222,11 +222,11 @@ Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tens
   const Shape padding = o.padding.of(rank, op, "padding"), more = o.output_padding.of(rank, op, "output_padding");
   require_at_least(padding, 0, op, "padding");
   require_at_least(more, 0, op, "output_padding");
-  ConvolveGeometry g =
+  ConvGeometry g =
       geometry_of(x, w, rank, o.groups, o.stride.of(rank, op, "stride"), o.dilation.of(rank, op, "dilation"), op);
   for (int i = 0; i < rank; ++i) {
-    ConvolveAxis& a = g.axes[space - rank + i];
-    require(more[i] < std::max(a.stride, a.dilation), Wrong::argument, op, "output_padding ", more,
+    ConvAxis& a = g.axes[space - rank + i];
+    require(more[i] < std::max(a.stride, a.dilation), ErrorKind::argument, op, "output_padding ", more,
             " must be smaller than the stride or the dilation");
     a.output = x.size(x.dim() - rank + i);
     a.padding = padding[i];
@@ -236,8 +236,8 @@ Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tens
     a.input = whole - 2 * a.padding;
     if (a.output == 1) a.stride = std::min(a.stride, std::max<int64_t>(1, whole));
     if (a.kernel == 1) a.dilation = 1;
-    require(a.output > 0 && a.input > 0, Wrong::shape, op, "input ", x, " with weight ", w, " and padding ", padding,
-            " leaves an output of ", a.input, " elements along an axis");
+    require(a.output > 0 && a.input > 0, ErrorKind::shape, op, "input ", x, " with weight ", w, " and padding ",
+            padding, " leaves an output of ", a.input, " elements along an axis");
   }
   const Convolution c{op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk};
   checked_numel(c.x_shape(), op);
@@ -267,10 +267,10 @@ ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& w, const ConvOptions
                              const Choice<ConvPiece>& piece) {
   const char* op = "conv_algorithm";
   const int rank = int(w.checked(op).dim()) - 2;
-  require(rank >= 1 && rank <= space, Wrong::shape, op, "needs a weight of 3 to 5 axes, got ", w);
+  require(rank >= 1 && rank <= space, ErrorKind::shape, op, "needs a weight of 3 to 5 axes, got ", w);
   const Convolution c = convolution_of(op, rank, x, w, {}, options);
   if (!x.device().is_cpu()) return ConvAlgorithm::direct;
-  return cpu::convolve_algorithm({piece.of(op, "piece"), c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
+  return cpu::chosen_algorithm({piece.of(op, "piece"), c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {

@@ -10,13 +10,13 @@
 namespace volta {
 namespace {
 
-constexpr int space = ConvolveGeometry::space;
+constexpr int space = ConvGeometry::space;
 
 // What tap k sees of a zero-padded x: every output's input under it, [batch, groups, channels / groups, outputs…].
 Tensor under_tap(const Convolution& c, const Tensor& padded, int64_t k) {
   Tensor seen = padded;
   for (int i = space - 1, axis = c.rank + 1; axis > 1; --i, --axis) {
-    const ConvolveAxis& a = c.g.axes[i];
+    const ConvAxis& a = c.g.axes[i];
     const int64_t first = k % a.kernel * a.dilation;
     seen = seen.slice(axis, first, first + (a.output - 1) * a.stride + 1, a.stride);
     k /= a.kernel;
@@ -28,7 +28,7 @@ Tensor under_tap(const Convolution& c, const Tensor& padded, int64_t k) {
 Tensor padded(const Convolution& c, const Tensor& x) {
   std::vector<int64_t> sides;
   for (int i = space - 1; i >= space - c.rank; --i) {
-    const ConvolveAxis& a = c.g.axes[i];
+    const ConvAxis& a = c.g.axes[i];
     const int64_t reach = (a.output - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
     sides.push_back(a.padding);
     sides.push_back(std::max<int64_t>(0, reach - a.padding - a.input));
@@ -44,7 +44,7 @@ Tensor cropped(const Convolution& c, Tensor x) {
 }  // namespace
 
 Tensor convolve_by_taps(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor& b) {
-  const ConvolveGeometry& g = c.g;
+  const ConvGeometry& g = c.g;
   const int64_t per_group = g.out_channels / g.groups, outputs = g.outputs();
   const Tensor w = piece == ConvPiece::forward ? b : a;  // not used for the weight
   const Tensor image = piece == ConvPiece::input

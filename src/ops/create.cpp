@@ -8,7 +8,7 @@
 #include <volta/ops.h>
 
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 namespace {
@@ -58,13 +58,14 @@ template <class T> int64_t count_steps(Scalar from, Scalar to, Scalar by) {
   const char* op = "arange";
   for (const Scalar& x : {from, to, by}) {
     if (whole) require_held(x, i64, op);
-    require(std::isfinite(x.as<double>()), Wrong::argument, op, "from ", from, " to ", to, " by ", by,
+    require(std::isfinite(x.as<double>()), ErrorKind::argument, op, "from ", from, " to ", to, " by ", by,
             ": all three must be finite");
   }
   const T start = from.as<T>(), end = to.as<T>(), step = by.as<T>();
-  require(step != 0, Wrong::argument, op, "the step must not be 0");
+  require(step != 0, ErrorKind::argument, op, "the step must not be 0");
   if (start == end) return 0;
-  require((end > start) == (step > 0), Wrong::argument, op, "a step of ", by, " does not lead from ", from, " to ", to);
+  require((end > start) == (step > 0), ErrorKind::argument, op, "a step of ", by, " does not lead from ", from, " to ",
+          to);
   int64_t count = -1;
   if constexpr (whole) {
     const uint64_t distance = end > start ? uint64_t(end) - uint64_t(start) : uint64_t(start) - uint64_t(end);
@@ -73,14 +74,14 @@ template <class T> int64_t count_steps(Scalar from, Scalar to, Scalar by) {
     const double steps = std::ceil((end - start) / step);
     if (steps < 0x1p62) count = int64_t(steps);
   }
-  require(count >= 0, Wrong::argument, op, "too many elements");
+  require(count >= 0, ErrorKind::argument, op, "too many elements");
   return count;
 }
 
 // Steps between integers must be whole, and the first and the last element must fit.
 void check_integers(Scalar start, Scalar step, int64_t count, DType dtype) {
   for (const Scalar& x : {start, step})
-    require(x.as<double>() == std::trunc(x.as<double>()), Wrong::argument, "arange", "a start of ", start,
+    require(x.as<double>() == std::trunc(x.as<double>()), ErrorKind::argument, "arange", "a start of ", start,
             " and a step of ", step, " are not whole, as ", dtype, " needs");
   require_held(start, dtype, "arange");
   const uint64_t way = count > 0 ? uint64_t(count - 1) * step.as<uint64_t>() : 0;
@@ -89,8 +90,8 @@ void check_integers(Scalar start, Scalar step, int64_t count, DType dtype) {
 
 // start, start + step, … up to the middle, and end, end - step, … down to it: both ends are exact.
 Tensor spaced(double start, double end, int64_t steps, DType dtype, Device device, const char* op) {
-  require(steps >= 0, Wrong::argument, op, "the number of steps must not be negative, got ", steps);
-  require(std::isfinite(start) && std::isfinite(end), Wrong::argument, op, "the ends ", start, " and ", end,
+  require(steps >= 0, ErrorKind::argument, op, "the number of steps must not be negative, got ", steps);
+  require(std::isfinite(start) && std::isfinite(end), ErrorKind::argument, op, "the ends ", start, " and ", end,
           " must be finite");
   const Tensor x = allocate({steps}, is_floating(dtype) ? dtype : f64, device, op);
   const int64_t half = steps / 2 + steps % 2;
@@ -105,7 +106,7 @@ Tensor spaced(double start, double end, int64_t steps, DType dtype, Device devic
 // Appends the numbers of nested lists. The first list at every depth says how long the others there are.
 void collect(const Data& data, int depth, Shape& shape, std::vector<Scalar>& numbers) {
   const auto check = [&](bool fine, const auto&... what) {
-    require(fine, Wrong::shape, "tensor", "ragged lists: at depth ", depth, " ", what..., " where shape ", shape,
+    require(fine, ErrorKind::shape, "tensor", "ragged lists: at depth ", depth, " ", what..., " where shape ", shape,
             " is expected");
   };
   const bool known = depth < shape.size();
@@ -126,19 +127,19 @@ DType default_dtype() { return default_float.load(std::memory_order_relaxed); }
 
 void set_default_dtype(DType dtype) {
   require_dtype(dtype, "set_default_dtype");
-  require(is_floating(dtype), Wrong::dtype, "set_default_dtype", "needs a floating dtype, got ", dtype);
+  require(is_floating(dtype), ErrorKind::dtype, "set_default_dtype", "needs a floating dtype, got ", dtype);
   default_float.store(dtype, std::memory_order_relaxed);
 }
 
 void require_floating(const Tensor& x, const char* op) {
-  require(is_floating(x.checked(op).dtype()), Wrong::dtype, op, "needs floats, got ", x.dtype(),
+  require(is_floating(x.checked(op).dtype()), ErrorKind::dtype, op, "needs floats, got ", x.dtype(),
           "; convert with x.to(f32)");
 }
 
 void require_storable(const Scalar& value, DType dtype, const char* op) {
   if (!value.is_floating() || is_floating(dtype)) return;
   const double v = value.as<double>();
-  require(std::isfinite(v) && v == std::trunc(v), Wrong::dtype, op, v, " is not whole, to be stored in ", dtype);
+  require(std::isfinite(v) && v == std::trunc(v), ErrorKind::dtype, op, v, " is not whole, to be stored in ", dtype);
 }
 
 bool holds(DType dtype, const Scalar& value) {
@@ -146,19 +147,19 @@ bool holds(DType dtype, const Scalar& value) {
 }
 
 void require_held(const Scalar& value, DType dtype, const char* op) {
-  require(holds(dtype, value), Wrong::argument, op, value, " does not fit ", dtype);
+  require(holds(dtype, value), ErrorKind::argument, op, value, " does not fit ", dtype);
 }
 
 void detail::unknown_choice(const char* op, const char* field, std::string_view given, const std::string_view* known,
                             size_t count) {
   std::string list;
   for (size_t i = 0; i < count; ++i) list += (i ? ", " : "") + std::string(known[i]);
-  refuse(Wrong::argument, op, field, " '", given, "' is not one of ", list);
+  throw_error(ErrorKind::argument, op, field, " '", given, "' is not one of ", list);
 }
 
 void require_fitting(DType values, DType place, const char* op) {
   const bool fits = traits(values).kind <= traits(place).kind || (is_integral(values) && is_integral(place));
-  require(fits, Wrong::dtype, op, "a value of ", values, " cannot be stored in ", place);
+  require(fits, ErrorKind::dtype, op, "a value of ", values, " cannot be stored in ", place);
 }
 
 Scalar factor_for(double value, DType dtype, const char* op) {
@@ -172,14 +173,14 @@ double largest_finite(DType dtype) {
 }
 
 void require_dtype(DType dtype, const char* op) {
-  require(size_t(dtype) < size_t(dtype_count), Wrong::dtype, op, "there is no dtype ", int(dtype));
+  require(size_t(dtype) < size_t(dtype_count), ErrorKind::dtype, op, "there is no dtype ", int(dtype));
 }
 
 Options resolved(Options options, DType dtype, const char* op, Device device) {
   options.dtype = options.dtype.value_or(dtype);
   require_dtype(*options.dtype, op);
   options.device = options.device.value_or(device);
-  require(!options.requires_grad || is_floating(*options.dtype), Wrong::dtype, op,
+  require(!options.requires_grad || is_floating(*options.dtype), ErrorKind::dtype, op,
           "only floating tensors can require grad, not ", *options.dtype);
   backend(*options.device);
   return options;
@@ -227,7 +228,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
   for (const Scalar& x : {start, end, step}) whole = whole && !x.is_floating() && x.kind() != Kind::boolean;
   const int64_t count = whole ? count_steps<int64_t>(start, end, step) : count_steps<double>(start, end, step);
   const Options options = resolved(given, whole ? i64 : default_dtype(), "arange");
-  require(options.dtype != boolean, Wrong::dtype, "arange", "is not defined for booleans");
+  require(options.dtype != boolean, ErrorKind::dtype, "arange", "is not defined for booleans");
   if (!is_floating(*options.dtype)) {
     check_integers(start, step, count, *options.dtype);
     start = start.as<int64_t>();
@@ -264,8 +265,8 @@ Tensor tri(Int n, std::optional<Int> m, int64_t k, const Options& given) {
 namespace {
 Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, const Options& given, bool lower, const char* op) {
   const Options options = resolved(given, i64, op);
-  require(row >= 0 && col >= 0, Wrong::argument, op, "sizes must not be negative, got ", row, " and ", col);
-  require(is_integral(*options.dtype), Wrong::dtype, op, "gives integers, not ", *options.dtype);
+  require(row >= 0 && col >= 0, ErrorKind::argument, op, "sizes must not be negative, got ", row, " and ", col);
+  require(is_integral(*options.dtype), ErrorKind::dtype, op, "gives integers, not ", *options.dtype);
   require_held(std::max<int64_t>({row - 1, col - 1, 0}), *options.dtype, op);
   const Tensor all = made({row, col}, Scalar(true), {boolean, options.device}, boolean, op);
   return nonzero(lower ? tril(all, offset) : triu(all, offset)).to(*options.dtype).t().contiguous();
@@ -286,9 +287,9 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const Choice<MeshI
   Shape sizes;
   for (const Tensor& x : axes) {
     common_device(axes[0], x, op);
-    require(x.dim() <= 1, Wrong::shape, op, "needs vectors, got shape ", x);
-    require(x.dtype() == axes[0].dtype(), Wrong::dtype, op, "all must have one dtype, got ", axes[0].dtype(), " and ",
-            x.dtype());
+    require(x.dim() <= 1, ErrorKind::shape, op, "needs vectors, got shape ", x);
+    require(x.dtype() == axes[0].dtype(), ErrorKind::dtype, op, "all must have one dtype, got ", axes[0].dtype(),
+            " and ", x.dtype());
     sizes.push_back(x.numel());
   }
   checked_numel(sizes, op);
@@ -326,15 +327,15 @@ Tensor tensor_from(const void* data, DType dtype, const Shape& shape, const Opti
 
 Tensor detail::tensor_of_truths(const std::vector<bool>& values, const Shape& shape, const Options& options) {
   const std::vector<uint8_t> bytes(values.begin(), values.end());
-  require(int64_t(bytes.size()) == shape.numel(), Wrong::shape, "tensor", bytes.size(), " values do not fill shape ",
-          shape);
+  require(int64_t(bytes.size()) == shape.numel(), ErrorKind::shape, "tensor", bytes.size(),
+          " values do not fill shape ", shape);
   return tensor_from(bytes.data(), boolean, shape, options);
 }
 
 Tensor from_blob(void* data, const Shape& shape, const Options& given, std::function<void()> release) {
   const int64_t n = checked_numel(shape, "from_blob");
   const Options options = resolved(given, default_dtype(), "from_blob");
-  require(data || n == 0, Wrong::argument, "from_blob", "a null pointer for shape ", shape);
+  require(data || n == 0, ErrorKind::argument, "from_blob", "a null pointer for shape ", shape);
   auto storage = foreign_storage(data, n * size_of(*options.dtype), *options.device, std::move(release));
   return finished(from_storage(std::move(storage), Layout::contiguous(shape), *options.dtype), options);
 }

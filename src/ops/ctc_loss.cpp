@@ -11,35 +11,35 @@ namespace {
 
 constexpr double impossible = -1e30;  // log 0 that can be subtracted from itself
 
-struct Problem {
+struct Alignment {
   int64_t steps, batch, classes, longest;
   std::vector<int64_t> labels;  // [batch, 2 longest + 1]: blank, first, blank, second, …, blank
 };
 
-[[noreturn]] void refuse(Error::Kind kind, const std::string& message) { throw Error(kind, "ctc_loss", message); }
+[[noreturn]] void throw_error(Error::Kind kind, const std::string& message) { throw Error(kind, "ctc_loss", message); }
 
 void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t most, const char* what) {
   if (int64_t(lengths.size()) != batch)
-    refuse(Error::Kind::shape,
-           std::to_string(lengths.size()) + " " + what + " for a batch of " + std::to_string(batch));
+    throw_error(Error::Kind::shape,
+                std::to_string(lengths.size()) + " " + what + " for a batch of " + std::to_string(batch));
   for (int64_t n : lengths)
     if (n < 0 || n > most)
-      refuse(Error::Kind::argument,
-             std::string(what) + " of " + std::to_string(n) + ", not 0 to " + std::to_string(most));
+      throw_error(Error::Kind::argument,
+                  std::string(what) + " of " + std::to_string(n) + ", not 0 to " + std::to_string(most));
 }
 
-Problem prepare(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
-                const std::vector<int64_t>& target_lengths, int64_t blank) {
+Alignment prepare(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                  const std::vector<int64_t>& target_lengths, int64_t blank) {
   loss::require_floats(log_probs, "ctc_loss");
-  if (log_probs.dim() != 3) refuse(Error::Kind::shape, "log_probs " + log_probs.shape().str() + ", not [T, N, C]");
-  if (!is_integral(targets.checked("ctc_loss").dtype())) refuse(Error::Kind::dtype, "targets must be integers");
-  Problem p{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0, {}};
+  if (log_probs.dim() != 3) throw_error(Error::Kind::shape, "log_probs " + log_probs.shape().str() + ", not [T, N, C]");
+  if (!is_integral(targets.checked("ctc_loss").dtype())) throw_error(Error::Kind::dtype, "targets must be integers");
+  Alignment p{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0, {}};
   if (blank < 0 || blank >= p.classes)
-    refuse(Error::Kind::index,
-           "blank " + std::to_string(blank) + " is not one of the " + std::to_string(p.classes) + " classes");
+    throw_error(Error::Kind::index,
+                "blank " + std::to_string(blank) + " is not one of the " + std::to_string(p.classes) + " classes");
   const bool rows = targets.dim() == 2;
   if (targets.dim() > 2 || targets.dim() < 1 || (rows && targets.size(0) != p.batch))
-    refuse(Error::Kind::shape, "targets " + targets.shape().str() + ", not [N, S] or [sum of lengths]");
+    throw_error(Error::Kind::shape, "targets " + targets.shape().str() + ", not [N, S] or [sum of lengths]");
   check_lengths(input_lengths, p.batch, p.steps, "input_lengths");
   check_lengths(target_lengths, p.batch, targets.size(-1), "target_lengths");
   int64_t total = 0;
@@ -48,8 +48,8 @@ Problem prepare(const Tensor& log_probs, const Tensor& targets, const std::vecto
     total += n;
   }
   if (!rows && total != targets.numel())
-    refuse(Error::Kind::shape,
-           std::to_string(targets.numel()) + " targets, target_lengths add up to " + std::to_string(total));
+    throw_error(Error::Kind::shape,
+                std::to_string(targets.numel()) + " targets, target_lengths add up to " + std::to_string(total));
 
   const std::vector<int64_t> all = targets.to(i64).to("cpu").to_vector<int64_t>();
   const int64_t width = 2 * p.longest + 1;
@@ -60,8 +60,8 @@ Problem prepare(const Tensor& log_probs, const Tensor& targets, const std::vecto
     for (int64_t s = 0; s < target_lengths[size_t(n)]; ++s) {
       const int64_t label = all[size_t(begin + s)];
       if (label < 0 || label >= p.classes)
-        refuse(Error::Kind::index,
-               "label " + std::to_string(label) + " is not one of the " + std::to_string(p.classes) + " classes");
+        throw_error(Error::Kind::index,
+                    "label " + std::to_string(label) + " is not one of the " + std::to_string(p.classes) + " classes");
       p.labels[size_t(n * width + 2 * s + 1)] = label;
     }
     begin += target_lengths[size_t(n)];
@@ -80,7 +80,7 @@ Tensor shifted(const Tensor& x, int64_t by) {
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                 const std::vector<int64_t>& target_lengths, const CTCLossOptions& o) {
   loss::reduction(o.reduction, "ctc_loss");
-  const Problem p = prepare(log_probs, targets, input_lengths, target_lengths, o.blank);
+  const Alignment p = prepare(log_probs, targets, input_lengths, target_lengths, o.blank);
   const Device device = log_probs.device();
   const int64_t width = 2 * p.longest + 1;
   const Tensor labels = tensor(p.labels, {p.batch, width}).to(device);

@@ -7,16 +7,16 @@
 
 #include "graph/record.h"
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 namespace {
 
 // beta * x + alpha * product(a, b), in the dtype the three meet in. With beta = 0, NaN and infinities in x do not count.
-template <class Product> Tensor added_product(const char* op, const Tensor& x, const Tensor& a, const Tensor& b,
-                                              double beta, double alpha, const Shape& shape, Product product) {
+template <class Multiply> Tensor added_product(const char* op, const Tensor& x, const Tensor& a, const Tensor& b,
+                                               double beta, double alpha, const Shape& shape, Multiply product) {
   common_device(x.checked(op), a, op);
-  require(broadcast_shapes(x.shape(), shape, op) == shape, Wrong::shape, op, x,
+  require(broadcast_shapes(x.shape(), shape, op) == shape, ErrorKind::shape, op, x,
           " does not broadcast to the product's shape ", shape);
   const Operand operands[] = {x, a, b};
   const DType dtype = product_dtype(operands, op);
@@ -30,11 +30,11 @@ template <class Product> Tensor added_product(const char* op, const Tensor& x, c
 void require_batches(const Tensor& a, const Tensor& b, const char* op) {
   const bool fine =
       a.checked(op).dim() == 3 && b.checked(op).dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1);
-  require(fine, Wrong::shape, op, a, " x ", b, ": needs two batches of matrices that fit");
+  require(fine, ErrorKind::shape, op, a, " x ", b, ": needs two batches of matrices that fit");
 }
 
 void require_power(double p, const char* op) {
-  require(p >= 0, Wrong::argument, op, "the power ", p, " must not be negative");
+  require(p >= 0, ErrorKind::argument, op, "the power ", p, " must not be negative");
 }
 
 // The p-norm along the last axis, which may be empty.
@@ -58,14 +58,15 @@ Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, do
 
 Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& v, double beta, double alpha) {
   const char* op = "addmv";
-  require(a.checked(op).dim() == 2 && v.checked(op).dim() == 1 && a.size(1) == v.size(0), Wrong::shape, op, a, " x ", v,
-          ": needs a matrix and a vector that fit");
+  require(a.checked(op).dim() == 2 && v.checked(op).dim() == 1 && a.size(1) == v.size(0), ErrorKind::shape, op, a,
+          " x ", v, ": needs a matrix and a vector that fit");
   return added_product(op, x, a, v, beta, alpha, {a.size(0)}, mv);
 }
 
 Tensor addr(const Tensor& x, const Tensor& u, const Tensor& v, double beta, double alpha) {
   const char* op = "addr";
-  require(u.checked(op).dim() == 1 && v.checked(op).dim() == 1, Wrong::shape, op, u, " x ", v, ": needs two vectors");
+  require(u.checked(op).dim() == 1 && v.checked(op).dim() == 1, ErrorKind::shape, op, u, " x ", v,
+          ": needs two vectors");
   return added_product(op, x, u, v, beta, alpha, {u.size(0), v.size(0)}, outer);
 }
 
@@ -73,7 +74,7 @@ Tensor cdist(const Tensor& x, const Tensor& other, double p) {
   const char* op = "cdist";
   common_device(x.checked(op), other.checked(op), op);
   require_floating(x, op), require_floating(other, op);
-  require(x.dim() >= 2 && other.dim() >= 2 && x.size(-1) == other.size(-1), Wrong::shape, op, x, " and ", other,
+  require(x.dim() >= 2 && other.dim() >= 2 && x.size(-1) == other.size(-1), ErrorKind::shape, op, x, " and ", other,
           ": needs rows of the same length");
   require_power(p, op);
   // Differences of all pairs stand in memory for so many rows at a time.
@@ -93,7 +94,7 @@ Tensor cdist(const Tensor& x, const Tensor& other, double p) {
 Tensor pdist(const Tensor& x, double p) {
   const char* op = "pdist";
   require_floating(x, op);
-  require(x.dim() == 2, Wrong::shape, op, "needs a matrix, got shape ", x);
+  require(x.dim() == 2, ErrorKind::shape, op, "needs a matrix, got shape ", x);
   require_power(p, op);
   const Tensor pairs = triu_indices(x.size(0), x.size(0), 1, {i64, x.device()});
   return lengths(x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1)), p);
@@ -101,9 +102,9 @@ Tensor pdist(const Tensor& x, double p) {
 
 Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   const char* op = "vander";
-  require(x.checked(op).dim() == 1, Wrong::shape, op, "needs a vector, got shape ", x);
+  require(x.checked(op).dim() == 1, ErrorKind::shape, op, "needs a vector, got shape ", x);
   const int64_t columns = n.value_or(x.numel());
-  require(columns >= 0, Wrong::argument, op, "the number of columns is negative: ", columns);
+  require(columns >= 0, ErrorKind::argument, op, "the number of columns is negative: ", columns);
   const Tensor base = x.to(sum_type(x.dtype()));
   checked_numel({x.numel(), columns}, op);
   if (columns == 0) return base.unsqueeze(1).narrow(1, 0, 0).clone();

@@ -24,7 +24,7 @@ const Tensor& fillable(const Tensor& x, const char* op, bool floating) {
 }
 
 void require_all(const Tensor& truth, const char* op, const char* what) {
-  require(truth.numel() == 0 || truth.all().item<bool>(), Wrong::argument, op, what);
+  require(truth.numel() == 0 || truth.all().item<bool>(), ErrorKind::argument, op, what);
 }
 
 Tensor drawable(const Tensor& x, const char* op) {
@@ -87,14 +87,14 @@ Tensor poisson_by_rejection(const Tensor& rate, Generator* generator) {
 Tensor& Tensor::exponential_(double rate, Generator* generator) & {
   const char* op = "exponential_";
   fillable(*this, op, true);
-  require(rate > 0 && std::isfinite(rate), Wrong::argument, op, "the rate ", rate, " is not positive");
+  require(rate > 0 && std::isfinite(rate), ErrorKind::argument, op, "the rate ", rate, " is not positive");
   return copy_(volta::log(open_uniform(*this, generator)).mul_(-1 / rate));
 }
 
 Tensor& Tensor::bernoulli_(double p, Generator* generator) & {
   const char* op = "bernoulli_";
   fillable(*this, op, false);
-  require(p >= 0 && p <= 1, Wrong::argument, op, "the probability ", p, " is not between 0 and 1");
+  require(p >= 0 && p <= 1, ErrorKind::argument, op, "the probability ", p, " is not between 0 and 1");
   return copy_(rand(shape(), {f64, device(), false, generator}) < p);
 }
 Tensor& Tensor::bernoulli_(const Tensor& p, Generator* generator) & {
@@ -111,22 +111,22 @@ Tensor& Tensor::bernoulli_(const Tensor& p, Generator* generator) & {
 Tensor& Tensor::geometric_(double p, Generator* generator) & {
   const char* op = "geometric_";
   fillable(*this, op, false);
-  require(dtype() != boolean, Wrong::dtype, op, "is not defined for booleans");
-  require(p > 0 && p < 1, Wrong::argument, op, "the probability ", p, " is not between 0 and 1");
+  require(dtype() != boolean, ErrorKind::dtype, op, "is not defined for booleans");
+  require(p > 0 && p < 1, ErrorKind::argument, op, "the probability ", p, " is not between 0 and 1");
   return copy_(volta::ceil(volta::log(open_uniform(*this, generator)) / std::log1p(-p)).clamp_min(1));
 }
 
 Tensor& Tensor::cauchy_(double median, double sigma, Generator* generator) & {
   const char* op = "cauchy_";
   fillable(*this, op, true);
-  require(sigma > 0 && std::isfinite(median), Wrong::argument, op, "the width ", sigma, " is not positive");
+  require(sigma > 0 && std::isfinite(median), ErrorKind::argument, op, "the width ", sigma, " is not positive");
   return copy_(volta::tan((open_uniform(*this, generator) - 0.5) * std::numbers::pi) * sigma + median);
 }
 
 Tensor& Tensor::log_normal_(double mean, double deviation, Generator* generator) & {
   const char* op = "log_normal_";
   fillable(*this, op, true);
-  require(deviation > 0, Wrong::argument, op, "the standard deviation ", deviation, " is not positive");
+  require(deviation > 0, ErrorKind::argument, op, "the standard deviation ", deviation, " is not positive");
   return copy_(volta::exp(volta::normal(shape(), mean, deviation, {f64, device(), false, generator})));
 }
 
@@ -168,7 +168,7 @@ Tensor sample_dirichlet(const Tensor& concentration, Generator* generator) {
   const char* op = "sample_dirichlet";
   const Tensor a = drawable(concentration, op);
   const NoGrad off;
-  require(a.dim() >= 1, Wrong::shape, op, "needs rows of concentrations");
+  require(a.dim() >= 1, ErrorKind::shape, op, "needs rows of concentrations");
   require_all(logical_and(a > 0, isfinite(a)), op, "concentrations must be finite and positive");
   return softmax(log_gamma_of(a, generator), -1).to(concentration.dtype());
 }

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 namespace {
@@ -21,7 +21,7 @@ FloatInfo described(DType dtype, int bits, int digits, int least, double max, do
 
 FloatInfo finfo(DType dtype) {
   require_dtype(dtype, "finfo");
-  require(is_floating(dtype), Wrong::dtype, "finfo", "needs a floating dtype, got ", dtype);
+  require(is_floating(dtype), ErrorKind::dtype, "finfo", "needs a floating dtype, got ", dtype);
   const double max = largest_finite(dtype);
   if (dtype == f16) return described(dtype, 16, 11, -14, max, 1e-3);
   if (dtype == bf16) return described(dtype, 16, 8, -126, max, 1e-2);
@@ -31,7 +31,7 @@ FloatInfo finfo(DType dtype) {
 
 IntegerInfo iinfo(DType dtype) {
   require_dtype(dtype, "iinfo");
-  require(is_integral(dtype), Wrong::dtype, "iinfo", "needs a dtype of integers, got ", dtype);
+  require(is_integral(dtype), ErrorKind::dtype, "iinfo", "needs a dtype of integers, got ", dtype);
   return visit(dtype, [&]<class T>(TypeTag<T>) -> IntegerInfo {
     if constexpr (!std::is_integral_v<T>) return {};
     else

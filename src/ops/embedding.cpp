@@ -7,7 +7,7 @@
 
 #include "graph/record.h"
 #include "ops/embedding.h"
-#include "ops/index.h"
+#include "ops/gather_scatter.h"
 
 namespace volta {
 
@@ -68,19 +68,19 @@ struct Bags {
 };
 
 Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
-  const auto refuse = [](const std::string& why) { throw Error(Error::Kind::shape, "embedding_bag", why); };
+  const auto fail = [](const std::string& why) { throw Error(Error::Kind::shape, "embedding_bag", why); };
   const Options where{.dtype = i64, .device = indices.device()};
   if (indices.dim() == 2) {
-    if (offsets.defined()) refuse("offsets go with indices [n], not " + indices.shape().str());
+    if (offsets.defined()) fail("offsets go with indices [n], not " + indices.shape().str());
     const Tensor rows = arange(0, indices.size(0), 1, where);
     return {indices.flatten(), repeat_interleave(rows, indices.size(1)), indices.size(0)};
   }
-  if (indices.dim() != 1) refuse("indices must be [n] or [bags, n], got " + indices.shape().str());
-  if (!offsets.defined() || offsets.dim() != 1 || offsets.numel() == 0) refuse("indices [n] need offsets [bags]");
+  if (indices.dim() != 1) fail("indices must be [n] or [bags, n], got " + indices.shape().str());
+  if (!offsets.defined() || offsets.dim() != 1 || offsets.numel() == 0) fail("indices [n] need offsets [bags]");
   const std::vector<int64_t> starts = offsets.to_vector<int64_t>();
   for (size_t i = 0; i < starts.size(); ++i)
     if (starts[i] < (i ? starts[i - 1] : 0) || starts[i] > indices.numel() || (i == 0 && starts[i] != 0))
-      refuse("offsets must start at 0, not fall, and stay within the " + std::to_string(indices.numel()) + " indices");
+      fail("offsets must start at 0, not fall, and stay within the " + std::to_string(indices.numel()) + " indices");
   const int64_t count = offsets.numel() - (include_last ? 1 : 0);
   const Tensor owner =
       searchsorted(offsets.to(i64).narrow(0, 0, count), arange(0, indices.numel(), 1, where), {.right = true}) - 1;
@@ -111,7 +111,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
   const char* op = "embedding_bag";
   const BagMode mode = o.mode.of(op, "mode");
   check_norm(o.max_norm, o.norm_type, op);
-  require(weight.checked(op).dim() == 2, Wrong::shape, op, "weight must be [rows, dim], got shape ", weight);
+  require(weight.checked(op).dim() == 2, ErrorKind::shape, op, "weight must be [rows, dim], got shape ", weight);
   if (sample_weights.defined() && (mode != BagMode::sum || sample_weights.shape() != indices.checked(op).shape()))
     throw Error(Error::Kind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
   check_indices(as_index(indices, op), weight.size(0), 0, op);

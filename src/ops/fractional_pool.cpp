@@ -10,11 +10,11 @@
 namespace volta {
 
 void check_ratio(const Numbers& ratio, const PerAxis& size, int axes, const char* op) {
-  require(size.given().empty() != ratio.empty(), Wrong::argument, op, "needs either output_size or output_ratio");
-  require(ratio.size() <= 1 || int(ratio.size()) == axes, Wrong::argument, op, "output_ratio has ", ratio.size(),
+  require(size.given().empty() != ratio.empty(), ErrorKind::argument, op, "needs either output_size or output_ratio");
+  require(ratio.size() <= 1 || int(ratio.size()) == axes, ErrorKind::argument, op, "output_ratio has ", ratio.size(),
           " numbers for ", axes, " axes");
   for (const double r : ratio.list())
-    require(r > 0 && r < 1, Wrong::argument, op, "output_ratio must lie in (0, 1), not ", r);
+    require(r > 0 && r < 1, ErrorKind::argument, op, "output_ratio must lie in (0, 1), not ", r);
 }
 
 namespace {
@@ -25,7 +25,7 @@ struct Sizes {
 
 Sizes sizes_of(int axes, const Tensor& x, const PerAxis& kernel, const FractionalPoolOptions& o, const char* op) {
   require_floating(x, op);
-  require(x.dim() == axes + 1 || x.dim() == axes + 2, Wrong::shape, op, "needs ", axes + 2, " axes, or ", axes + 1,
+  require(x.dim() == axes + 1 || x.dim() == axes + 2, ErrorKind::shape, op, "needs ", axes + 2, " axes, or ", axes + 1,
           " without a batch, got shape ", x);
   check_ratio(o.output_ratio, o.output_size, axes, op);
   Sizes s;
@@ -35,9 +35,9 @@ Sizes sizes_of(int axes, const Tensor& x, const PerAxis& kernel, const Fractiona
     const int64_t n = x.shape()[int(x.dim()) - axes + i];
     s.in.push_back(n);
     if (!o.output_ratio.empty()) s.out.push_back(int64_t(double(n) * o.output_ratio[size_t(i)]));
-    require(s.kernel[i] > 0, Wrong::argument, op, "kernel_size must be positive, got ", s.kernel);
-    require(s.out[i] > 0 && s.out[i] <= n && s.kernel[i] <= n - s.out[i] + 1, Wrong::shape, op, "windows of ", s.kernel,
-            " do not give ", s.out, " places in shape ", x);
+    require(s.kernel[i] > 0, ErrorKind::argument, op, "kernel_size must be positive, got ", s.kernel);
+    require(s.out[i] > 0 && s.out[i] <= n && s.kernel[i] <= n - s.out[i] + 1, ErrorKind::shape, op, "windows of ",
+            s.kernel, " do not give ", s.out, " places in shape ", x);
   }
   return s;
 }
@@ -57,13 +57,13 @@ ValuesIndices pooled(int axes, const Tensor& x, const PerAxis& kernel, const Fra
   const bool batched = x.dim() == axes + 2;
   const Shape given{batched ? x.size(0) : 1, x.size(batched ? 1 : 0), axes};
   if (o.random_samples.defined()) {
-    require(o.random_samples.shape() == given, Wrong::shape, op, "random_samples has shape ", o.random_samples,
+    require(o.random_samples.shape() == given, ErrorKind::shape, op, "random_samples has shape ", o.random_samples,
             ", not ", given);
-    require(o.random_samples.dtype() == x.dtype(), Wrong::dtype, op, "random_samples is ", o.random_samples.dtype(),
+    require(o.random_samples.dtype() == x.dtype(), ErrorKind::dtype, op, "random_samples is ", o.random_samples.dtype(),
             ", the input ", x.dtype());
     common_device(x, o.random_samples, op);
     require(!any((o.random_samples < 0) | (o.random_samples >= 1) | isnan(o.random_samples)).item<bool>(),
-            Wrong::argument, op, "random_samples must lie in [0, 1)");
+            ErrorKind::argument, op, "random_samples must lie in [0, 1)");
   }
   const DType wide = x.dtype() == f64 ? f64 : f32;
   const Tensor samples = (o.random_samples.defined() ? o.random_samples.detach().to(wide)

@@ -66,14 +66,15 @@ std::vector<Tap> taps_around(const Tensor& coordinate, int64_t n, GridSampleMode
 
 void check(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
   require_floating(x, op);
-  require(grid.checked(op).dtype() == x.dtype(), Wrong::dtype, op, "a grid of ", grid.dtype(), " for an input of ",
+  require(grid.checked(op).dtype() == x.dtype(), ErrorKind::dtype, op, "a grid of ", grid.dtype(), " for an input of ",
           x.dtype());
   common_device(x, grid, op);
   const int axes = int(x.dim()) - 2;
   require((axes == 2 || axes == 3) && grid.dim() == x.dim() && grid.size(-1) == axes && grid.size(0) == x.size(0),
-          Wrong::shape, op, "needs [n, c, h, w] and [n, y, x, 2], or one axis more, got ", x, " and ", grid);
-  for (int i = 2; i < int(x.dim()); ++i) require(x.shape()[i] > 0, Wrong::shape, op, "an axis is empty in shape ", x);
-  require(o.mode.of(op, "mode") != GridSampleMode::bicubic || axes == 2, Wrong::shape, op,
+          ErrorKind::shape, op, "needs [n, c, h, w] and [n, y, x, 2], or one axis more, got ", x, " and ", grid);
+  for (int i = 2; i < int(x.dim()); ++i)
+    require(x.shape()[i] > 0, ErrorKind::shape, op, "an axis is empty in shape ", x);
+  require(o.mode.of(op, "mode") != GridSampleMode::bicubic || axes == 2, ErrorKind::shape, op,
           "mode bicubic needs [n, c, h, w], got shape ", x);
 }
 
@@ -111,11 +112,11 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
   const char* name = "affine_grid";
   require_floating(theta, name);
   const int axes = size.size() - 2;
-  require((axes == 2 || axes == 3) && theta.shape() == Shape{size[0], axes, axes + 1}, Wrong::shape, name,
+  require((axes == 2 || axes == 3) && theta.shape() == Shape{size[0], axes, axes + 1}, ErrorKind::shape, name,
           "needs theta [n, 2, 3] for [n, c, h, w] or [n, 3, 4] for [n, c, d, h, w], got ", theta, " for ", size);
   Shape places{1};
   for (int i = 2; i < size.size(); ++i) {
-    require(size[i] > 0, Wrong::argument, name, "sizes must be positive, got ", size);
+    require(size[i] > 0, ErrorKind::argument, name, "sizes must be positive, got ", size);
     places.push_back(size[i]);
   }
   checked_numel(joined(joined({size[0]}, places), {axes + 1}), name);

@@ -11,7 +11,7 @@
 namespace volta {
 
 Scalar Tensor::item() const {
-  require(checked("item").numel() == 1, Wrong::shape, "item", "needs exactly one element, the tensor has shape ",
+  require(checked("item").numel() == 1, ErrorKind::shape, "item", "needs exactly one element, the tensor has shape ",
           *this);
   reads(*this);
   alignas(8) char bytes[8];

@@ -4,7 +4,7 @@
 #include <volta/ops/resample.h>
 
 #include "backend/allocate.h"
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "graph/record.h"
 #include "ops/check.h"
 
@@ -46,12 +46,12 @@ Columns columns_of(const char* op, const Shape& image, const PerAxis& kernel, co
             o.dilation.of(2, op, "dilation"),
             {}};
   for (int i = 0; i < 2; ++i) {
-    require(c.kernel[i] > 0 && c.stride[i] > 0 && c.dilation[i] > 0 && c.padding[i] >= 0, Wrong::argument, op,
+    require(c.kernel[i] > 0 && c.stride[i] > 0 && c.dilation[i] > 0 && c.padding[i] >= 0, ErrorKind::argument, op,
             "kernel ", c.kernel, ", stride ", c.stride, ", dilation ", c.dilation, " and padding ", c.padding,
             ": sizes must be positive");
     const int64_t room =
         (image[i] + 2 * Checked(c.padding[i]) - Checked(c.dilation[i]) * (c.kernel[i] - 1) - 1).value(op);
-    require(image[i] > 0 && room >= 0, Wrong::shape, op, "a kernel of ", c.kernel, " with dilation ", c.dilation,
+    require(image[i] > 0 && room >= 0, ErrorKind::shape, op, "a kernel of ", c.kernel, " with dilation ", c.dilation,
             " is larger than an image of ", image, " padded by ", c.padding);
     c.places.push_back(room / c.stride[i] + 1);
   }
@@ -93,7 +93,7 @@ Tensor to_image(const Tensor& columns, const Columns& c) {
 Tensor im2col(const Tensor& x, const PerAxis& kernel, const ColumnOptions& o) {
   const char* op = "im2col";
   const int64_t rank = x.checked(op).dim();
-  require(rank == 3 || rank == 4, Wrong::shape, op, "needs [n, c, h, w] or [c, h, w], got shape ", x);
+  require(rank == 3 || rank == 4, ErrorKind::shape, op, "needs [n, c, h, w] or [c, h, w], got shape ", x);
   if (rank == 3) return im2col(x.unsqueeze(0), kernel, o).squeeze(0);
   return to_columns(x, columns_of(op, {x.size(2), x.size(3)}, kernel, o));
 }
@@ -101,11 +101,11 @@ Tensor im2col(const Tensor& x, const PerAxis& kernel, const ColumnOptions& o) {
 Tensor col2im(const Tensor& columns, const PerAxis& output_size, const PerAxis& kernel, const ColumnOptions& o) {
   const char* op = "col2im";
   const int64_t rank = columns.checked(op).dim();
-  require(rank == 2 || rank == 3, Wrong::shape, op, "needs [n, c * window, places] or one axis fewer, got shape ",
+  require(rank == 2 || rank == 3, ErrorKind::shape, op, "needs [n, c * window, places] or one axis fewer, got shape ",
           columns);
   if (rank == 2) return col2im(columns.unsqueeze(0), output_size, kernel, o).squeeze(0);
   const Columns c = columns_of(op, output_size.of(2, op, "output_size"), kernel, o);
-  require(columns.size(1) % c.kernel.numel() == 0 && columns.size(2) == c.count(), Wrong::shape, op,
+  require(columns.size(1) % c.kernel.numel() == 0 && columns.size(2) == c.count(), ErrorKind::shape, op,
           "columns of shape ", columns, " are not those of ", c.count(), " windows of ", c.kernel);
   return to_image(columns, c);
 }

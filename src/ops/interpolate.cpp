@@ -94,21 +94,22 @@ double cubic(double x) {
 // The sizes of the result, and the scales that were given (0: none).
 std::vector<Scaling> scalings(const Tensor& x, const InterpolateOptions& o) {
   const int axes = int(x.dim()) - 2;
-  require(o.size.given().empty() != o.scale_factor.empty(), Wrong::argument, op, "needs either size or scale_factor");
-  require(o.scale_factor.size() <= 1 || int(o.scale_factor.size()) == axes, Wrong::argument, op, o.scale_factor.size(),
-          " scale factors for ", axes, " axes");
+  require(o.size.given().empty() != o.scale_factor.empty(), ErrorKind::argument, op,
+          "needs either size or scale_factor");
+  require(o.scale_factor.size() <= 1 || int(o.scale_factor.size()) == axes, ErrorKind::argument, op,
+          o.scale_factor.size(), " scale factors for ", axes, " axes");
   const Shape sizes = o.scale_factor.empty() ? o.size.of(axes, op, "size") : Shape();
   std::vector<Scaling> list;
   for (int i = 0; i < axes; ++i) {
     const int64_t in = x.shape()[2 + i];
     double factor = 0;
     if (!o.scale_factor.empty()) factor = o.scale_factor[size_t(i)];
-    require(!sizes.empty() || (factor > 0 && factor * double(in) < 0x1p53), Wrong::argument, op, "a scale factor of ",
-            factor);
+    require(!sizes.empty() || (factor > 0 && factor * double(in) < 0x1p53), ErrorKind::argument, op,
+            "a scale factor of ", factor);
     const int64_t out = !sizes.empty() ? sizes[i] : int64_t(std::floor(double(in) * factor));
     // As in PyTorch, an area may be averaged to nothing.
-    require(in > 0 && out >= (o.mode == "area" ? 0 : 1), Wrong::shape, op, "an axis of ", in, " cannot become one of ",
-            out, " in shape ", x);
+    require(in > 0 && out >= (o.mode == "area" ? 0 : 1), ErrorKind::shape, op, "an axis of ", in,
+            " cannot become one of ", out, " in shape ", x);
     // Linear modes leave an axis alone that keeps its size, whatever the factor was.
     const bool kept = in == out && o.mode.name().ends_with("linear");
     const bool use_factor = factor > 0 && !o.recompute_scale_factor && !kept;
@@ -133,13 +134,13 @@ Taps (*find_mode(const InterpolateOptions& o, const Tensor& x))(const Scaling&) 
                                    {2, cubic_taps},
                                    {0, [](const Scaling& s) { return adaptive_taps(s.in, s.out, op); }}};
   const Mode* mode = &modes[size_t(o.mode.of(op, "mode"))];
-  require(mode->axes == 0 || x.dim() == mode->axes + 2, Wrong::shape, op, "mode ", o.mode.name(), " needs ",
+  require(mode->axes == 0 || x.dim() == mode->axes + 2, ErrorKind::shape, op, "mode ", o.mode.name(), " needs ",
           mode->axes + 2, " axes, got shape ", x);
-  require(mode->axes > 0 || !o.align_corners, Wrong::argument, op, "align_corners has no meaning in mode ",
+  require(mode->axes > 0 || !o.align_corners, ErrorKind::argument, op, "align_corners has no meaning in mode ",
           o.mode.name());
   if (!o.antialias) return mode->taps;
   const bool smooth = o.mode == InterpolateMode::bilinear || o.mode == InterpolateMode::bicubic;
-  require(smooth, Wrong::argument, op, "antialias is for the modes bilinear and bicubic, not ", o.mode.name());
+  require(smooth, ErrorKind::argument, op, "antialias is for the modes bilinear and bicubic, not ", o.mode.name());
   if (o.mode == InterpolateMode::bilinear) return [](const Scaling& s) { return antialias_taps(s, 1, triangle); };
   return [](const Scaling& s) { return antialias_taps(s, 2, cubic); };
 }
@@ -148,8 +149,8 @@ Taps (*find_mode(const InterpolateOptions& o, const Tensor& x))(const Scaling&) 
 
 Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   require_floating(x, op);
-  require(x.dim() >= 3 && x.dim() <= 5, Wrong::shape, op, "needs [n, c, ...] with one to three axes more, got shape ",
-          x);
+  require(x.dim() >= 3 && x.dim() <= 5, ErrorKind::shape, op,
+          "needs [n, c, ...] with one to three axes more, got shape ", x);
   const auto taps_of = find_mode(o, x);
   const std::vector<Scaling> list = scalings(x, o);
   Shape sizes;

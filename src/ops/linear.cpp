@@ -7,13 +7,13 @@
 #include "graph/record.h"
 #include "math/elementwise.h"
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 
 DType product_dtype(std::span<const Operand> operands, const char* op) {
   const DType dtype = result_type(operands, op);
-  require(dtype != boolean, Wrong::dtype, op, "is not defined for booleans");
+  require(dtype != boolean, ErrorKind::dtype, op, "is not defined for booleans");
   return dtype;
 }
 
@@ -34,16 +34,16 @@ Layout right_matrix(const Layout& b) { return b.rank() == 1 ? views::unsqueeze(b
 void check_product(const Tensor& a, const Tensor& b, const char* op) {
   common_device(a, b, op);
   const Layout &x = layout(a), &y = layout(b);
-  require(x.rank() > 0 && y.rank() > 0, Wrong::shape, op, a, " x ", b,
+  require(x.rank() > 0 && y.rank() > 0, ErrorKind::shape, op, a, " x ", b,
           ": both need at least one axis; multiply by a number with *");
   const int64_t n = x.shape.back(), m = y.shape[std::max(0, y.rank() - 2)];
-  require(n == m, Wrong::shape, op, a, " x ", b, ": inner sizes ", n, " and ", m, " differ");
+  require(n == m, ErrorKind::shape, op, a, " x ", b, ": inner sizes ", n, " and ", m, " differ");
   if (x.rank() <= 2 || y.rank() <= 2) return;
   const Shape s = batch_of(x), t = batch_of(y);
   try {
     broadcast_shapes(s, t, op);
   } catch (const Error&) {
-    refuse(Wrong::shape, op, a, " x ", b, ": batch sizes ", s, " and ", t, " do not broadcast");
+    throw_error(ErrorKind::shape, op, a, " x ", b, ": batch sizes ", s, " and ", t, " do not broadcast");
   }
 }
 
@@ -133,7 +133,7 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b) {
 
 // The same for operands that must have so many axes.
 Tensor product(const char* op, const Tensor& a, int64_t axes_a, const Tensor& b, int64_t axes_b) {
-  require(a.checked(op).dim() == axes_a && b.checked(op).dim() == axes_b, Wrong::shape, op, a, " x ", b,
+  require(a.checked(op).dim() == axes_a && b.checked(op).dim() == axes_b, ErrorKind::shape, op, a, " x ", b,
           ": needs tensors of ", axes_a, " and ", axes_b, " axes");
   return product(op, a, b);
 }
@@ -145,17 +145,17 @@ constexpr Tensor (*activations[])(const Tensor&) = {nullptr, relu, gelu, gelu_ta
 Tensor through_relu(const Tensor& g, const Tensor& y) {
   if (grad_enabled()) return where(gt(y, 0), g, 0);
   Tensor d = allocate(y.shape(), y.dtype(), y.device(), "linear");
-  const PointOp& relu_op = point_op(index_of<point::Relu>(PointOps{}));
-  MapCall call{&relu_op, 1, traits(y.dtype()).compute, arg(d), {arg(g), {}, arg(y)}, 3};
+  const ElementwiseOp& relu_op = point_op(index_of<point::Relu>(ElementwiseOps{}));
+  ElementwiseCall call{&relu_op, 1, traits(y.dtype()).compute, arg(d), {arg(g), {}, arg(y)}, 3};
   call.in[1].unused = true;
-  backend(y.device()).map(call);
+  backend(y.device()).elementwise(call);
   return d;
 }
 
 void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const char* op = "linear";
   const auto check = [&](bool fine, const auto&... why) {
-    require(fine, Wrong::shape, op, x, " with weight ", weight, ": ", why...);
+    require(fine, ErrorKind::shape, op, x, " with weight ", weight, ": ", why...);
   };
   common_device(x, weight, op);
   check(weight.dim() == 1 || weight.dim() == 2, "the weight must be [out, in] or [in]");
@@ -192,18 +192,19 @@ Tensor dot(const Tensor& x, const Tensor& other) { return product("dot", x, 1, o
 
 Tensor bmm(const Tensor& x, const Tensor& other) {
   if (x.checked("bmm").dim() == 3 && other.checked("bmm").dim() == 3)
-    require(x.size(0) == other.size(0), Wrong::shape, "bmm", x, " x ", other, ": batch sizes ", x.size(0), " and ",
+    require(x.size(0) == other.size(0), ErrorKind::shape, "bmm", x, " x ", other, ": batch sizes ", x.size(0), " and ",
             other.size(0), " differ");
   return product("bmm", x, 3, other, 3);
 }
 
 Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
   const char* op = "addmm";
-  require(a.checked(op).dim() == 2 && b.checked(op).dim() == 2, Wrong::shape, op, a, " x ", b, ": needs two matrices");
+  require(a.checked(op).dim() == 2 && b.checked(op).dim() == 2, ErrorKind::shape, op, a, " x ", b,
+          ": needs two matrices");
   common_device(x, a, op);
   check_product(a, b, op);
   const Shape shape = {a.shape()[0], b.shape()[1]};
-  require(broadcast_shapes(x.shape(), shape, op) == shape, Wrong::shape, op, x,
+  require(broadcast_shapes(x.shape(), shape, op) == shape, ErrorKind::shape, op, x,
           " does not broadcast to the product's shape ", shape);
   const Operand operands[] = {x, a, b};
   const DType dtype = product_dtype(operands, op);

@@ -5,11 +5,11 @@
 #include <volta/ops.h>
 
 #include "backend/fused.h"
-#include "backend/normalize.h"
+#include "backend/norm.h"
 #include "core/arguments.h"
 #include "graph/record.h"
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 namespace {
@@ -85,12 +85,12 @@ class FusedNorm {
   }
 
  private:
-  bool run() { return use_fused_loops && backend(x_.device()).normalize(call_); }
+  bool run() { return use_fused_loops && backend(x_.device()).norm(call_); }
 
   NormSets sets_;
   DType compute_;
   Tensor x_, weight_;
-  NormalizeCall call_{};
+  NormCall call_{};
 };
 
 Tensor composed(const NormSets& s, const Tensor& x, const Tensor& weight, const Tensor& bias, NormStatistics& st) {

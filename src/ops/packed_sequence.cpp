@@ -6,26 +6,26 @@
 #include <volta/ops.h>
 #include <volta/ops/packed_sequence.h>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "ops/check.h"
 
 namespace volta {
 
 void PackedSequence::check(const char* op) const {
-  require(data.checked(op).dim() > 0, Wrong::shape, op, "packed data need an axis of rows, got shape ", data);
+  require(data.checked(op).dim() > 0, ErrorKind::shape, op, "packed data need an axis of rows, got shape ", data);
   const auto count = int64_t(order.size());
   Checked rows = 0;
   for (size_t t = 0; t < batch_sizes.size(); ++t) {
     const int64_t n = batch_sizes[t], most = t == 0 ? count : batch_sizes[t - 1];
-    require(n > 0 && n <= most && (t > 0 || n == count), Wrong::argument, op, "batch_sizes must begin with the ", count,
-            " sequences of `order` and not grow: number ", t, " is ", n);
+    require(n > 0 && n <= most && (t > 0 || n == count), ErrorKind::argument, op, "batch_sizes must begin with the ",
+            count, " sequences of `order` and not grow: number ", t, " is ", n);
     rows += n;
   }
-  require(rows.within(data.size(0), data.size(0)) && batch_sizes.empty() == order.empty(), Wrong::argument, op,
+  require(rows.within(data.size(0), data.size(0)) && batch_sizes.empty() == order.empty(), ErrorKind::argument, op,
           "the batch sizes do not add up to ", data.size(0), " rows");
   std::vector<bool> seen(order.size());
   for (const int64_t i : order) {
-    require(i >= 0 && i < count && !seen[size_t(i)], Wrong::argument, op, "order must name each of ", count,
+    require(i >= 0 && i < count && !seen[size_t(i)], ErrorKind::argument, op, "order must name each of ", count,
             " sequences once: ", i, " does not fit");
     seen[size_t(i)] = true;
   }
@@ -41,11 +41,11 @@ std::vector<int64_t> PackedSequence::lengths() const {
 
 PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths, bool batch_first) {
   const char* op = "pack_padded_sequence";
-  require(x.checked(op).dim() >= 2, Wrong::shape, op, "needs [time, batch, ...], got ", x);
+  require(x.checked(op).dim() >= 2, ErrorKind::shape, op, "needs [time, batch, ...], got ", x);
   const int64_t batch = x.size(batch_first ? 0 : 1), time = x.size(batch_first ? 1 : 0);
-  require(int64_t(lengths.size()) == batch, Wrong::argument, op, lengths.size(), " lengths for shape ", x);
+  require(int64_t(lengths.size()) == batch, ErrorKind::argument, op, lengths.size(), " lengths for shape ", x);
   for (const int64_t n : lengths)
-    require(n > 0 && n <= time, Wrong::argument, op, "length ", n, " is not within 1 and ", time);
+    require(n > 0 && n <= time, ErrorKind::argument, op, "length ", n, " is not within 1 and ", time);
   PackedSequence p;
   p.order.resize(lengths.size());
   std::iota(p.order.begin(), p.order.end(), int64_t{0});

@@ -5,7 +5,7 @@
 #include <volta/ops.h>
 
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 

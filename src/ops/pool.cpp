@@ -6,7 +6,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "ops/check.h"
 #include "ops/reduce.h"
 #include "ops/taps.h"
@@ -19,7 +19,7 @@ constexpr int64_t largest =
 
 void check_input(const Tensor& x, int axes, const char* op) {
   require_floating(x, op);
-  require(x.dim() == axes + 1 || x.dim() == axes + 2, Wrong::shape, op, "needs ", axes + 2, " axes, or ", axes + 1,
+  require(x.dim() == axes + 1 || x.dim() == axes + 2, ErrorKind::shape, op, "needs ", axes + 2, " axes, or ", axes + 1,
           " without a batch, got shape ", x);
 }
 Shape last_sizes(const Tensor& x, int axes) {
@@ -31,7 +31,7 @@ Shape last_sizes(const Tensor& x, int axes) {
 Shape in_range(const PerAxis& values, int axes, const char* op, const char* what, int64_t least) {
   const Shape s = values.of(axes, op, what);
   for (int64_t n : s)
-    require(n >= least && n < largest, Wrong::argument, op, what, " must be at least ", least, ", got ", s);
+    require(n >= least && n < largest, ErrorKind::argument, op, what, " must be at least ", least, ", got ", s);
   return s;
 }
 
@@ -43,7 +43,7 @@ std::vector<Window> windows_of(int axes, const char* op, const PerAxis& kernel, 
   const Shape p = in_range(padding, axes, op, "padding", 0), d = in_range(dilation, axes, op, "dilation", 1);
   std::vector<Window> windows;
   for (int i = 0; i < axes; ++i) {
-    require(p[i] <= k[i] / 2, Wrong::argument, op, "padding ", p, " is more than half of a kernel of ", k);
+    require(p[i] <= k[i] / 2, ErrorKind::argument, op, "padding ", p, " is more than half of a kernel of ", k);
     windows.push_back({k[i], s[i], p[i], d[i], ceil});
   }
   return windows;
@@ -81,8 +81,8 @@ Shape adaptive_sizes(const Tensor& x, int axes, const PerAxis& wanted, const cha
   const Shape in = last_sizes(x, axes);
   for (int i = 0; i < axes; ++i) {
     if (sizes[i] == -1) sizes[i] = in[i];
-    require(sizes[i] >= 0, Wrong::argument, op, "output_size must not be negative, got ", sizes);
-    require(in[i] > 0, Wrong::shape, op, "an axis to be pooled is empty in shape ", x);
+    require(sizes[i] >= 0, ErrorKind::argument, op, "output_size must not be negative, got ", sizes);
+    require(in[i] > 0, ErrorKind::shape, op, "an axis to be pooled is empty in shape ", x);
   }
   return sizes;
 }
@@ -106,7 +106,7 @@ ValuesIndices max(int axes, const Tensor& x, const PerAxis& kernel, const MaxPoo
 Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOptions& o) {
   const char* op = avg_names[axes - 1];
   check_input(x, axes, op);
-  require(o.divisor_override.value_or(1) != 0, Wrong::argument, op, "divisor_override must not be 0");
+  require(o.divisor_override.value_or(1) != 0, ErrorKind::argument, op, "divisor_override must not be 0");
   const std::vector<Window> windows = windows_of(axes, op, kernel, o.stride, o.padding, 1, o.ceil_mode);
   const auto taps = taps_of(x, windows, op);
   for (size_t i = 0; i < windows.size(); ++i) {
@@ -121,7 +121,7 @@ Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOp
 Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPoolOptions& o) {
   const char* op = lp_names[axes - 1];
   check_input(x, axes, op);
-  require(p != 0, Wrong::argument, op, "norm_type must not be 0");
+  require(p != 0, ErrorKind::argument, op, "norm_type must not be 0");
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
   const Tensor means = average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
   return pow(sign(means) * relu(abs(means)) * double(checked_numel(sizes, op)), 1 / p);
@@ -147,19 +147,19 @@ ValuesIndices adaptive_max(int axes, const Tensor& x, const PerAxis& output_size
 Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& kernel, const MaxUnpoolOptions& o) {
   const char* op = unpool_names[axes - 1];
   check_input(x, axes, op);
-  require(indices.checked(op).dtype() == i64 && indices.shape() == x.shape(), Wrong::shape, op,
+  require(indices.checked(op).dtype() == i64 && indices.shape() == x.shape(), ErrorKind::shape, op,
           "needs i64 indices of shape ", x, ", got ", indices.dtype(), " of shape ", indices);
   const std::vector<Window> windows = windows_of(axes, op, kernel, o.stride, o.padding, 1, false);
   const Shape in = last_sizes(x, axes);
   const int given = o.output_size.size(), from = int(x.dim()) - axes;
-  require(given == 0 || given == axes || given == int(x.dim()), Wrong::argument, op, "output_size ", o.output_size,
+  require(given == 0 || given == axes || given == int(x.dim()), ErrorKind::argument, op, "output_size ", o.output_size,
           " names neither the pooled axes nor all of shape ", x);
   Shape out;
   for (int i = 0; i < axes; ++i) {
     const Window& w = windows[size_t(i)];
     const int64_t least = ((Checked(in[i]) - 1) * w.stride - 2 * w.padding + w.kernel).value(op);
     out.push_back(given ? o.output_size[given - axes + i] : least);
-    require(out[i] > least - w.stride && out[i] < least + w.stride, Wrong::shape, op, "a size of ", out[i],
+    require(out[i] > least - w.stride && out[i] < least + w.stride, ErrorKind::shape, op, "a size of ", out[i],
             " is not within ", w.stride, " of ", least, ", which axis ", from + i, " of shape ", x, " came from");
   }
   const Shape shape = spliced(x.shape(), from, axes, out);
@@ -167,7 +167,8 @@ Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& k
   const int64_t plane = checked_numel(out, op);
   if (x.numel() > 0) {
     const auto low = indices.min().item<int64_t>(), high = indices.max().item<int64_t>();
-    require(low >= 0 && high < plane, Wrong::index, op, "indices from ", low, " to ", high, " leave a plane of ", out);
+    require(low >= 0 && high < plane, ErrorKind::index, op, "indices from ", low, " to ", high, " leave a plane of ",
+            out);
   }
   return scatter(zeros(spliced(x.shape(), from, axes, {plane}), {x.dtype(), x.device()}), from, indices.flatten(from),
                  x.flatten(from))

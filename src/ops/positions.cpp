@@ -6,7 +6,7 @@
 #include <volta/ops/attention.h>
 
 #include "core/arguments.h"
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "ops/check.h"
 
 namespace volta {
@@ -22,7 +22,7 @@ Tensor angles(const char* op, int64_t offset, int64_t length, int64_t width, dou
 }  // namespace
 
 Tensor sinusoidal_positions(Int length, Int width, double base, const Options& options) {
-  require(length >= 0 && width > 0, Wrong::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
+  require(length >= 0 && width > 0, ErrorKind::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
   above_zero(base, "sinusoidal_positions", "base");
   const Tensor a = angles("sinusoidal_positions", 0, length, width, base, options.device.value_or(Device()));
   return stack({sin(a), cos(a)}, -1)
@@ -34,8 +34,9 @@ Tensor sinusoidal_positions(Int length, Int width, double base, const Options& o
 
 Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
   const char* op = "rotary_positions";
-  require(x.checked(op).dim() >= 2 && x.size(-1) % 2 == 0, Wrong::shape, op, "needs [..., time, even width], got ", x);
-  require(is_floating(x.dtype()), Wrong::dtype, op, "needs a floating input, got ", x.dtype());
+  require(x.checked(op).dim() >= 2 && x.size(-1) % 2 == 0, ErrorKind::shape, op, "needs [..., time, even width], got ",
+          x);
+  require(is_floating(x.dtype()), ErrorKind::dtype, op, "needs a floating input, got ", x.dtype());
   above_zero(o.base, op, "base");
   const Tensor a = angles(op, o.offset, x.size(-2), x.size(-1), o.base, x.device());
   const Tensor c = cos(a).to(x.dtype()), s = sin(a).to(x.dtype());

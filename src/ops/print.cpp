@@ -114,9 +114,10 @@ PrintOptions print_options() {
 
 void set_print_options(const PrintOptions& options) {
   const char* op = "set_print_options";
-  require(options.precision >= 0 && options.precision <= 100, Wrong::argument, op, "needs a precision from 0 to 100");
-  require(options.threshold >= 0, Wrong::argument, op, "needs a threshold of 0 or more");
-  require(options.edge_items > 0 && options.line_width > 0, Wrong::argument, op,
+  require(options.precision >= 0 && options.precision <= 100, ErrorKind::argument, op,
+          "needs a precision from 0 to 100");
+  require(options.threshold >= 0, ErrorKind::argument, op, "needs a threshold of 0 or more");
+  require(options.edge_items > 0 && options.line_width > 0, ErrorKind::argument, op,
           "needs at least 1 for edge_items and line_width");
   const std::lock_guard lock(options_mutex);
   current_options = options;

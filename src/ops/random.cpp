@@ -56,19 +56,19 @@ RandomCall integers(int64_t low, uint64_t range) { return {Distribution::randint
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
-  const auto check = [&](bool fine, Wrong kind, const auto&... why) {
+  const auto check = [&](bool fine, ErrorKind kind, const auto&... why) {
     require(fine, kind, "multinomial", "weights of shape ", weights, ": ", why...);
   };
-  check(weights.dim() == 1 || weights.dim() == 2, Wrong::shape, "must be [n] or [rows, n]");
-  check(is_floating(weights.dtype()), Wrong::dtype, "must be floating, got ", weights.dtype());
-  check(samples >= 0, Wrong::argument, samples, " samples");
-  check(weights.size(-1) > 0 || samples == 0, Wrong::argument, "there is nothing to draw from");
+  check(weights.dim() == 1 || weights.dim() == 2, ErrorKind::shape, "must be [n] or [rows, n]");
+  check(is_floating(weights.dtype()), ErrorKind::dtype, "must be floating, got ", weights.dtype());
+  check(samples >= 0, ErrorKind::argument, samples, " samples");
+  check(weights.size(-1) > 0 || samples == 0, ErrorKind::argument, "there is nothing to draw from");
   if (weights.numel() == 0) return;
   const bool proper = logical_and(ge(weights, 0), isfinite(weights)).all().item<bool>();
-  check(proper, Wrong::argument, "must be finite and not negative");
+  check(proper, ErrorKind::argument, "must be finite and not negative");
   const int64_t fewest = count_nonzero(weights, -1).min().item<int64_t>();
-  check(fewest > 0, Wrong::argument, "some row is all zero");
-  check(replacement || samples <= fewest, Wrong::argument, samples, " samples without replacement of ", fewest,
+  check(fewest > 0, ErrorKind::argument, "some row is all zero");
+  check(replacement || samples <= fewest, ErrorKind::argument, samples, " samples without replacement of ", fewest,
         " non-zero weights");
 }
 
@@ -76,14 +76,14 @@ void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
 
 void check(const RandomCall& call, const char* op) {
   const auto check = [&](bool fine, const auto&... why) {
-    require(fine, Wrong::argument, op ? op : name(call.kind).data(), why...);
+    require(fine, ErrorKind::argument, op ? op : name(call.kind).data(), why...);
   };
   const double a = call.a, b = call.b, most = largest_finite(call.dtype);
   if (call.kind == Distribution::bernoulli)
     return check(a >= 0 && a <= 1, "the probability ", a, " is not between 0 and 1");
   if (call.kind == Distribution::randint)
     return check(holds_integers(call), call.dtype, " does not hold every integer of the range");
-  require(is_floating(call.dtype), Wrong::dtype, op ? op : name(call.kind).data(), "needs a floating dtype, got ",
+  require(is_floating(call.dtype), ErrorKind::dtype, op ? op : name(call.kind).data(), "needs a floating dtype, got ",
           call.dtype);
   check(std::isfinite(a) && std::isfinite(b), "parameters ", a, " and ", b, " must be finite");
   check(call.kind != Distribution::normal || b >= 0, "the standard deviation ", b, " is negative");
@@ -157,7 +157,7 @@ Tensor randn_like(const Tensor& x, Options options) {
 }
 
 Tensor randint(Int low, Int high, const Shape& shape, const Options& given) {
-  require(low < high, Wrong::argument, "randint", "nothing lies between ", low, " and ", high, " (exclusive)");
+  require(low < high, ErrorKind::argument, "randint", "nothing lies between ", low, " and ", high, " (exclusive)");
   const Options options = resolved(given, i64, "randint");
   return finished(draw(integers(low, uint64_t(high) - uint64_t(low)), shape, options, "randint"), options);
 }
@@ -167,10 +167,10 @@ Tensor truncated_normal(const Shape& shape, double mean, double std, double low,
   const char* op = "truncated_normal";
   const Options options = resolved(given, default_dtype(), op);
   const DType dtype = *options.dtype;
-  require(is_floating(dtype), Wrong::dtype, op, "needs a floating dtype, got ", dtype);
-  require(std > 0 && std::isfinite(std), Wrong::argument, op, "the standard deviation ", std, " is not positive");
-  require(std::isfinite(mean), Wrong::argument, op, "the mean ", mean, " is not finite");
-  require(low < high, Wrong::argument, op, "the lower bound ", low, " is not below the upper bound ", high);
+  require(is_floating(dtype), ErrorKind::dtype, op, "needs a floating dtype, got ", dtype);
+  require(std > 0 && std::isfinite(std), ErrorKind::argument, op, "the standard deviation ", std, " is not positive");
+  require(std::isfinite(mean), ErrorKind::argument, op, "the mean ", mean, " is not finite");
+  require(low < high, ErrorKind::argument, op, "the lower bound ", low, " is not below the upper bound ", high);
   const double below = 2 * normal_cdf((low - mean) / std) - 1, above = 2 * normal_cdf((high - mean) / std) - 1;
   const Options plain{traits(dtype).compute, options.device, false, options.generator};
   const Tensor u = draw({Distribution::uniform, f32, below, above}, shape, plain, op);
@@ -182,7 +182,7 @@ Tensor bernoulli(const Tensor& probability, Generator* generator) {
   const Tensor& p = probability;
   require_floating(p, "bernoulli");
   refuse_grad("bernoulli", {p});
-  require(p.numel() == 0 || logical_and(ge(p, 0), le(p, 1)).all().item<bool>(), Wrong::argument, "bernoulli",
+  require(p.numel() == 0 || logical_and(ge(p, 0), le(p, 1)).all().item<bool>(), ErrorKind::argument, "bernoulli",
           "probabilities must be between 0 and 1");
   return lt(rand(p.shape(), {traits(p.dtype()).compute, p.device(), false, generator}), p).to(p.dtype());
 }
@@ -190,8 +190,8 @@ Tensor bernoulli(const Tensor& probability, Generator* generator) {
 // Sorts random keys of 64 bits; equal keys are too rare to matter.
 Tensor randperm(Int n, const Options& given) {
   const Options options = resolved(given, i64, "randperm");
-  require(n >= 0, Wrong::argument, "randperm", "the length must not be negative, got ", n);
-  require(options.dtype != boolean, Wrong::dtype, "randperm", "is not defined for booleans");
+  require(n >= 0, ErrorKind::argument, "randperm", "the length must not be negative, got ", n);
+  require(options.dtype != boolean, ErrorKind::dtype, "randperm", "is not defined for booleans");
   require_held(n - (n > 0), *options.dtype, "randperm");
   const Options keys{i64, options.device, false, options.generator};
   return finished(argsort(draw(integers(INT64_MIN, 0), {n}, keys, "randperm")).to(*options.dtype), options);

@@ -7,32 +7,33 @@
 #include <volta/ops.h>
 
 #include "graph/record.h"
-#include "ops/index.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
+#include "ops/gather_scatter.h"
 
 namespace volta {
 namespace {
 
-Tensor run_fold(Fold fold, const Tensor& x, const Reduction& r, DType result, double parameter = 0,
+Tensor run_fold(ReduceOp fold, const Tensor& x, const Reduction& r, DType result, double parameter = 0,
                 Tensor* indices = nullptr) {
   Tensor y = allocate(r.to, result, x.device(), r.op);
   if (indices) *indices = allocate(r.to, i64, x.device(), r.op);
   const Layout out = Layout::contiguous(r.kept);
-  FoldCall call{fold, traits(x.dtype()).compute, arg(y), {}, arg(x), r.mask, parameter};
-  if (is_integral(result) && (fold == Fold::sum || fold == Fold::prod || fold == Fold::nansum)) call.compute = result;
+  ReduceCall call{fold, traits(x.dtype()).compute, arg(y), {}, arg(x), r.mask, parameter};
+  if (is_integral(result) && (fold == ReduceOp::sum || fold == ReduceOp::prod || fold == ReduceOp::nansum))
+    call.compute = result;
   call.out.layout = &out;
   if (indices) {
     call.indices = arg(*indices);
     call.indices.layout = &out;
   }
-  backend(x.device()).fold(call);
+  backend(x.device()).reduce(call);
   return y;
 }
 
 // There is no largest of nothing; of no results there is nothing to say.
 void require_elements(const Tensor& x, const Reduction& r, const char* when = "") {
-  require(r.count > 0 || r.kept.numel() == 0, Wrong::shape, r.op, "no result over zero elements", when, ", for shape ",
-          x);
+  require(r.count > 0 || r.kept.numel() == 0, ErrorKind::shape, r.op, "no result over zero elements", when,
+          ", for shape ", x);
 }
 
 // Halves in f32, where a formula takes several steps and is to be rounded once.
@@ -47,7 +48,7 @@ Tensor safe_quotient(const Tensor& a, const Tensor& b) {
 // The gradient g shared evenly by the elements of x that equal their result y (or are NaN as it is).
 Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Reduction& r) {
   const Tensor mask = unrecorded([&] { return logical_or(eq(x, r.restore(y)), isnan(x)); });
-  const Tensor many = run_fold(Fold::sum, mask, r, i64).to(traits(x.dtype()).compute);
+  const Tensor many = run_fold(ReduceOp::sum, mask, r, i64).to(traits(x.dtype()).compute);
   return where(mask, r.restore(widened(g) / many), 0);
 }
 
@@ -59,7 +60,7 @@ Tensor shared_by_equals(Tensor y, const Tensor& x, const Reduction& r) {
 }
 
 Tensor sum_over(const Tensor& x, const Reduction& r) {
-  return record(r.op, run_fold(Fold::sum, x, r, sum_type(x.dtype())), {x},
+  return record(r.op, run_fold(ReduceOp::sum, x, r, sum_type(x.dtype())), {x},
                 [r](const Tensor& g) { return r.restore(g); });
 }
 
@@ -79,13 +80,13 @@ Tensor prod_back(const Tensor& g, const Tensor& x, const Reduction& r) {
   return r.restore(g) * movedim(reshape(others, moved.shape()), last, axes);
 }
 
-Tensor extreme(const char* op, Fold fold, const Tensor& x, const Axes& dim, bool keepdim) {
+Tensor extreme(const char* op, ReduceOp fold, const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, op);
   require_elements(x, r);
   return shared_by_equals(run_fold(fold, x, r, x.dtype()), x, r);
 }
 
-ValuesIndices extreme_along(const char* op, Fold fold, const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices extreme_along(const char* op, ReduceOp fold, const Tensor& x, int64_t dim, bool keepdim) {
   const int axis = axis_of(x, dim, op);
   const Reduction r(x, axis, keepdim, op);
   require_elements(x, r);
@@ -95,7 +96,7 @@ ValuesIndices extreme_along(const char* op, Fold fold, const Tensor& x, int64_t 
   return y;
 }
 
-Tensor index_of_extreme(const char* op, Fold fold, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+Tensor index_of_extreme(const char* op, ReduceOp fold, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   const Reduction r(x, dim ? Axes(*dim) : Axes(), keepdim, op);
   require_elements(x, r);
   return run_fold(fold, x, r, i64);
@@ -106,7 +107,7 @@ Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const
   require_floating(x, op);
   const Reduction r(x, dim, options.keepdim, op);
   const double n = std::max(double(r.count) - options.correction, 0.0);
-  Tensor y = run_fold(Fold::var, x, r, root ? f64 : x.dtype(), options.correction);
+  Tensor y = run_fold(ReduceOp::var, x, r, root ? f64 : x.dtype(), options.correction);
   if (!root)
     return record(op, y, {x}, [r, n, x = save(x)](const Tensor& g, Gradients& d) {
       const Tensor wide = widened(d.take(x));
@@ -123,11 +124,11 @@ Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const
 // The p-norm, in f32 for halves. Powers are summed in one pass and the root taken of the few results.
 Tensor norm_value(const Tensor& x, double p, const Reduction& r) {
   const DType wide = traits(x.dtype()).compute;
-  if (p == 2) return sqrt(run_fold(Fold::sum_squares, x, r, wide));
-  if (p == 1) return run_fold(Fold::sum_abs, x, r, wide);
-  if (p == 0) return run_fold(Fold::count_nonzero, x, r, i64).to(wide);
-  if (std::isinf(p)) return run_fold(p > 0 ? Fold::max : Fold::min, abs(x), r, wide);
-  return pow(run_fold(Fold::sum_powers, x, r, wide, p), 1 / p);
+  if (p == 2) return sqrt(run_fold(ReduceOp::sum_squares, x, r, wide));
+  if (p == 1) return run_fold(ReduceOp::sum_abs, x, r, wide);
+  if (p == 0) return run_fold(ReduceOp::count_nonzero, x, r, i64).to(wide);
+  if (std::isinf(p)) return run_fold(p > 0 ? ReduceOp::max : ReduceOp::min, abs(x), r, wide);
+  return pow(run_fold(ReduceOp::sum_powers, x, r, wide, p), 1 / p);
 }
 
 // d|x|_p / dx = sign(x) (|x| / y)^(p-1), and 0 at the corners where it has no value.
@@ -150,10 +151,10 @@ Tensor median_index(const Tensor& x, int64_t axis) {
 }
 
 // A result as dense as the last operand, in its order of axes.
-Tensor run_rows(RowOp kind, const Tensor& a, const Tensor& b, int axis, const char* op) {
+Tensor run_rows(SoftmaxOp kind, const Tensor& a, const Tensor& b, int axis, const char* op) {
   const Tensor& like = b.defined() ? b : a;
   const Tensor y = allocate_as(like, like.dtype(), like.device(), op);
-  backend(y.device()).rows({kind, row_arg(y), {row_arg(a), row_arg(like)}, axis});
+  backend(y.device()).softmax({kind, row_arg(y), {row_arg(a), row_arg(like)}, axis});
   return y;
 }
 
@@ -167,7 +168,7 @@ Tensor run_scan(Scan scan, const Tensor& x, int axis, bool reverse, DType result
 
 // softmax or its logarithm y, with the gradient in one pass or, where it is to be differentiated itself, as `rule`.
 template <class Rule>
-Tensor soft_rows(const char* op, RowOp forward, RowOp back, const Tensor& x, int64_t dim, Rule rule) {
+Tensor soft_rows(const char* op, SoftmaxOp forward, SoftmaxOp back, const Tensor& x, int64_t dim, Rule rule) {
   require_floating(x, op);
   const int axis = axis_of(x, dim, op);
   const Tensor y = run_rows(forward, x, {}, axis, op);
@@ -263,12 +264,12 @@ Tensor sum_to(const Tensor& x, const Shape& shape, const char* op) {
     fits = wanted == x.shape()[i] || wanted == 1;
     if (i < extra || wanted != x.shape()[i]) axes.push_back(i);
   }
-  require(fits, Wrong::shape, op, x, " does not sum to ", shape);
+  require(fits, ErrorKind::shape, op, x, " does not sum to ", shape);
   if (axes.empty()) return x;
   Reduction r(x, axes, true, op);
   if (grad_enabled()) return reshape(sum_over(x, r), shape);
   r.to = shape;
-  return run_fold(Fold::sum, x, r, x.dtype());
+  return run_fold(ReduceOp::sum, x, r, x.dtype());
 }
 
 Tensor sum(const Tensor& x, const Axes& dim, bool keepdim) { return sum_over(x, Reduction(x, dim, keepdim, "sum")); }
@@ -276,43 +277,43 @@ Tensor sum(const Tensor& x, const Axes& dim, bool keepdim) { return sum_over(x, 
 Tensor mean(const Tensor& x, const Axes& dim, bool keepdim) {
   require_floating(x, "mean");
   const Reduction r(x, dim, keepdim, "mean");
-  return record("mean", run_fold(Fold::mean, x, r, x.dtype()), {x},
+  return record("mean", run_fold(ReduceOp::mean, x, r, x.dtype()), {x},
                 [r](const Tensor& g) { return r.restore(g * (1.0 / double(r.count))); });
 }
 
 Tensor prod(const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, "prod");
-  return record("prod", run_fold(Fold::prod, x, r, sum_type(x.dtype())), {x},
+  return record("prod", run_fold(ReduceOp::prod, x, r, sum_type(x.dtype())), {x},
                 [r, x = save(x)](const Tensor& g, Gradients& d) { d[0] = prod_back(g, d.take(x), r); });
 }
 
 Tensor nansum(const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, "nansum");
-  return record("nansum", run_fold(Fold::nansum, x, r, sum_type(x.dtype())), {x},
+  return record("nansum", run_fold(ReduceOp::nansum, x, r, sum_type(x.dtype())), {x},
                 [r, x = save(x)](const Tensor& g, Gradients& d) { d[0] = where(isnan(d.take(x)), 0, r.restore(g)); });
 }
 
-Tensor amax(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("amax", Fold::max, x, dim, keepdim); }
-Tensor amin(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("amin", Fold::min, x, dim, keepdim); }
-Tensor max(const Tensor& x) { return extreme("max", Fold::max, x, {}, false); }
-Tensor min(const Tensor& x) { return extreme("min", Fold::min, x, {}, false); }
-ValuesIndices max(const Tensor& x, int64_t dim, bool keep) { return extreme_along("max", Fold::max, x, dim, keep); }
-ValuesIndices min(const Tensor& x, int64_t dim, bool keep) { return extreme_along("min", Fold::min, x, dim, keep); }
+Tensor amax(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("amax", ReduceOp::max, x, dim, keepdim); }
+Tensor amin(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("amin", ReduceOp::min, x, dim, keepdim); }
+Tensor max(const Tensor& x) { return extreme("max", ReduceOp::max, x, {}, false); }
+Tensor min(const Tensor& x) { return extreme("min", ReduceOp::min, x, {}, false); }
+ValuesIndices max(const Tensor& x, int64_t dim, bool keep) { return extreme_along("max", ReduceOp::max, x, dim, keep); }
+ValuesIndices min(const Tensor& x, int64_t dim, bool keep) { return extreme_along("min", ReduceOp::min, x, dim, keep); }
 Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  return index_of_extreme("argmax", Fold::argmax, x, dim, keepdim);
+  return index_of_extreme("argmax", ReduceOp::argmax, x, dim, keepdim);
 }
 Tensor argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  return index_of_extreme("argmin", Fold::argmin, x, dim, keepdim);
+  return index_of_extreme("argmin", ReduceOp::argmin, x, dim, keepdim);
 }
 
 Tensor any(const Tensor& x, const Axes& dim, bool keepdim) {
-  return run_fold(Fold::any, x, Reduction(x, dim, keepdim, "any"), boolean);
+  return run_fold(ReduceOp::any, x, Reduction(x, dim, keepdim, "any"), boolean);
 }
 Tensor all(const Tensor& x, const Axes& dim, bool keepdim) {
-  return run_fold(Fold::all, x, Reduction(x, dim, keepdim, "all"), boolean);
+  return run_fold(ReduceOp::all, x, Reduction(x, dim, keepdim, "all"), boolean);
 }
 Tensor count_nonzero(const Tensor& x, const Axes& dim) {
-  return run_fold(Fold::count_nonzero, x, Reduction(x, dim, false, "count_nonzero"), i64);
+  return run_fold(ReduceOp::count_nonzero, x, Reduction(x, dim, false, "count_nonzero"), i64);
 }
 
 Tensor var(const Tensor& x, const Axes& dim, const VarOptions& options) {
@@ -326,7 +327,7 @@ Tensor Tensor::std(const Axes& dim, const VarOptions& options) const { return st
 Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
   if (!is_floating(x.checked("logsumexp").dtype())) return logsumexp(x.to(default_dtype()), dim, keepdim);
   const Reduction r(x, dim, keepdim, "logsumexp");
-  const Tensor y = run_fold(Fold::logsumexp, x, r, x.dtype());
+  const Tensor y = run_fold(ReduceOp::logsumexp, x, r, x.dtype());
   return record("logsumexp", y, {x}, [r, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
     const Tensor wide = widened(d.take(x));
     const Tensor total = is_half(g.dtype()) ? logsumexp(wide, r.axes(), true) : reshape(d.take(y), r.kept);
@@ -337,7 +338,7 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
 Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
   require_floating(x, "norm");
   const Reduction r(x, dim, keepdim, "norm");
-  require(!std::isnan(p), Wrong::argument, "norm", "the power is NaN");
+  require(!std::isnan(p), ErrorKind::argument, "norm", "the power is NaN");
   if (p < 0 || std::isinf(p)) require_elements(x, r, " for this power");
   const Tensor y = unrecorded([&] { return norm_value(x, p, r).to(x.dtype()); });
   return record("norm", y, {x}, [r, p, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
@@ -363,12 +364,12 @@ ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
 }
 
 Tensor softmax(const Tensor& x, int64_t dim) {
-  return soft_rows("softmax", RowOp::softmax, RowOp::softmax_back, x, dim,
+  return soft_rows("softmax", SoftmaxOp::softmax, SoftmaxOp::softmax_back, x, dim,
                    [](const Tensor& g, const Tensor& y, int axis) { return y * (g - sum(g * y, axis, true)); });
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {
-  return soft_rows("log_softmax", RowOp::log_softmax, RowOp::log_softmax_back, x, dim,
+  return soft_rows("log_softmax", SoftmaxOp::log_softmax, SoftmaxOp::log_softmax_back, x, dim,
                    [](const Tensor& g, const Tensor& y, int axis) { return g - exp(y) * sum(g, axis, true); });
 }
 
@@ -398,7 +399,7 @@ Tensor logcumsumexp(const Tensor& x, int64_t dim) {
 
 Tensor diff(const Tensor& x, int64_t n, int64_t dim) {
   const int axis = axis_of(x, dim, "diff", 1);
-  require(n >= 0, Wrong::argument, "diff", "the order ", n, " is negative");
+  require(n >= 0, ErrorKind::argument, "diff", "the order ", n, " is negative");
   Tensor y = x;
   for (int64_t k = 0; k < n && y.size(axis) > 0; ++k) {
     const int64_t rest = y.size(axis) - 1;

@@ -12,14 +12,14 @@ namespace volta {
 Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptions& o) {
   const char* op = "pad_sequence";
   const bool left = o.padding_side.of(op, "padding_side") == PaddingSide::left;
-  require(!sequences.empty(), Wrong::argument, op, "needs a sequence");
+  require(!sequences.empty(), ErrorKind::argument, op, "needs a sequence");
   const Tensor& first = sequences[0].checked(op);
   int64_t time = 0;
   for (const Tensor& x : sequences) {
     bool fits = x.checked(op).dim() >= 1 && x.dim() == first.dim();
     for (int i = 1; fits && i < int(x.dim()); ++i) fits = x.shape()[i] == first.shape()[i];
-    require(fits, Wrong::shape, op, "sequences of shapes ", first, " and ", x, " differ in more than their length");
-    require(x.dtype() == first.dtype(), Wrong::dtype, op, "sequences of ", first.dtype(), " and ", x.dtype());
+    require(fits, ErrorKind::shape, op, "sequences of shapes ", first, " and ", x, " differ in more than their length");
+    require(x.dtype() == first.dtype(), ErrorKind::dtype, op, "sequences of ", first.dtype(), " and ", x.dtype());
     common_device(first, x, op);
     time = std::max(time, x.size(0));
   }
@@ -34,12 +34,12 @@ Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptio
 
 std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64_t>& lengths, bool batch_first) {
   const char* op = "unpad_sequence";
-  require(padded.checked(op).dim() >= 2, Wrong::shape, op, "needs [time, batch, ...], got ", padded);
+  require(padded.checked(op).dim() >= 2, ErrorKind::shape, op, "needs [time, batch, ...], got ", padded);
   const int batch = batch_first ? 0 : 1;
-  require(int64_t(lengths.size()) == padded.size(batch), Wrong::argument, op, lengths.size(), " lengths for shape ",
+  require(int64_t(lengths.size()) == padded.size(batch), ErrorKind::argument, op, lengths.size(), " lengths for shape ",
           padded);
   for (const int64_t n : lengths)
-    require(n >= 0 && n <= padded.size(1 - batch), Wrong::argument, op, "length ", n, " is not within 0 and ",
+    require(n >= 0 && n <= padded.size(1 - batch), ErrorKind::argument, op, "length ", n, " is not within 0 and ",
             padded.size(1 - batch));
   std::vector<Tensor> sequences;
   for (size_t i = 0; i < lengths.size(); ++i)

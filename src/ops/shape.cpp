@@ -5,12 +5,12 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "graph/record.h"
 #include "ops/check.h"
-#include "ops/index.h"
+#include "ops/elementwise.h"
+#include "ops/gather_scatter.h"
 #include "ops/part.h"
-#include "ops/pointwise.h"
 
 namespace volta {
 namespace {
@@ -51,7 +51,7 @@ Tensor apart(const Tensor& y, const Tensor& x) {
 Tensor repeated(const Tensor& x, int axis, int64_t n, bool each, const char* op) {
   if (n == 1) return x;
   Shape shape = x.shape();
-  require(!__builtin_mul_overflow(shape[axis], n, &shape[axis]), Wrong::shape, op, "too many elements");
+  require(!__builtin_mul_overflow(shape[axis], n, &shape[axis]), ErrorKind::shape, op, "too many elements");
   checked_numel(shape, op);
   // As three axes, the middle one repeated, so that the rank does not matter.
   int64_t outer = 1, inner = 1;
@@ -64,7 +64,7 @@ Tensor repeated(const Tensor& x, int axis, int64_t n, bool each, const char* op)
 
 Tensor repeat_axes(const Tensor& x, const Shape& sizes, const char* op) {
   for (int64_t n : sizes)
-    require(n >= 0, Wrong::argument, op, "the numbers of repetitions ", sizes, " must not be negative");
+    require(n >= 0, ErrorKind::argument, op, "the numbers of repetitions ", sizes, " must not be negative");
   return blamed_on(op, [&] {
     Tensor y = x.reshape(joined(Shape::filled(sizes.size() - int(x.dim()), 1), x.shape()));
     for (int i = sizes.size() - 1; i >= 0; --i) y = repeated(y, i, sizes[i], false, op);
@@ -84,18 +84,18 @@ using Border = PadMode;
 // Pairs (before, after) from the last axis on; negative ones cut.
 void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border border) {
   const int rank = int(x.dim());
-  require(pad.size() % 2 == 0 && pad.size() / 2 <= size_t(rank), Wrong::argument, "pad", "pairs of sizes for at most ",
-          rank, " axes are needed, got ", pad.size(), " numbers for shape ", x);
+  require(pad.size() % 2 == 0 && pad.size() / 2 <= size_t(rank), ErrorKind::argument, "pad",
+          "pairs of sizes for at most ", rank, " axes are needed, got ", pad.size(), " numbers for shape ", x);
   for (size_t k = 0; k < pad.size(); k += 2) {
     const int axis = rank - 1 - int(k / 2);
     const int64_t before = pad[k], after = pad[k + 1], n = x.shape()[axis], most = std::max(before, after);
     const Checked cut = Checked(std::min<int64_t>(before, 0)) + std::min<int64_t>(after, 0);
     const bool fits = (Checked(n) + before + after).within(0, INT64_MAX) && (n + cut).within(0, n);
-    require(fits, Wrong::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
+    require(fits, ErrorKind::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
             after);
     if (border == Border::constant) continue;
     const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
-    require(most <= 0 || most <= limit, Wrong::argument, "pad", "axis ", axis, " of shape ", x,
+    require(most <= 0 || most <= limit, ErrorKind::argument, "pad", "axis ", axis, " of shape ", x,
             " is too short to be padded by ", most, " in mode ", choice_names(border)[size_t(border)]);
   }
 }
@@ -184,7 +184,7 @@ Tensor& Tensor::fill_(const Operand& value) & {
   const char* op = "fill_";
   if (value.tensor) {
     const Tensor& v = value.tensor->checked(op);
-    require(v.numel() == 1, Wrong::shape, op, "needs a number or a tensor of one element, got shape ", v);
+    require(v.numel() == 1, ErrorKind::shape, op, "needs a number or a tensor of one element, got shape ", v);
     return copy_(v.reshape({}));
   }
   require_storable(value.scalar, checked(op).dtype(), op);
@@ -198,9 +198,9 @@ Tensor& Tensor::zero_() & { return fill_(0); }
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "cat";
-  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
   const Tensor& first = tensors[0].checked(op);
-  require(first.dim() > 0, Wrong::shape, op, "0-d tensors have no axis to join along; use stack");
+  require(first.dim() > 0, ErrorKind::shape, op, "0-d tensors have no axis to join along; use stack");
   const int axis = axis_of(first, dim, op);
   Shape shape = first.shape();
   DType dtype = first.dtype();
@@ -208,7 +208,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   for (const Tensor& t : tensors) {
     common_device(first, t, op);
     if (t.dim() == first.dim()) shape[axis] = t.shape()[axis];
-    require(t.shape() == shape, Wrong::shape, op, first, " and ", t, " must agree on every axis but ", axis);
+    require(t.shape() == shape, ErrorKind::shape, op, first, " and ", t, " must agree on every axis but ", axis);
     starts.push_back((Checked(starts.back()) + shape[axis]).value(op));
     dtype = promote(dtype, t.dtype());
   }
@@ -228,12 +228,12 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "stack";
-  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
   const Shape& shape = tensors[0].checked(op).shape();
   const int axis = normalize_axis(dim, shape.size() + 1, shape, op);
   std::vector<Tensor> parts;
   for (const Tensor& t : tensors) {
-    require(t.checked(op).shape() == shape, Wrong::shape, op, "shapes ", shape, " and ", t, " differ");
+    require(t.checked(op).shape() == shape, ErrorKind::shape, op, "shapes ", shape, " and ", t, " differ");
     parts.push_back(t.unsqueeze(axis));
   }
   return cat(parts, axis);
@@ -244,10 +244,11 @@ Tensor roll(const Tensor& x, const Axes& shifts, const Axes& dims) {
   const Shape &by = shifts.list(), &axes = dims.list();
   x.checked(op);
   if (dims.all()) {
-    require(by.size() == 1, Wrong::argument, op, "without axes one shift is needed, got ", by);
+    require(by.size() == 1, ErrorKind::argument, op, "without axes one shift is needed, got ", by);
     return apart(roll_axis(x.reshape({x.numel()}), 0, by[0]).reshape(x.shape()), x);
   }
-  require(by.size() == axes.size(), Wrong::argument, op, "as many shifts as axes are needed, got ", by, " and ", axes);
+  require(by.size() == axes.size(), ErrorKind::argument, op, "as many shifts as axes are needed, got ", by, " and ",
+          axes);
   for (int64_t a : axes) axis_of(x, a, op);
   Tensor y = x;
   for (int i = 0; i < axes.size() && x.dim() > 0; ++i) y = roll_axis(y, axis_of(x, axes[i], op), by[i]);
@@ -260,15 +261,15 @@ Tensor tile(const Tensor& x, const Shape& dims) {
 }
 
 Tensor repeat(const Tensor& x, const Shape& sizes) {
-  require(sizes.size() >= x.checked("repeat").dim(), Wrong::argument, "repeat", "a number for every axis of shape ", x,
-          " is needed, got ", sizes);
+  require(sizes.size() >= x.checked("repeat").dim(), ErrorKind::argument, "repeat", "a number for every axis of shape ",
+          x, " is needed, got ", sizes);
   return repeat_axes(x, sizes, "repeat");
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
   const char* op = "repeat_interleave";
   const int axis = axis_of(x, dim.value_or(0), op);
-  require(repeats >= 0, Wrong::argument, op, "the number of repetitions is negative: ", repeats);
+  require(repeats >= 0, ErrorKind::argument, op, "the number of repetitions is negative: ", repeats);
   const bool flat = !dim || x.dim() == 0;
   return blamed_on(
       op, [&] { return apart(repeated(flat ? x.reshape({x.numel()}) : x, flat ? 0 : axis, repeats, true, op), x); });
@@ -280,12 +281,13 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
   const Tensor n = as_index(repeats, op), source = dim && x.dim() > 0 ? x : x.reshape({x.numel()});
   common_device(x, n, op);
   const int64_t size = source.size(axis);
-  require(n.dim() <= 1 && (n.numel() == 1 || n.numel() == size), Wrong::shape, op, "repeats of shape ", n,
+  require(n.dim() <= 1 && (n.numel() == 1 || n.numel() == size), ErrorKind::shape, op, "repeats of shape ", n,
           " do not fit ", size, " elements along axis ", axis);
-  require(n.numel() == 0 || amin(n).item<int64_t>() >= 0, Wrong::argument, op, "a number of repetitions is negative");
+  require(n.numel() == 0 || amin(n).item<int64_t>() >= 0, ErrorKind::argument, op,
+          "a number of repetitions is negative");
   if (size == 0) return source.clone();
   const Tensor each = n.reshape({n.numel()}).expand({size});
-  require(each.to(f64).sum().item<double>() < 0x1p59, Wrong::shape, op, "too many elements");
+  require(each.to(f64).sum().item<double>() < 0x1p59, ErrorKind::shape, op, "too many elements");
   return blamed_on(op, [&] {
     const Tensor ends = each.cumsum(0), places = counting(ends.select(0, size - 1).item<int64_t>(), x);
     return pick_slices(op, source, axis, searchsorted(ends, places, {.right = true}));
@@ -311,7 +313,7 @@ Tensor triu(const Tensor& x, int64_t diagonal) { return triangle(x, diagonal, fa
 Tensor diag(const Tensor& x, int64_t diagonal) {
   const int64_t rank = x.checked("diag").dim();
   if (rank == 2) return volta::diagonal(x, diagonal).clone();
-  require(rank == 1, Wrong::shape, "diag", "needs one or two axes, got shape ", x);
+  require(rank == 1, ErrorKind::shape, "diag", "needs one or two axes, got shape ", x);
   const Checked below = diagonal;
   const int64_t n = (x.numel() + (diagonal < 0 ? -below : below)).value("diag");
   checked_numel({n, n}, "diag");

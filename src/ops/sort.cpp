@@ -4,10 +4,10 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "graph/record.h"
-#include "ops/index.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
+#include "ops/gather_scatter.h"
 
 namespace volta {
 namespace {
@@ -25,7 +25,8 @@ ValuesIndices sorted_part(const char* op, const Tensor& x, int axis, bool descen
 
 void require_rank(const Tensor& x, int axis, int64_t k, int64_t least, const char* op) {
   const int64_t n = size_along(x, axis);
-  require(k >= least && k <= n, Wrong::argument, op, "k is ", k, " but the axis has ", n, " elements, for shape ", x);
+  require(k >= least && k <= n, ErrorKind::argument, op, "k is ", k, " but the axis has ", n, " elements, for shape ",
+          x);
 }
 
 // How often each number below n occurs, or the sum of its weights where they are defined.
@@ -64,7 +65,7 @@ UniqueResult grouped(const char* op, const Tensor& x, std::optional<int64_t> dim
   const Tensor moved = whole ? x.reshape({x.numel()}) : movedim(x, axis, 0);
   const int64_t n = moved.size(0);
   if (!whole)
-    require(n == 0 || x.numel() > 0, Wrong::shape, op, "there are no elements to compare along axis ", axis,
+    require(n == 0 || x.numel() > 0, ErrorKind::shape, op, "there are no elements to compare along axis ", axis,
             " of shape ", x);
   Tensor list = whole ? moved : moved.reshape({n, n == 0 ? 1 : x.numel() / n}), order;
   if (!whole && n == 0) list = list.reshape({0});
@@ -131,7 +132,7 @@ UniqueResult unique_consecutive(const Tensor& x, const UniqueConsecutiveOptions&
 Tensor isin(const Operand& elements, const Operand& test_elements, const IsinOptions& options) {
   const char* op = "isin";
   const NoGrad off;
-  require(elements.tensor || test_elements.tensor, Wrong::argument, op, "needs a tensor");
+  require(elements.tensor || test_elements.tensor, ErrorKind::argument, op, "needs a tensor");
   const Tensor& like = (elements.tensor ? elements.tensor : test_elements.tensor)->checked(op);
   const Operand both[] = {elements, test_elements};
   if (elements.tensor && test_elements.tensor) common_device(like, test_elements.tensor->checked(op), op);
@@ -159,7 +160,7 @@ Tensor searchsorted(const Tensor& sorted, const Operand& values, const SearchOpt
   const Shape wanted = values.tensor ? values.tensor->shape() : Shape{}, shape = wanted.empty() ? Shape{1} : wanted;
   const int last = shape.size() - 1;
   const Shape rows = sorted.dim() == 0 ? Shape{} : spliced(shape, last, 1, {sorted.size(-1)});
-  require(sorted.dim() == 1 || (sorted.dim() > 1 && sorted.shape() == rows), Wrong::shape, op,
+  require(sorted.dim() == 1 || (sorted.dim() > 1 && sorted.shape() == rows), ErrorKind::shape, op,
           "a sorted tensor of shape ", sorted, " has no row for each of the values of shape ", wanted);
   const Tensor table = sorted.to(dtype).expand(rows), out = allocate(shape, i64, sorted.device(), op);
   const Tensor sought = values.tensor ? values.tensor->to(dtype) : number(values.scalar, table);
@@ -169,24 +170,25 @@ Tensor searchsorted(const Tensor& sorted, const Operand& values, const SearchOpt
 
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, const SearchOptions& options) {
   const char* op = "bucketize";
-  require(boundaries.checked(op).dim() == 1, Wrong::shape, op, "needs boundaries of one axis, got ", boundaries);
+  require(boundaries.checked(op).dim() == 1, ErrorKind::shape, op, "needs boundaries of one axis, got ", boundaries);
   return searchsorted(boundaries, x.checked(op), options);
 }
 
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   const char* op = "bincount";
   const Tensor numbers = as_index(x, op);
-  require(x.dim() == 1, Wrong::shape, op, "needs one axis, got shape ", x);
-  require(minlength >= 0, Wrong::argument, op, "minlength is negative: ", minlength);
+  require(x.dim() == 1, ErrorKind::shape, op, "needs one axis, got shape ", x);
+  require(minlength >= 0, ErrorKind::argument, op, "minlength is negative: ", minlength);
   if (weights.defined()) {
     refuse_grad(op, {weights});
     common_device(x, weights, op);
-    require(weights.shape() == x.shape(), Wrong::shape, op, "weights of shape ", weights, " for numbers of shape ", x);
+    require(weights.shape() == x.shape(), ErrorKind::shape, op, "weights of shape ", weights, " for numbers of shape ",
+            x);
   }
   const NoGrad off;
   const int64_t low = x.numel() == 0 ? 0 : amin(numbers).item<int64_t>();
   const int64_t high = x.numel() == 0 ? -1 : amax(numbers).item<int64_t>();
-  require(low >= 0, Wrong::index, op, "counts numbers that are not negative, got ", low);
+  require(low >= 0, ErrorKind::index, op, "counts numbers that are not negative, got ", low);
   const Tensor w = weights.defined() && !is_floating(weights.dtype()) ? weights.to(f64) : weights;
   const int64_t bins = std::max((Checked(high) + 1).value(op), minlength);
   return blamed_on(op, [&] { return counted(op, numbers, w, bins); });
@@ -196,14 +198,14 @@ HistogramResult histogram(const Tensor& x, int64_t bins, std::optional<std::pair
   const char* op = "histogram";
   refuse_grad(op, {x.checked(op)});
   const NoGrad off;
-  require(bins >= 1, Wrong::argument, op, "needs at least one bin, got ", bins);
+  require(bins >= 1, ErrorKind::argument, op, "needs at least one bin, got ", bins);
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : default_dtype();
   const Tensor values = x.reshape({x.numel()}).to(traits(dtype).compute);
   if (!range)
     range = x.numel() == 0 ? std::pair(0.0, 1.0) : std::pair(amin(values).item<double>(), amax(values).item<double>());
   double low = range->first, high = range->second;
-  require(std::isfinite(low) && std::isfinite(high) && low <= high, Wrong::argument, op, "the range [", low, ", ", high,
-          "] is not one of finite numbers");
+  require(std::isfinite(low) && std::isfinite(high) && low <= high, ErrorKind::argument, op, "the range [", low, ", ",
+          high, "] is not one of finite numbers");
   if (low == high) low -= 0.5, high += 0.5;
   const int64_t ends = (Checked(bins) + 1).value(op);
   const Tensor edges =

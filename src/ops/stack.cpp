@@ -6,15 +6,15 @@
 
 #include "graph/record.h"
 #include "ops/check.h"
-#include "ops/index.h"
+#include "ops/elementwise.h"
+#include "ops/gather_scatter.h"
 #include "ops/part.h"
-#include "ops/pointwise.h"
 
 namespace volta {
 namespace {
 
 Tensor joined_along(const std::vector<Tensor>& tensors, const char* op, int64_t dim, Tensor (*as)(const Tensor&)) {
-  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
   std::vector<Tensor> list;
   for (const Tensor& x : tensors) list.push_back(as(x.checked(op)));
   return blamed_on(op, [&] { return cat(list, dim); });
@@ -28,7 +28,7 @@ int64_t combination_count(int64_t n, int64_t r, const char* op) {
   const int64_t steps = std::min(r, n - r);
   for (int64_t k = 1; k <= steps; ++k) {
     const bool fine = !__builtin_mul_overflow(count, n - steps + k, &count);
-    require(fine, Wrong::argument, op, "too many combinations: ", r, " of ", n);
+    require(fine, ErrorKind::argument, op, "too many combinations: ", r, " of ", n);
     count /= k;
   }
   return count;
@@ -57,14 +57,14 @@ Tensor column_stack(const std::vector<Tensor>& tensors) { return joined_along(te
 
 Tensor block_diag(const std::vector<Tensor>& tensors) {
   const char* op = "block_diag";
-  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
+  require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
   std::vector<Tensor> blocks;
   int64_t width = 0, left = 0;
   for (const Tensor& x : tensors) {
-    require(x.checked(op).dim() <= 2, Wrong::shape, op, "needs matrices, got shape ", x);
+    require(x.checked(op).dim() <= 2, ErrorKind::shape, op, "needs matrices, got shape ", x);
     common_device(tensors[0], x, op);
     blocks.push_back(atleast_2d(x));
-    require(!__builtin_add_overflow(width, blocks.back().size(1), &width), Wrong::shape, op, "too many columns");
+    require(!__builtin_add_overflow(width, blocks.back().size(1), &width), ErrorKind::shape, op, "too many columns");
   }
   return blamed_on(op, [&] {
     for (Tensor& x : blocks) {
@@ -78,8 +78,9 @@ Tensor block_diag(const std::vector<Tensor>& tensors) {
 
 Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
   const char* op = "cartesian_prod";
-  require(!tensors.empty(), Wrong::argument, op, "needs at least one tensor");
-  for (const Tensor& x : tensors) require(x.checked(op).dim() == 1, Wrong::shape, op, "needs vectors, got shape ", x);
+  require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
+  for (const Tensor& x : tensors)
+    require(x.checked(op).dim() == 1, ErrorKind::shape, op, "needs vectors, got shape ", x);
   if (tensors.size() == 1) return tensors[0];
   std::vector<Tensor> columns;
   return blamed_on(op, [&] {
@@ -90,14 +91,15 @@ Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
 
 Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   const char* op = "combinations";
-  require(x.checked(op).dim() == 1, Wrong::shape, op, "needs a vector, got shape ", x);
-  require(r >= 0, Wrong::argument, op, "cannot choose ", r, " elements");
+  require(x.checked(op).dim() == 1, ErrorKind::shape, op, "needs a vector, got shape ", x);
+  require(r >= 0, ErrorKind::argument, op, "cannot choose ", r, " elements");
   const int64_t n = x.numel();
   if (r == 0) return x.narrow(0, 0, 0).clone();
   if (with_replacement ? n == 0 : r > n)
     return blamed_on(op, [&] { return x.narrow(0, 0, 0).reshape({0, r}).clone(); });
   int64_t many = 0;
-  require(!with_replacement || !__builtin_add_overflow(n, r - 1, &many), Wrong::argument, op, "too many combinations");
+  require(!with_replacement || !__builtin_add_overflow(n, r - 1, &many), ErrorKind::argument, op,
+          "too many combinations");
   const int64_t rows = combination_count(with_replacement ? many : n, r, op);
   checked_numel({rows, r}, op);
   const Tensor places = empty({rows * r}, {.dtype = i64});
@@ -126,20 +128,20 @@ Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1) {
 }
 
 Tensor fliplr(const Tensor& x) {
-  require(x.checked("fliplr").dim() >= 2, Wrong::shape, "fliplr", "needs at least two axes, got shape ", x);
+  require(x.checked("fliplr").dim() >= 2, ErrorKind::shape, "fliplr", "needs at least two axes, got shape ", x);
   return flip(x, 1);
 }
 Tensor flipud(const Tensor& x) {
-  require(x.checked("flipud").dim() >= 1, Wrong::shape, "flipud", "needs at least one axis, got shape ", x);
+  require(x.checked("flipud").dim() >= 1, ErrorKind::shape, "flipud", "needs at least one axis, got shape ", x);
   return flip(x, 0);
 }
 
 Tensor rot90(const Tensor& x, int64_t k, const Axes& dims) {
   const char* op = "rot90";
-  require(x.checked(op).dim() >= 2, Wrong::shape, op, "needs at least two axes, got shape ", x);
-  require(dims.list().size() == 2, Wrong::argument, op, "needs two axes, got ", dims.list().size());
+  require(x.checked(op).dim() >= 2, ErrorKind::shape, op, "needs at least two axes, got shape ", x);
+  require(dims.list().size() == 2, ErrorKind::argument, op, "needs two axes, got ", dims.list().size());
   const int a = axis_of(x, dims.list()[0], op), b = axis_of(x, dims.list()[1], op);
-  require(a != b, Wrong::argument, op, "needs two different axes of shape ", x);
+  require(a != b, ErrorKind::argument, op, "needs two different axes of shape ", x);
   const int64_t turns = ((k % 4) + 4) % 4;
   if (turns == 0) return x.clone();
   const Tensor flipped = flip(x, turns == 2 ? Axes{a, b} : Axes(turns == 1 ? b : a));
@@ -150,12 +152,12 @@ Tensor rot90(const Tensor& x, int64_t k, const Axes& dims) {
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   const char* op = "diag_embed";
   const int rank = int(x.checked(op).dim()) + 1;
-  require(rank >= 2, Wrong::shape, op, "needs at least one axis, got shape ", x);
+  require(rank >= 2, ErrorKind::shape, op, "needs at least one axis, got shape ", x);
   const int a = normalize_axis(dim1, rank, x.shape(), op), b = normalize_axis(dim2, rank, x.shape(), op);
-  require(a != b, Wrong::argument, op, "needs two different axes");
+  require(a != b, ErrorKind::argument, op, "needs two different axes");
   int64_t n = 0;
   const bool fits = offset != INT64_MIN && !__builtin_add_overflow(x.size(-1), offset < 0 ? -offset : offset, &n);
-  require(fits, Wrong::argument, op, "an offset of ", offset, " is too large");
+  require(fits, ErrorKind::argument, op, "an offset of ", offset, " is too large");
   Shape shape = x.shape();
   shape.erase(rank - 2);
   shape.insert(std::min(a, b), n);
@@ -167,7 +169,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim) {
   const char* op = "tensor_split";
   const int axis = axis_of(x, dim, op, 1);
-  require(sections > 0, Wrong::argument, op, "needs at least one section, got ", sections);
+  require(sections > 0, ErrorKind::argument, op, "needs at least one section, got ", sections);
   const int64_t n = x.size(axis), least = n / sections, larger = n % sections;
   require_pieces(x, sections, op);
   std::vector<Tensor> pieces;

@@ -6,8 +6,8 @@
 
 #include "graph/record.h"
 #include "ops/check.h"
-#include "ops/index.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
+#include "ops/gather_scatter.h"
 #include "ops/reduce.h"
 
 namespace volta {
@@ -20,14 +20,14 @@ Tensor shares(const Operand& q, const Tensor& x, const char* op) {
   if (q.tensor) {
     common_device(x, q.tensor->checked(op), op);
     require_floating(*q.tensor, op);
-    require(q.tensor->dim() <= 1, Wrong::shape, op, "q must be a number or a vector, got shape ", *q.tensor);
+    require(q.tensor->dim() <= 1, ErrorKind::shape, op, "q must be a number or a vector, got shape ", *q.tensor);
   }
   // f32 does not count beyond 2^24.
   const DType dtype = x.numel() > int64_t(1) << 24 ? f64 : x.dtype();
   const Tensor list = q.tensor ? q.tensor->to(dtype).reshape({q.tensor->numel()})
                                : full({1}, q.scalar.as<double>(), {dtype, x.device()});
   const NoGrad off;
-  require(list.numel() == 0 || logical_and(list >= 0, list <= 1).all().item<bool>(), Wrong::argument, op,
+  require(list.numel() == 0 || logical_and(list >= 0, list <= 1).all().item<bool>(), ErrorKind::argument, op,
           "every q must lie between 0 and 1");
   return list;
 }
@@ -57,7 +57,7 @@ Tensor quantile_of(const char* op, const Tensor& x, const Operand& q, std::optio
   const int axis = dim ? axis_of(x, *dim, op) : 0;
   const Tensor wide = x.to(traits(x.dtype()).compute), share = shares(q, wide, op);
   const Tensor rows = dim && x.dim() > 0 ? movedim(wide, axis, -1) : wide.reshape({x.numel()});
-  require(rows.size(-1) > 0, Wrong::shape, op, "no result over zero elements, for shape ", x);
+  require(rows.size(-1) > 0, ErrorKind::shape, op, "no result over zero elements, for shape ", x);
   const Tensor sorted = sort(rows, -1).values;
   const Tensor found = between(sorted, positions(sorted, share, skip_nan), how).to(x.dtype());  // [..., Q]
   Shape kept = dim ? x.shape() : Shape::filled(int(x.dim()), 1);
@@ -76,8 +76,9 @@ Tensor middle(const Tensor& x, int axis) {
 
 Tensor weights_for(const Tensor& w, const Tensor& x, int64_t n, const char* op, const char* what) {
   common_device(x, w, op);
-  require(w.dim() == 1 && w.numel() == n, Wrong::shape, op, what, " of shape ", w, " do not fit ", n, " observations");
-  require(w.numel() == 0 || (w >= 0).all().item<bool>(), Wrong::argument, op, what, " must not be negative");
+  require(w.dim() == 1 && w.numel() == n, ErrorKind::shape, op, what, " of shape ", w, " do not fit ", n,
+          " observations");
+  require(w.numel() == 0 || (w >= 0).all().item<bool>(), ErrorKind::argument, op, what, " must not be negative");
   return w;
 }
 
@@ -92,14 +93,14 @@ Tensor trapezoids(const Tensor& y, const Tensor& x, const TrapezoidOptions& o, i
   common_device(y, x, op);
   Tensor places = is_floating(x.dtype()) ? x : x.to(ordinate.dtype());
   if (x.dim() == 1) {
-    require(x.numel() == n, Wrong::shape, op, "places of shape ", x, " do not fit axis ", axis, " of shape ", y);
+    require(x.numel() == n, ErrorKind::shape, op, "places of shape ", x, " do not fit axis ", axis, " of shape ", y);
     Shape along = Shape::filled(int(y.dim()), 1);
     along[axis] = n;
     places = places.reshape(along);
   }
-  require(places.dim() <= y.dim(), Wrong::shape, op, "places of shape ", x, " do not fit shape ", y);
+  require(places.dim() <= y.dim(), ErrorKind::shape, op, "places of shape ", x, " do not fit shape ", y);
   const int own = axis - int(y.dim() - places.dim());
-  require(own >= 0 && places.size(own) == n, Wrong::shape, op, "places of shape ", x, " do not fit shape ", y);
+  require(own >= 0 && places.size(own) == n, ErrorKind::shape, op, "places of shape ", x, " do not fit shape ", y);
   return sums * ((narrow(places, own, 1, n - 1) - narrow(places, own, 0, n - 1)) * 0.5);
 }
 
@@ -139,7 +140,7 @@ ValuesIndices nanmedian(const Tensor& x, int64_t dim, bool keepdim) {
   const int axis = axis_of(x, dim, op);
   if (!is_floating(x.dtype()) || x.dim() == 0) return median(x, dim, keepdim);
   const Reduction r(x, axis, keepdim, op);
-  require(r.count > 0 || r.kept.numel() == 0, Wrong::shape, op, "no result over zero elements, for shape ", x);
+  require(r.count > 0 || r.kept.numel() == 0, ErrorKind::shape, op, "no result over zero elements, for shape ", x);
   if (r.kept.numel() == 0) return median(x, dim, keepdim);
   const auto [sorted, order] = sort(x, axis);
   const Tensor place = middle(x, axis);
@@ -150,7 +151,7 @@ MinMax aminmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   const char* op = "aminmax";
   const Axes axes = dim ? Axes(axis_of(x, *dim, op)) : Axes();
   const Reduction r(x, axes, keepdim, op);
-  require(r.count > 0 || r.kept.numel() == 0, Wrong::shape, op, "no result over zero elements, for shape ", x);
+  require(r.count > 0 || r.kept.numel() == 0, ErrorKind::shape, op, "no result over zero elements, for shape ", x);
   return {amin(x, axes, keepdim), amax(x, axes, keepdim)};
 }
 
@@ -165,15 +166,15 @@ StdMean std_mean(const Tensor& x, const Axes& dim, const VarOptions& options) {
 
 Tensor cov(const Tensor& x, const CovOptions& options) {
   const char* op = "cov";
-  require(x.checked(op).dim() <= 2, Wrong::shape, op, "needs at most two axes, got shape ", x);
-  require(x.dtype() != boolean, Wrong::dtype, op, "is not defined for booleans");
+  require(x.checked(op).dim() <= 2, ErrorKind::shape, op, "needs at most two axes, got shape ", x);
+  require(x.dtype() != boolean, ErrorKind::dtype, op, "is not defined for booleans");
   Tensor in = is_floating(x.dtype()) ? x : x.to(default_dtype());
   if (in.dim() < 2) in = in.reshape({1, in.numel()});
   const int64_t n = in.size(1);
   Tensor w;
   if (options.fweights.defined()) {
     w = weights_for(options.fweights, x, n, op, "fweights");
-    require(is_integral(w.dtype()), Wrong::dtype, op, "fweights must be of integers, got ", w.dtype());
+    require(is_integral(w.dtype()), ErrorKind::dtype, op, "fweights must be of integers, got ", w.dtype());
     w = w.to(in.dtype());
   }
   if (options.aweights.defined()) {
@@ -192,7 +193,7 @@ Tensor Tensor::cov() const { return volta::cov(*this); }
 Tensor Tensor::cov(const CovOptions& options) const { return volta::cov(*this, options); }
 
 Tensor corrcoef(const Tensor& x) {
-  require(x.checked("corrcoef").dim() <= 2, Wrong::shape, "corrcoef", "needs at most two axes, got shape ", x);
+  require(x.checked("corrcoef").dim() <= 2, ErrorKind::shape, "corrcoef", "needs at most two axes, got shape ", x);
   const Tensor c = cov(x);
   if (c.dim() == 0) return c / c;
   const Tensor deviation = sqrt(c.diagonal());

@@ -8,11 +8,11 @@
 
 #include "backend/fused.h"
 #include "backend/pool.h"
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "core/room.h"
 #include "graph/record.h"
 #include "ops/check.h"
-#include "ops/pointwise.h"
+#include "ops/elementwise.h"
 
 namespace volta {
 namespace {
@@ -30,7 +30,7 @@ int64_t outputs_of(int64_t in, const Window& w, const char* op) {
 
 Taps window_taps(int64_t in, const Window& w, const char* op) {
   const int64_t out = outputs_of(in, w, op);
-  require(in > 0 && out > 0, Wrong::shape, op, "a kernel of ", w.kernel, " with dilation ", w.dilation,
+  require(in > 0 && out > 0, ErrorKind::shape, op, "a kernel of ", w.kernel, " with dilation ", w.dilation,
           " is larger than an axis of ", in, " padded by ", w.padding);
   // A window that is larger than the input never sees all of its places: those that it can see are enough.
   const int64_t most = (in - 1) / w.dilation + 1, count = std::min(w.kernel, most);
@@ -40,7 +40,7 @@ Taps window_taps(int64_t in, const Window& w, const char* op) {
     const int64_t start = j * w.stride - w.padding;
     const int64_t skipped = start < 0 ? (-start + w.dilation - 1) / w.dilation : 0;
     const int64_t first = start + skipped * w.dilation;
-    require(first < in && skipped < w.kernel, Wrong::argument, op, "a window with dilation ", w.dilation,
+    require(first < in && skipped < w.kernel, ErrorKind::argument, op, "a window with dilation ", w.dilation,
             " sees nothing but padding");
     int64_t last = first;
     const int64_t from = count < w.kernel ? skipped : 0;

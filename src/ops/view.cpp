@@ -4,7 +4,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "core/checked.h"
+#include "core/checked_arithmetic.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/part.h"
@@ -73,7 +73,7 @@ void require_inside(const Layout& l, int64_t numel, int64_t held, const char* op
     (l.strides[i] < 0 ? low : high) += Checked(l.strides[i]) * (numel == 0 ? 0 : l.shape[i] - 1);
   }
   inside = inside && low.within(0, held) && high.within(0, numel == 0 ? held : held - 1);
-  require(inside, Wrong::index, op, "size ", l.shape, ", stride ", l.strides, " and offset ", l.offset,
+  require(inside, ErrorKind::index, op, "size ", l.shape, ", stride ", l.strides, " and offset ", l.offset,
           " leave the storage of ", held, " elements");
 }
 
@@ -90,8 +90,8 @@ namespace {
 Tensor viewed(const char* op, const Tensor& x, const Shape& shape) {
   const Shape target = infer_shape(shape, x.checked(op).shape(), op);
   const Tensor y = reshaped(op, x, target);
-  require(y.defined(), Wrong::shape, op, "shape ", x, " with strides ", x.strides(), " cannot be viewed as ", target,
-          " without a copy; use reshape");
+  require(y.defined(), ErrorKind::shape, op, "shape ", x, " with strides ", x.strides(), " cannot be viewed as ",
+          target, " without a copy; use reshape");
   return y;
 }
 
@@ -102,12 +102,13 @@ Tensor view_as(const Tensor& x, const Tensor& other) { return viewed("view_as", 
 
 Tensor permute(const Tensor& x, const Shape& dims) {
   const char* op = "permute";
-  require(dims.size() == x.checked(op).dim(), Wrong::shape, op, dims, " does not name once every axis of shape ", x);
+  require(dims.size() == x.checked(op).dim(), ErrorKind::shape, op, dims, " does not name once every axis of shape ",
+          x);
   Shape axes = dims;
   uint32_t named = 0;
   for (int64_t& axis : axes) {
     axis = axis_of(x, axis, op);
-    require(!(named >> axis & 1), Wrong::shape, op, dims, " names an axis of shape ", x, " twice");
+    require(!(named >> axis & 1), ErrorKind::shape, op, dims, " names an axis of shape ", x, " twice");
     named |= 1u << axis;
   }
   return permuted(op, x, axes);
@@ -122,7 +123,7 @@ Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
 }
 
 Tensor t(const Tensor& x) {
-  require(x.checked("t").dim() <= 2, Wrong::shape, "t", "needs at most 2 axes, got shape ", x);
+  require(x.checked("t").dim() <= 2, ErrorKind::shape, "t", "needs at most 2 axes, got shape ", x);
   return x.dim() < 2 ? x : x.transpose(0, 1);
 }
 
@@ -134,7 +135,8 @@ Tensor mT(const Tensor& x) {
 Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
   const char* op = "movedim";
   const Shape &shape = x.checked(op).shape(), &from = source.list(), &to = destination.list();
-  require(from.size() == to.size(), Wrong::argument, op, "as many sources as destinations, got ", from, " and ", to);
+  require(from.size() == to.size(), ErrorKind::argument, op, "as many sources as destinations, got ", from, " and ",
+          to);
   normalize_axes(source, shape, op);
   normalize_axes(destination, shape, op);
   if (shape.empty()) return x;
@@ -181,7 +183,7 @@ Tensor unsqueeze(const Tensor& x, int64_t dim) {
 
 Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   const int a = axis_of(x, start_dim, "flatten"), b = axis_of(x, end_dim, "flatten");
-  require(a <= b, Wrong::argument, "flatten", "the first axis comes after the last, for shape ", x);
+  require(a <= b, ErrorKind::argument, "flatten", "the first axis comes after the last, for shape ", x);
   int64_t total = 1;
   for (int i = a; i <= b && i < x.dim(); ++i) total *= x.shape()[i];
   return x.reshape(spliced(x.shape(), a, b - a + 1, {total}));
@@ -195,7 +197,7 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
   const int axis = axis_of(x, dim, "narrow", 1);
   const int64_t n = x.shape()[axis], from = start < 0 ? start + n : start;
-  require(from >= 0 && length >= 0 && from <= n && length <= n - from, Wrong::index, "narrow", "start ", start,
+  require(from >= 0 && length >= 0 && from <= n && length <= n - from, ErrorKind::index, "narrow", "start ", start,
           " and length ", length, " leave axis ", axis, " of shape ", x);
   return make_part("narrow", x, [axis, from, length](const Layout& l) { return views::narrow(l, axis, from, length); });
 }
@@ -219,13 +221,13 @@ Tensor flip(const Tensor& x, const Axes& dims) {
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   const int a = axis_of(x, dim1, "diagonal", 2), b = axis_of(x, dim2, "diagonal", 2);
-  require(a != b, Wrong::argument, "diagonal", "needs two different axes of shape ", x);
+  require(a != b, ErrorKind::argument, "diagonal", "needs two different axes of shape ", x);
   return make_part("diagonal", x, [=](const Layout& l) { return views::diagonal(l, offset, a, b); });
 }
 
 Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
   const int axis = axis_of(x, dim, "unfold", 1);
-  require(size >= 0 && step > 0 && size <= x.size(axis), Wrong::argument, "unfold", "windows of size ", size,
+  require(size >= 0 && step > 0 && size <= x.size(axis), ErrorKind::argument, "unfold", "windows of size ", size,
           " and step ", step, " do not fit axis ", axis, " of shape ", x);
   return make_part("unfold", x, [=](const Layout& l) { return views::unfold(l, axis, size, step); });
 }
@@ -233,7 +235,7 @@ Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
 Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::optional<int64_t> storage_offset) {
   const char* op = "as_strided";
   const int64_t numel = checked_numel(size, op), origin = x.checked(op).storage_offset();
-  require(size.size() == stride.size(), Wrong::shape, op, "as many strides as sizes, got ", size, " and ", stride);
+  require(size.size() == stride.size(), ErrorKind::shape, op, "as many strides as sizes, got ", size, " and ", stride);
   const Layout wanted{size, stride, storage_offset.value_or(origin)};
   const int64_t held = x.impl().storage->bytes / size_of(x.dtype());
   require_inside(wanted, numel, held, op);
@@ -245,24 +247,24 @@ Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::
     return y;
   }
   // Gradients are traced through positions in a contiguous x; other layouts have no such positions.
-  require(x.is_contiguous() && e.begin >= origin && e.end <= origin + x.numel(), Wrong::autograd, op,
+  require(x.is_contiguous() && e.begin >= origin && e.end <= origin + x.numel(), ErrorKind::autograd, op,
           "with gradients the input must be contiguous and the result lie within it");
   return make_part(op, x, [=](const Layout& l) { return Layout{size, stride, wanted.offset - origin + l.offset}; });
 }
 
 void require_pieces(const Tensor& x, int64_t pieces, const char* op) {
   constexpr int64_t most = 1 << 24;
-  require(pieces <= most, Wrong::memory, op, pieces, " pieces of shape ", x, " are too many; the most are ", most);
+  require(pieces <= most, ErrorKind::memory, op, pieces, " pieces of shape ", x, " are too many; the most are ", most);
 }
 
 std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);
   Checked total = 0;
   for (int64_t n : sizes) {
-    require(n >= 0, Wrong::shape, "split", "a size is negative: ", n);
+    require(n >= 0, ErrorKind::shape, "split", "a size is negative: ", n);
     total += n;
   }
-  require(total.get() == x.size(axis), Wrong::shape, "split", sizes.size(), " sizes",
+  require(total.get() == x.size(axis), ErrorKind::shape, "split", sizes.size(), " sizes",
           total.fits() ? " with sum " + std::to_string(*total.get()) : std::string(), " do not add up to axis ", axis,
           " of shape ", x);
   std::vector<Tensor> pieces;
@@ -273,7 +275,7 @@ std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int64_t dim) {
 
 std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);
-  require(split_size > 0, Wrong::argument, "split", "needs a positive size, got ", split_size);
+  require(split_size > 0, ErrorKind::argument, "split", "needs a positive size, got ", split_size);
   require_pieces(x, x.size(axis) / split_size, "split");
   std::vector<int64_t> sizes;
   for (int64_t rest = x.size(axis); rest > 0 || sizes.empty(); rest -= split_size)
@@ -283,7 +285,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   const int64_t n = x.size(axis_of(x, dim, "chunk", 1));
-  require(chunks > 0, Wrong::argument, "chunk", "needs a positive number of chunks, got ", chunks);
+  require(chunks > 0, ErrorKind::argument, "chunk", "needs a positive number of chunks, got ", chunks);
   require_pieces(x, n == 0 ? chunks : std::min(n, chunks), "chunk");
   // An axis without elements gives all the pieces, each of them empty.
   if (n == 0) return split(x, std::vector<int64_t>(size_t(chunks)), dim);

@@ -51,10 +51,10 @@ void ASGD::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
 Rprop::Rprop(Params params, const Options& o)
     : Optimizer("Rprop", std::move(params), {.lr = o.lr}, {"step", "prev", "step_size"}, o.maximize), options_(o) {
   const auto [minus, plus] = o.etas;
-  if (!(minus > 0 && minus < 1 && plus > 1 && std::isfinite(plus))) refuse("etas must be in (0, 1) and above 1");
+  if (!(minus > 0 && minus < 1 && plus > 1 && std::isfinite(plus))) throw_error("etas must be in (0, 1) and above 1");
   const auto [least, most] = o.step_sizes;
   require_number("step_sizes", least), require_number("step_sizes", most);
-  if (least > most) refuse("the first of step_sizes is above the second");
+  if (least > most) throw_error("the first of step_sizes is above the second");
   save_setting("etas", &options_.etas);
   save_setting("step_sizes", &options_.step_sizes);
 }
@@ -80,10 +80,10 @@ Adafactor::Adafactor(Params params, const Options& o)
     : Optimizer("Adafactor", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay},
                 {"step", "row_var", "col_var", "variance"}, o.maximize),
       options_(o) {
-  if (!(o.beta2_decay <= 0) || !std::isfinite(o.beta2_decay)) refuse("beta2_decay must be finite and at most 0");
+  if (!(o.beta2_decay <= 0) || !std::isfinite(o.beta2_decay)) throw_error("beta2_decay must be finite and at most 0");
   if (o.eps.first) require_number("eps", *o.eps.first);
   require_number("eps", o.eps.second);
-  if (!(o.d >= 1) || !std::isfinite(o.d)) refuse("d must be finite and at least 1");
+  if (!(o.d >= 1) || !std::isfinite(o.d)) throw_error("d must be finite and at least 1");
   save_setting("beta2_decay", &options_.beta2_decay);
   save_setting("d", &options_.d);
 }

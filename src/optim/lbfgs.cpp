@@ -28,9 +28,9 @@ template <class Point> double cubic_minimum(const Point& a, const Point& b, doub
 }  // namespace
 
 LBFGS::LBFGS(Params params, const Options& o) : Optimizer("LBFGS", std::move(params), {.lr = o.lr}), options_(o) {
-  if (groups_.size() != 1) refuse("takes one group of parameters");
-  if (o.max_iter < 1 || o.history_size < 1) refuse("max_iter and history_size must be at least 1");
-  if (o.max_eval < 0) refuse("max_eval must be at least 0, not " + std::to_string(o.max_eval));
+  if (groups_.size() != 1) throw_error("takes one group of parameters");
+  if (o.max_iter < 1 || o.history_size < 1) throw_error("max_iter and history_size must be at least 1");
+  if (o.max_eval < 0) throw_error("max_eval must be at least 0, not " + std::to_string(o.max_eval));
   require_number("tolerance_grad", o.tolerance_grad), require_number("tolerance_change", o.tolerance_change);
   if (o.strong_wolfe) options_.line_search_fn = LineSearch::strong_wolfe;
   options_.line_search_fn.of("LBFGS", "line_search_fn");
@@ -39,7 +39,7 @@ LBFGS::LBFGS(Params params, const Options& o) : Optimizer("LBFGS", std::move(par
   save_setting("tolerance_change", &options_.tolerance_change);
 }
 
-void LBFGS::step() { refuse("step needs a closure that computes the loss again"); }
+void LBFGS::step() { throw_error("step needs a closure that computes the loss again"); }
 
 Tensor LBFGS::gather_gradient() const {
   std::vector<Tensor> parts;
@@ -131,7 +131,7 @@ LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t, int evalua
 }
 
 Tensor LBFGS::step(const Closure& closure) {
-  if (!closure) refuse("step was given an empty function");
+  if (!closure) throw_error("step was given an empty function");
   const NoGrad off;
   int evaluations = 0;
   const auto evaluate = [&] {
@@ -203,8 +203,8 @@ std::map<std::string, Tensor> LBFGS::shared_state() const {
 
 void LBFGS::load_shared_state(const std::map<std::string, Tensor>& saved) {
   for (const char* key : {"n_iter", "func_evals", "t", "H_diag", "d", "prev_flat_grad"})
-    if (!saved.empty() && !saved.contains(key)) refuse("the saved state lacks " + std::string(key));
-  if (saved.contains("old_stps") && !saved.contains("old_dirs")) refuse("the saved state lacks old_dirs");
+    if (!saved.empty() && !saved.contains(key)) throw_error("the saved state lacks " + std::string(key));
+  if (saved.contains("old_stps") && !saved.contains("old_dirs")) throw_error("the saved state lacks old_dirs");
   iterations_ = evaluations_ = 0;
   scale_ = 1;
   steps_.clear();

@@ -38,8 +38,8 @@ Muon::Muon(Params params, const Options& o)
   if (o.match_rms_adamw) options_.adjust_lr_fn = AdjustLR::match_rms_adamw;
   options_.adjust_lr_fn.of("Muon", "adjust_lr_fn");
   for (const double c : o.ns_coefficients)
-    if (!std::isfinite(c)) refuse("ns_coefficients must be finite, not " + std::to_string(c));
-  if (o.ns_steps < 1 || o.ns_steps >= 100) refuse("ns_steps must be in [1, 100)");
+    if (!std::isfinite(c)) throw_error("ns_coefficients must be finite, not " + std::to_string(c));
+  if (o.ns_steps < 1 || o.ns_steps >= 100) throw_error("ns_steps must be in [1, 100)");
   require_number("adamw_lr", o.adamw_lr), require_number("adamw_eps", o.adamw_eps);
   save_setting("nesterov", &options_.nesterov);
   save_setting("adamw_lr", &options_.adamw_lr);

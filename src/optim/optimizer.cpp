@@ -37,20 +37,20 @@ Optimizer::Optimizer(std::string name, Params params, ParamGroup defaults, std::
   counts_ = std::erase(slot_names_, "step") > 0;
   save_setting("maximize", &maximize_);
   check(defaults_);
-  if (params.groups.empty()) refuse("no parameters to optimize");
+  if (params.groups.empty()) throw_error("no parameters to optimize");
   for (Group& group : params.groups) add_param_group(std::move(group));
 }
 
-void Optimizer::refuse(const std::string& message) const { throw Error(Error::Kind::argument, name_, message); }
+void Optimizer::throw_error(const std::string& message) const { throw Error(Error::Kind::argument, name_, message); }
 
 void Optimizer::require_number(const char* name, double value) const {
   if (!std::isfinite(value) || value < 0)
-    refuse(std::string(name) + " must be finite and at least 0, not " + std::to_string(value));
+    throw_error(std::string(name) + " must be finite and at least 0, not " + std::to_string(value));
 }
 
 void Optimizer::check(const ParamGroup& g) const {
   const auto require = [this](bool holds, const char* what, double value) {
-    if (!holds) refuse(std::string(what) + ", not " + std::to_string(value));
+    if (!holds) throw_error(std::string(what) + ", not " + std::to_string(value));
   };
   require(std::isfinite(g.lr) && g.lr >= 0, "lr must be a finite number of at least 0", g.lr);
   require(std::isfinite(g.weight_decay) && g.weight_decay >= 0, "weight_decay must be at least 0", g.weight_decay);
@@ -75,17 +75,18 @@ ParamGroup Optimizer::resolve(Group group) const {
 void Optimizer::add_param_group(Group group) {
   ParamGroup g = resolve(std::move(group));
   check(g);
-  if (g.params.empty()) refuse("no parameters to optimize in group " + std::to_string(groups_.size()));
+  if (g.params.empty()) throw_error("no parameters to optimize in group " + std::to_string(groups_.size()));
   std::set<const TensorImpl*> seen;
   for (const ParamGroup& other : groups_)
     for (const Tensor& p : other.params) seen.insert(p.impl_pointer());
   for (size_t i = 0; i < g.params.size(); ++i) {
     const Tensor& p = g.params[i];
     const std::string which = "parameter " + std::to_string(i) + " of group " + std::to_string(groups_.size());
-    if (!p.defined()) refuse(which + " is undefined");
-    if (!is_floating(p.dtype())) refuse(which + " is of " + std::string(volta::name(p.dtype())) + ", not floating");
-    if (!p.is_leaf()) refuse(which + " is a computed tensor; only leaves can be optimized");
-    if (!seen.insert(p.impl_pointer()).second) refuse(which + " appears twice");
+    if (!p.defined()) throw_error(which + " is undefined");
+    if (!is_floating(p.dtype()))
+      throw_error(which + " is of " + std::string(volta::name(p.dtype())) + ", not floating");
+    if (!p.is_leaf()) throw_error(which + " is a computed tensor; only leaves can be optimized");
+    if (!seen.insert(p.impl_pointer()).second) throw_error(which + " appears twice");
   }
   states_.emplace_back(g.params.size());
   groups_.push_back(std::move(g));
@@ -94,15 +95,15 @@ void Optimizer::add_param_group(Group group) {
 // A parameter that only the optimizer knows will never have a gradient: its model is gone, or was assigned another.
 void Optimizer::check_used(const Tensor& p, size_t group, size_t number) const {
   if (p.impl().refs.load(std::memory_order_acquire) == 1 && p.requires_grad() && !p.grad())
-    refuse("parameter " + std::to_string(number) + " of group " + std::to_string(group) +
-           " belongs to no model any more: it was destroyed or replaced; make the optimizer anew");
+    throw_error("parameter " + std::to_string(number) + " of group " + std::to_string(group) +
+                " belongs to no model any more: it was destroyed or replaced; make the optimizer anew");
 }
 
 void Optimizer::step() {
   const NoGrad off;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
-    if (group.params.size() != states_[i].size()) refuse("use add_param_group to add parameters");
+    if (group.params.size() != states_[i].size()) throw_error("use add_param_group to add parameters");
     for (size_t j = 0; j < group.params.size(); ++j) check_used(group.params[j], i, j);
   }
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -117,7 +118,7 @@ void Optimizer::step() {
 }
 
 Tensor Optimizer::step(const Closure& closure) {
-  if (!closure) refuse("step was given an empty function");
+  if (!closure) throw_error("step was given an empty function");
   const Tensor loss = [&] {
     const EnableGrad on;
     return closure();
@@ -199,20 +200,20 @@ void read_settings(ParamGroup& group, const Settings& saved) {
 
 void Optimizer::check(const StateDict& saved) const {
   if (saved.param_groups.size() != groups_.size())
-    refuse("the saved state has " + std::to_string(saved.param_groups.size()) + " groups, this optimizer has " +
-           std::to_string(groups_.size()));
+    throw_error("the saved state has " + std::to_string(saved.param_groups.size()) + " groups, this optimizer has " +
+                std::to_string(groups_.size()));
   for (size_t i = 0; i < groups_.size(); ++i) {
     const auto& [options, numbers] = saved.param_groups[i];
     const auto& params = groups_[i].params;
     if (numbers.size() != params.size())
-      refuse("group " + std::to_string(i) + " of the saved state has " + std::to_string(numbers.size()) +
-             " parameters, here it has " + std::to_string(params.size()));
+      throw_error("group " + std::to_string(i) + " of the saved state has " + std::to_string(numbers.size()) +
+                  " parameters, here it has " + std::to_string(params.size()));
     for (const auto& [key, values] : options) {
       const bool pair = key == "betas" ||
                         std::any_of(pairs_.begin(), pairs_.end(), [&name = key](auto& p) { return p.first == name; });
-      if (values.size() != (pair ? 2u : 1u)) refuse("option " + key + " has the wrong number of values");
+      if (values.size() != (pair ? 2u : 1u)) throw_error("option " + key + " has the wrong number of values");
       for (const double value : values)
-        if (!std::isfinite(value)) refuse("option " + key + " is " + std::to_string(value));
+        if (!std::isfinite(value)) throw_error("option " + key + " is " + std::to_string(value));
     }
     ParamGroup probe = groups_[i];
     read_settings(probe, options);
@@ -223,15 +224,15 @@ void Optimizer::check(const StateDict& saved) const {
       if (const auto step = found->second.find("step"); step != found->second.end()) {
         const bool one = step->second.defined() && step->second.numel() == 1;
         const double count = one ? step->second.item<double>() : -1;
-        if (!(count >= 0 && count <= 0x1p53)) refuse("the saved step of parameter " + std::to_string(numbers[j]));
+        if (!(count >= 0 && count <= 0x1p53)) throw_error("the saved step of parameter " + std::to_string(numbers[j]));
       }
       for (const auto& [key, value] : found->second) {
         const auto slot = std::find(slot_names_.begin(), slot_names_.end(), key);
         if (slot == slot_names_.end() || (value.defined() && value.dim() == 0)) continue;
         const Shape wanted = slot_shape(size_t(slot - slot_names_.begin()), params[j]);
         if (!value.defined() || value.shape() != wanted)
-          refuse("saved " + key + " of parameter " + std::to_string(numbers[j]) + " has shape " +
-                 (value.defined() ? value.shape().str() : "none") + ", the parameter's is " + wanted.str());
+          throw_error("saved " + key + " of parameter " + std::to_string(numbers[j]) + " has shape " +
+                      (value.defined() ? value.shape().str() : "none") + ", the parameter's is " + wanted.str());
       }
     }
   }

@@ -25,8 +25,8 @@ SGD::SGD(Params params, const Options& o)
     : Optimizer("SGD", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum},
                 {"momentum_buffer"}, o.maximize),
       options_(o) {
-  if (!std::isfinite(o.dampening)) refuse("dampening must be finite, not " + std::to_string(o.dampening));
-  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) refuse("nesterov needs momentum and no dampening");
+  if (!std::isfinite(o.dampening)) throw_error("dampening must be finite, not " + std::to_string(o.dampening));
+  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) throw_error("nesterov needs momentum and no dampening");
   save_setting("dampening", &options_.dampening);
   save_setting("nesterov", &options_.nesterov);
 }
@@ -197,7 +197,7 @@ RMSprop::RMSprop(Params params, const Options& o)
                 {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum, .eps = o.eps},
                 {"step", "square_avg", "momentum_buffer", "grad_avg"}, o.maximize),
       options_(o) {
-  if (!(o.alpha >= 0 && o.alpha < 1)) refuse("alpha must be in [0, 1), not " + std::to_string(o.alpha));
+  if (!(o.alpha >= 0 && o.alpha < 1)) throw_error("alpha must be in [0, 1), not " + std::to_string(o.alpha));
   save_setting("alpha", &options_.alpha);
   save_setting("centered", &options_.centered);
 }
@@ -269,7 +269,7 @@ Adadelta::Adadelta(Params params, const Options& o)
     : Optimizer("Adadelta", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps},
                 {"step", "square_avg", "acc_delta"}, o.maximize),
       options_(o) {
-  if (!(o.rho >= 0 && o.rho <= 1)) refuse("rho must be in [0, 1], not " + std::to_string(o.rho));
+  if (!(o.rho >= 0 && o.rho <= 1)) throw_error("rho must be in [0, 1], not " + std::to_string(o.rho));
   save_setting("rho", &options_.rho);
 }
 

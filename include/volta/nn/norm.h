@@ -1,6 +1,6 @@
 // Layers of normalisation, with their weights and running statistics.
 #pragma once
-#include <volta/nn/layer.h>
+#include <volta/nn/lambda.h>
 #include <volta/ops/norm.h>
 
 namespace volta::nn {
@@ -108,6 +108,11 @@ class GroupNorm : public Layer {
   Parameter weight, bias;
   int64_t num_groups, num_channels;
   double eps;
+};
+
+// Each value divided by a power of the squares of its neighbours among the channels: nn::LocalResponseNorm(5)(x).
+struct LocalResponseNorm : Lambda {
+  explicit LocalResponseNorm(Int size, double alpha = 1e-4, double beta = 0.75, double k = 1);
 };
 
 }  // namespace volta::nn

@@ -8,9 +8,9 @@
 #include <utility>
 #include <variant>
 
+#include <volta/nn/aggregate_fields.h>
 #include <volta/nn/layer.h>
 #include <volta/nn/names.h>
-#include <volta/nn/tie.h>
 
 namespace volta {
 template <class T> class Dict;

@@ -97,7 +97,7 @@ class Optimizer {
   void save_setting(std::string name, bool* value) { switches_.emplace_back(std::move(name), value); }
   void save_setting(std::string name, std::pair<double, double>* value) { pairs_.emplace_back(std::move(name), value); }
   void save_setting(std::string name, double* value) { numbers_.emplace_back(std::move(name), value); }
-  [[noreturn]] void refuse(const std::string& message) const;
+  [[noreturn]] void throw_error(const std::string& message) const;
   void require_number(const char* name, double value) const;  // throws unless it is finite and at least 0
 
   // What a saved slot of a parameter is to look like, unless it is a single number.

@@ -7,9 +7,9 @@
 namespace volta::cpu {
 
 void copy(const Arg& out, const Arg& in);
-void map(const MapCall& call);
-void fold(const FoldCall& call);
-void rows(const RowCall& call);
+void elementwise(const ElementwiseCall& call);
+void reduce(const ReduceCall& call);
+void softmax(const SoftmaxCall& call);
 void scan(const ScanCall& call);
 void gather(const GatherCall& call);
 void scatter(const ScatterCall& call);
@@ -18,10 +18,10 @@ void search(const SearchCall& call);
 void iota(const Arg& out, Scalar start, Scalar step);
 void fill_random(const RandomCall& call);
 void matmul(const MatmulCall& call);
-bool normalize(const NormalizeCall& call);
+bool norm(const NormCall& call);
 bool pool(const PoolCall& call);
-bool attend(const AttendCall& call);
-bool recur(const RecurCall& call);
+bool attention(const AttentionCall& call);
+bool recurrent(const RecurrentCall& call);
 
 // Sorting and selection in one contiguous row. Order is total: NaN is the largest value, -0.0 equals +0.0, and of equal
 // elements the one with the lower index comes first, also when descending, so every result is unique.

@@ -1,9 +1,9 @@
 // Which instruction set the CPU kernels use, chosen once at run time.
 //
-// Convention: every file in isa/ is compiled once per level with VOLTA_ISA defined as baseline, v3 or v4 (ARM64:
-// baseline only); gemm_amx.cpp and gemm_bfloat.cpp (ARM64) only for the level of that name. Its code lives in namespace
-// volta::cpu::VOLTA_ISA and exports one table of functions, or specialises function templates of the level, and it calls
-// no inline function of a shared header that might be emitted out of line: the linker would keep one copy for all levels.
+// Convention: every file in a family's kernels/ is compiled once per level with VOLTA_ISA defined as baseline, v3 or v4
+// (ARM64: baseline only); files in gemm/amx/ and gemm/bfloat/ (ARM64) only for the level of that name. Its code lives in
+// namespace volta::cpu::VOLTA_ISA and specialises function templates of the level, found by for_isa. It calls no inline
+// function of a shared header that might be emitted out of line: the linker would keep one copy for all levels.
 #pragma once
 #include <cstdint>
 
@@ -17,7 +17,7 @@ enum class Isa : uint8_t { baseline, v3, v4, amx, bfloat };
 Isa isa();
 
 // f<level>() for the best level that was built and that this machine has.
-template <class F> auto for_isa(F f) {
+template <class F> decltype(auto) for_isa(F f) {
 #if defined(VOLTA_HAVE_ISA_V4)
   if (isa() >= Isa::v4) return f.template operator()<Isa::v4>();
 #endif

@@ -23,7 +23,7 @@ Context& context(int device) {
   static std::array<std::once_flag, most_devices> made;
   static std::array<Context*, most_devices> all;  // never destroyed: tensors may outlive every static
   const int count = device_count();
-  require(device >= 0 && device < count, Wrong::device, "device", "cuda:", device, " is not available: there are ",
+  require(device >= 0 && device < count, ErrorKind::device, "device", "cuda:", device, " is not available: there are ",
           count, " GPUs");
   std::call_once(made[size_t(device)], [&] {
     const OnDevice current(device);
@@ -37,8 +37,8 @@ Context& context(int device) {
 void check(cudaError_t status, const char* op) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  refuse(status == cudaErrorMemoryAllocation ? Wrong::memory : Wrong::device, op,
-         "CUDA reports: ", cudaGetErrorString(status));
+  throw_error(status == cudaErrorMemoryAllocation ? ErrorKind::memory : ErrorKind::device, op,
+              "CUDA reports: ", cudaGetErrorString(status));
 }
 
 void GiveBack::operator()(Block* block) const noexcept { block->owner->give(block); }
@@ -52,7 +52,7 @@ Memory::Memory(int device) : device_(device) {
 // The best fit among the free blocks, or a part of a new slab.
 Room Memory::take(int64_t bytes, const char* op) {
   const std::lock_guard lock(mutex_);
-  if (bytes > total_) refuse(bytes, op);
+  if (bytes > total_) throw_error(bytes, op);
   const int64_t wanted = rounded(std::max<int64_t>(bytes, 1), unit);
   const bool small = wanted <= small_limit;
   Block key{this, nullptr, wanted, small, true, nullptr, nullptr};
@@ -81,7 +81,7 @@ Block* Memory::grow(int64_t bytes, bool small, const char* op) {
     if (cudaMalloc(&data, size_t(size)) != cudaSuccess) data = nullptr;
     cudaGetLastError();  // an exhausted device is no lasting error
   }
-  if (!data) refuse(bytes, op);
+  if (!data) throw_error(bytes, op);
   reserved_ += size;
   return new Block{this, static_cast<char*>(data), size, small, true, nullptr, nullptr};
 }
@@ -120,9 +120,9 @@ void Memory::release_cached() {
   });
 }
 
-void Memory::refuse(int64_t bytes, const char* op) const {
-  volta::refuse(Wrong::memory, op, "cannot allocate ", bytes, " bytes on cuda:", device_, ": ", in_use_, " in use, ",
-                reserved_ - in_use_, " cached, of ", total_);
+void Memory::throw_error(int64_t bytes, const char* op) const {
+  volta::throw_error(ErrorKind::memory, op, "cannot allocate ", bytes, " bytes on cuda:", device_, ": ", in_use_,
+                     " in use, ", reserved_ - in_use_, " cached, of ", total_);
 }
 
 MemoryStats Memory::stats(int64_t transfers) const {
@@ -141,10 +141,10 @@ Context::Context(int index) : device(index), memory(index) {
   for (cudaEvent_t& event : slot_free_) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), op);
 }
 
-Ptr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
+IntrusivePtr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
   const OnDevice current(device);
   auto* storage = new DeviceStorage;
-  auto owner = Ptr<Storage>::adopt(storage);
+  auto owner = IntrusivePtr<Storage>::adopt(storage);
   storage->destroy = [](Storage* dead) noexcept { delete static_cast<DeviceStorage*>(dead); };
   storage->room = memory.take(bytes, op);
   storage->device = Device(DeviceType::cuda, device);
@@ -153,12 +153,12 @@ Ptr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
   return owner;
 }
 
-void Context::map(const MapCall& call) {
-  constexpr void (*parts[])(const Context&, const MapCall&) = {map_part<0>, map_part<1>, map_part<2>, map_part<3>,
-                                                               map_part<4>, map_part<5>, map_part<6>, map_part<7>};
+void Context::elementwise(const ElementwiseCall& call) {
+  constexpr void (*parts[])(const Context&, const ElementwiseCall&) = {
+      map_part<0>, map_part<1>, map_part<2>, map_part<3>, map_part<4>, map_part<5>, map_part<6>, map_part<7>};
   const OnDevice current(device);
   if (call.out.layout->numel() == 0) return;
-  require(call.op->index >= 0, Wrong::internal, call.op->name, "a user's op has no GPU kernel");
+  require(call.op->index >= 0, ErrorKind::internal, call.op->name, "a user's op has no GPU kernel");
   parts[size_t(call.op->index) % std::size(parts)](*this, call);
 }
 
@@ -186,8 +186,8 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
 void Context::synchronize(const char* op) {
   const OnDevice current(device);
   check(cudaStreamSynchronize(stream), op);
-  require(std::atomic_ref(fault->raised).exchange(0) == 0, Wrong::index, op, "an earlier gather or scatter met index ",
-          fault->index, ", out of range for size ", fault->size);
+  require(std::atomic_ref(fault->raised).exchange(0) == 0, ErrorKind::index, op,
+          "an earlier gather or scatter met index ", fault->index, ", out of range for size ", fault->size);
 }
 
 bool is_available() { return device_count() > 0; }

@@ -67,7 +67,7 @@ class Memory {
   };
   Block* grow(int64_t bytes, bool small, const char* op);
   void absorb_next(Block* block) noexcept;
-  [[noreturn]] void refuse(int64_t bytes, const char* op) const;
+  [[noreturn]] void throw_error(int64_t bytes, const char* op) const;
 
   int device_;
   int64_t total_ = 0;  // bytes the device has
@@ -91,11 +91,11 @@ class Context final : public Backend {
   Memory memory;
   Fault* fault = nullptr;
 
-  Ptr<Storage> allocate(int64_t bytes, int index, const char* op) override;
+  IntrusivePtr<Storage> allocate(int64_t bytes, int index, const char* op) override;
   void copy(const Arg& out, const Arg& in) override;
-  void map(const MapCall& call) override;
-  void fold(const FoldCall& call) override;
-  void rows(const RowCall& call) override;
+  void elementwise(const ElementwiseCall& call) override;
+  void reduce(const ReduceCall& call) override;
+  void softmax(const SoftmaxCall& call) override;
   void scan(const ScanCall& call) override;
   void gather(const GatherCall& call) override;
   void scatter(const ScatterCall& call) override;
@@ -126,6 +126,6 @@ class Context final : public Backend {
 };
 
 // Pointwise loops are compiled in parts, among which the ops are dealt out in turn.
-template <int Part> void map_part(const Context& c, const MapCall& call);
+template <int Part> void map_part(const Context& c, const ElementwiseCall& call);
 
 }  // namespace volta::cuda

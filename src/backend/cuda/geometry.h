@@ -6,7 +6,7 @@
 
 #include "backend/cuda/context.h"
 #include "core/check.h"
-#include "core/walk.h"
+#include "core/strided_loop.h"
 
 namespace volta::cuda {
 
@@ -19,7 +19,7 @@ template <int N> using Args = std::array<const Arg*, size_t(N)>;
 
 // Operands that are walked together (strides in bytes), and where they begin. One without memory begins at null: if it
 // has a layout, its "addresses" count.
-template <int N> struct Operands : Walk<N> {
+template <int N> struct Operands : StridedLoop<N> {
   char* data[N] = {};
 
   Operands() = default;
@@ -87,12 +87,12 @@ template <int N> struct Strided {
   }
 };
 
-// Lines along one axis of operands: a kernel finds the place of a line, and steps along it.
-template <int N> struct Lines {
+// AxisRows along one axis of operands: a kernel finds the place of a line, and steps along it.
+template <int N> struct AxisRows {
   Strided<N> lines;
   int64_t n, step[N];  // elements of a line, and bytes from one to the next
   DType dtype[N];
-  Lines(const Shape& shape, const Args<N>& args, int axis) : n(shape[axis]) {
+  AxisRows(const Shape& shape, const Args<N>& args, int axis) : n(shape[axis]) {
     for (int k = 0; k < N; ++k) {
       step[k] = step_of(*args[size_t(k)], axis, shape.size());
       dtype[k] = args[size_t(k)]->dtype;

@@ -53,7 +53,7 @@ template <class T> using SumOf = std::conditional_t<
     is_half_type<T>, float,
     std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, T>>;
 
-template <class T> struct Product {  // out, a, b, bias
+template <class T> struct DotProduct {  // out, a, b, bias
   Ending ending;
   int64_t k, step_a, step_b;
   __device__ int load(char* const*) const { return 0; }
@@ -83,7 +83,7 @@ void* library() {
     const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
     for (const std::string& path : {name, VOLTA_CUDA_LIBRARY_DIR "/" + name, std::string("libcublasLt.so")})
       if (void* found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
-    refuse(Wrong::device, "matmul", "cannot load ", name, " (cuBLASLt): ", dlerror());
+    throw_error(ErrorKind::device, "matmul", "cannot load ", name, " (cuBLASLt): ", dlerror());
   }();
   return loaded;
 }
@@ -92,7 +92,7 @@ struct Symbol {
   const char* name;
   template <class F> operator F*() const {
     if (void* found = dlsym(library(), name)) return reinterpret_cast<F*>(found);
-    refuse(Wrong::device, "matmul", "cuBLASLt has no ", name);
+    throw_error(ErrorKind::device, "matmul", "cuBLASLt has no ", name);
   }
 };
 
@@ -116,8 +116,8 @@ const CublasLt& cublas() {
 
 void check(cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  refuse(status == CUBLAS_STATUS_ALLOC_FAILED ? Wrong::memory : Wrong::device, "matmul",
-         "cuBLASLt reports: ", cublas().status_string(status));
+  throw_error(status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::device, "matmul",
+              "cuBLASLt reports: ", cublas().status_string(status));
 }
 
 void set(const auto& setter, auto& object, auto attribute, const auto& value) {
@@ -153,7 +153,7 @@ struct Form {
   auto operator<=>(const Form&) const = default;
 };
 
-struct Problem : Form {
+struct GemmShape : Form {
   std::array<void*, 3> data;
   const void* bias;
 };
@@ -172,13 +172,13 @@ int64_t alignment(const void* p) {
   return address % 256 == 0 ? 256 : int64_t(address & (~address + 1));
 }
 
-struct Plan {
+struct CublasPlan {
   cublasLtMatmulDescOpaque_t desc;
   cublasLtMatrixLayoutOpaque_t layout[3];  // of out, a, b
   cublasLtMatmulHeuristicResult_t choice{};
   bool found = false;
 
-  Plan(cublasLtHandle_t handle, const Problem& p) {
+  CublasPlan(cublasLtHandle_t handle, const GemmShape& p) {
     const CublasLt& lt = cublas();
     const auto& [out, a, b] = p.matrix;
     check(lt.desc_init(&desc, sizeof desc, p.compute, p.in_dtype == f64 ? CUDA_R_64F : CUDA_R_32F));
@@ -212,11 +212,11 @@ struct Engine {
   std::mutex mutex;
   cublasLtHandle_t handle = nullptr;
   Room workspace;
-  std::map<Form, Plan> plans;
+  std::map<Form, CublasPlan> plans;
 };
 
 // False: the library has no algorithm for it.
-bool run(Context& c, Problem& p) {
+bool run(Context& c, GemmShape& p) {
   p.compute = compute_of(p.in_dtype);
   for (size_t k = 0; k < 3; ++k) p.matrix[k].alignment = alignment(p.data[k]);
   static Engine* const engines = new Engine[most_devices];  // never destroyed, as contexts are not
@@ -229,7 +229,7 @@ bool run(Context& c, Problem& p) {
     if (e.plans.size() >= most_plans) e.plans.clear();
     known = e.plans.try_emplace(p, e.handle, p).first;
   }
-  Plan& plan = known->second;
+  CublasPlan& plan = known->second;
   if (!plan.found) return false;
   if (p.bias) set(cublas().desc_set, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
   const float narrow[] = {1, 0};
@@ -281,7 +281,7 @@ bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilog
   const std::optional<Matrix> target = matrix_of(*out.layout);
   if (!target || target->by_columns) return false;
   const Readable a(c, call.a), b(c, call.b);
-  Walk<3> batch;
+  StridedLoop<3> batch;
   for (int i = 0; i + 2 < out.layout->rank(); ++i) {
     const int64_t strides[] = {out.layout->strides[i], a.layout.strides[i], b.layout.strides[i]};
     batch.add_axis(out.layout->shape[i], strides);
@@ -294,9 +294,10 @@ bool multiply(Context& c, const MatmulCall& call, const Arg& out, cublasLtEpilog
   bool found = true;
   batch.for_rows(0, batch.rows(), [&](const int64_t* offset) {
     for (int64_t i = 0; i < batch.size[0]; i += step) {
-      Problem p{{{*target, *a.matrix, *b.matrix}, call.a.dtype, out.dtype, epilogue, std::min(step, batch.size[0] - i)},
-                {out.data, a.data, b.data},
-                bias ? call.bias.data : nullptr};
+      GemmShape p{
+          {{*target, *a.matrix, *b.matrix}, call.a.dtype, out.dtype, epilogue, std::min(step, batch.size[0] - i)},
+          {out.data, a.data, b.data},
+          bias ? call.bias.data : nullptr};
       for (size_t k = 0; k < 3; ++k) {
         p.data[k] = static_cast<char*>(p.data[k]) + (offset[k] + i * by[k]) * size[k];
         p.matrix[k].batch_stride = p.batches > 1 ? by[k] : 0;
@@ -327,7 +328,9 @@ void plain_product(Context& c, const MatmulCall& call) {
   const int last = call.a.layout->rank() - 1;
   const Held a(call.a, last), b(call.b, last - 1);  // both stand still along the inner axis
   const Operands<4> x(call.out.layout->shape, {&call.out, &a, &b, &call.bias});
-  visit(a.dtype, [&]<class T>(TypeTag<T>) { each(c, "matmul", x, Product<T>{Ending(call), a.size, a.step, b.step}); });
+  visit(a.dtype, [&]<class T>(TypeTag<T>) {
+    each(c, "matmul", x, DotProduct<T>{Ending(call), a.size, a.step, b.step});
+  });
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 constexpr int per_thread = 4;
 constexpr uint32_t tile = threads * per_thread;
 
-struct ScanArgs : Lines<3> {  // out, in, indices; steps in scanning order
+struct ScanArgs : AxisRows<3> {  // out, in, indices; steps in scanning order
   bool reverse;
   int64_t piece_length;
   uint32_t pieces;

@@ -29,8 +29,8 @@ template <class T> __device__ BitsOf<T> ascending_key(Stored<T> x) {
   }
 }
 
-struct SortArgs : Lines<3> {  // in, values, indices
-  int shift;                  // a place is the number of the row above this bit, the position in it below
+struct SortArgs : AxisRows<3> {  // in, values, indices
+  int shift;                     // a place is the number of the row above this bit, the position in it below
   uint32_t begin, wanted;
   bool descending;
 };
@@ -108,7 +108,7 @@ void Context::sort(const SortCall& call) {
   if (in.numel() == 0 || wanted == 0) return;
   const Args<3> args{&call.in, &call.values, &call.indices};
   SortArgs a{{in.shape, args, call.axis}, 0, uint32_t(call.begin), uint32_t(wanted), call.descending};
-  require(a.n <= chunk_limit, Wrong::argument, "sort", "rows of more than 2^30 elements are not sorted on a GPU");
+  require(a.n <= chunk_limit, ErrorKind::argument, "sort", "rows of more than 2^30 elements are not sorted on a GPU");
   a.shift = std::bit_width(uint64_t(a.n - 1));
   const auto sort_chunk = [&](const Strided<3>& lines) {
     a.lines = lines;

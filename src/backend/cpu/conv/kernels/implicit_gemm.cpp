@@ -1,0 +1,185 @@
+// Convolution as a matrix product whose right operand, the patches, is packed panel by panel from the image and never
+// exists as a whole.
+#include "backend/cpu/conv/plan.h"
+#include "backend/cpu/gemm/kernels/panels.h"
+
+namespace volta::cpu::VOLTA_ISA {
+namespace {
+
+// Pixels that lie next to each other in the image: so many, and where the first is.
+struct Run {
+  int64_t n, place;
+};
+
+// Walks the pixels of a part in runs.
+template <class T> struct Pixels {
+  const ConvPart<T>& part;
+  int64_t column, row, plane;
+  Pixels(const ConvPart<T>& p, int64_t j)
+      : part(p), column(j % p.row), row(j / p.row % p.rows), plane(j / p.row / p.rows) {}
+  Run next(int64_t most) {
+    const Run run = {smaller(most, part.row - column), plane * part.plane_step + row * part.row_step + column};
+    column += run.n;
+    if (column == part.row) column = 0, ++row;
+    if (row == part.rows) row = 0, ++plane;
+    return run;
+  }
+};
+
+// Whole vectors, of which the last may go beyond the n values: what comes after is written later.
+template <class T> [[gnu::always_inline]] inline void copy_run(T* to, const T* from, int64_t n) {
+  for (int64_t i = 0; i < n; i += lanes<T>) store<T>(to + i, load(from + i));
+}
+
+template <class T, int vectors> void copy_whole(T* to, const T* image, const int64_t* offsets, int64_t k) {
+  for (int64_t p = 0; p < k; ++p, to += vectors * lanes<T>) {
+    const T* from = image + offsets[p];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) store<T>(to + v * lanes<T>, load(from + v * lanes<T>));
+  }
+}
+
+// Patches as the right operand: a tile of pixels, along the depth. Images and panels have room for a vector after their end.
+template <class T>
+PanelView<T> patches(const void* self, T* buffer, int64_t j, int64_t n, int64_t tile, int64_t p, int64_t k) {
+  const ConvPart<T>& part = *static_cast<const ConvPart<T>*>(self);
+  const int64_t* offsets = part.offsets + p;
+  Run runs[sizes<T>.vectors * lanes<T>];
+  int64_t count = 0;
+  Pixels<T> pixels(part, j);
+  for (int64_t i = 0; i < n; ++count) {
+    runs[count] = pixels.next(n - i);
+    i += runs[count].n;
+  }
+  if (count == 1 && n == tile) {
+    const T* image = part.image + runs[0].place;
+    if (tile == lanes<T>) copy_whole<T, 1>(buffer, image, offsets, k);
+    else if (tile == 2 * lanes<T>) copy_whole<T, 2>(buffer, image, offsets, k);
+    else if (tile == 3 * lanes<T>) copy_whole<T, 3>(buffer, image, offsets, k);
+    else copy_whole<T, 4>(buffer, image, offsets, k);
+    return {buffer, 1, tile};
+  }
+  for (int64_t d = 0; d < k; ++d) {
+    T* to = buffer + d * tile;
+    const T* from = part.image + offsets[d];
+    for (int64_t r = 0, i = 0; r < count; i += runs[r++].n) copy_run(to + i, from + runs[r].place, runs[r].n);
+  }
+  return {buffer, 1, tile};
+}
+
+// Patches transposed, for the weight: a tile along the depth, pixel after pixel.
+template <class T>
+PanelView<T> patches_transposed(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t j, int64_t k) {
+  const ConvPart<T>& part = *static_cast<const ConvPart<T>*>(self);
+  constexpr int q = square<T>;
+  static_assert(lanes<T> % q == 0);
+  for (int64_t l = 0; l < tile; l += q) {
+    const T* from[q];
+    for (int s = 0; s < q; ++s) from[s] = part.image + part.offsets[i + smaller(l + s, n - 1)];
+    Pixels<T> pixels(part, j);
+    for (int64_t done = 0; done < k;) {
+      const Run run = pixels.next(k - done);
+      T* to = buffer + done * tile + l;
+      int64_t x = 0;
+      for (; x + q <= run.n; x += q) {
+        Some<T, q> values[q];
+#pragma GCC unroll 8
+        for (int s = 0; s < q; ++s) values[s] = load_some<q>(from[s] + run.place + x);
+        store_square<T>(values, to + x * tile, tile);
+      }
+      for (; x < run.n; ++x) {
+        for (int s = 0; s < q; ++s) to[x * tile + s] = from[s][run.place + x];
+      }
+      done += run.n;
+    }
+  }
+  return {buffer, 1, tile};
+}
+
+// to[p * tile + i] = A(i, p) of n rows and k depths. Taps that lie side by side, backwards, are transposed by squares: places
+// fall within a channel and rise from one to the next, so that the first and the last of a square tell.
+template <int q, class T> void pack_listed(T* to, ConvRows<T> a, int64_t n, int64_t tile, int64_t k) {
+  for (int64_t at = 0; at < n; at += q) {
+    const int64_t i = n < q ? 0 : smaller(at, n - q);
+    const T* from = a.data + i * a.step;
+    for (int64_t p = 0; p < k;) {
+      const int64_t* places = a.places + p;
+      T* column = to + p * tile + i;
+      if (n >= q && p + q <= k && places[0] - places[q - 1] == q - 1) {
+        Some<T, q> values[q];
+#pragma GCC unroll 8
+        for (int l = 0; l < q; ++l) values[l] = load_some<q>(from + l * a.step + places[q - 1]);
+        if constexpr (q == 8) store_eight_transposed<T>(values, column + (q - 1) * tile, -tile);
+        else store_transposed<T>(values, column + (q - 1) * tile, -tile);
+        p += q;
+      } else {
+        for (int64_t l = 0; l < smaller(q, n); ++l) column[l] = from[l * a.step + places[0]];
+        ++p;
+      }
+    }
+  }
+}
+
+// Weights whose places are listed, as the left operand.
+template <class T>
+PanelView<T> listed(const void* self, T* buffer, int64_t i, int64_t n, int64_t tile, int64_t p, int64_t k) {
+  ConvRows<T> a = *static_cast<const ConvRows<T>*>(self);
+  a.data += i * a.step;
+  a.places += p;
+  if (n >= square<T>) pack_listed<square<T>>(buffer, a, n, tile, k);
+  else pack_listed<quad<T>>(buffer, a, n, tile, k);
+  return {buffer, 1, tile};
+}
+
+constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix
+
+template <class T> void correlate(const ConvPart<T>& part) {
+  for (int64_t i = 0; i < part.m && part.bias; ++i) {
+    const T value = part.bias[i];
+    for (int64_t j = 0; j < part.pixels; ++j) part.c[i * part.c_step + j] = value;
+  }
+  const ConvRows<T> rows = contiguous_rows(part);
+  const bool in_place = part.pixels <= few_pixels && rows.regular == 1;
+  const MatrixOperand<T, !by_lane> weights = {rows.data, rows.step, rows.regular.value_or(0), in_place};
+  const PanelOperand<T> a = rows.regular ? operand(weights) : PanelOperand<T>{&rows, listed<T>};
+  const MatrixOperand<T, false> pixels = {part.image, 1, part.regular.value_or(0), part.m <= few_rows};
+  const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
+  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr});
+}
+
+// Weights of a single tap, exchanged: where many parts pack them, a copy in order is cheaper.
+template <class T> int64_t prepared(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts) {
+  return weights.regular.value_or(1) > 1 && parts >= 16 ? m * depth : 0;
+}
+
+template <class T> void weight_gradient(const ConvPart<T>& part) {
+  const MatrixOperand<T, !by_lane> gradients = {part.a.data, part.a.step, 1, false};
+  const MatrixOperand<T, false> pixels = {part.image, part.regular.value_or(0), 1, false};
+  const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
+  multiply_panels(
+      PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add});
+}
+
+}  // namespace
+}  // namespace volta::cpu::VOLTA_ISA
+
+namespace volta::cpu {
+template <> ConvKernels<float> conv_implicit_gemm<Isa::VOLTA_ISA, float>() {
+  return {VOLTA_ISA::correlate<float>,
+          VOLTA_ISA::weight_gradient<float>,
+          1,
+          true,
+          1 << 19,
+          VOLTA_ISA::prepared<float>,
+          copy_rows<float>};
+}
+template <> ConvKernels<double> conv_implicit_gemm<Isa::VOLTA_ISA, double>() {
+  return {VOLTA_ISA::correlate<double>,
+          VOLTA_ISA::weight_gradient<double>,
+          1,
+          true,
+          1 << 19,
+          VOLTA_ISA::prepared<double>,
+          copy_rows<double>};
+}
+}  // namespace volta::cpu

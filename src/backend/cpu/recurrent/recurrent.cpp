@@ -1,0 +1,100 @@
+// Recurrent layers on the CPU: each thread takes rows of the batch through all of time.
+#include "backend/cpu/recurrent/recurrent.h"
+
+#include <vector>
+
+#include "backend/cpu/cpu.h"
+#include "core/parallel.h"
+
+namespace volta::cpu {
+namespace {
+
+constexpr int64_t few = 1 << 15;  // numbers that one thread packs sooner than two
+
+// While inputs are few, and both weights stay in the second cache: those of processors with AVX-512 are the larger ones. A gru
+// takes its shares apart.
+bool fused_inputs(const RecurrentCall& c) {
+  const int64_t cache = isa() == Isa::v4 || isa() == Isa::amx ? 3 << 19 : 1 << 20;
+  const int64_t weights = gates_of(c.cell) * c.size * (c.size + c.inputs);
+  return c.cell != Cell::gru && 3 * c.inputs <= c.size && weights * size_of(c.w_hh.dtype) <= cache;
+}
+
+Steps steps(const Arg& x) {
+  if (!x.data) return {};
+  const auto& strides = x.layout->strides;
+  return strides.size() == 3 ? Steps{x.data, strides[0], strides[1]} : Steps{x.data, 0, strides[0]};
+}
+
+RecurrentRun run_of(const RecurrentCall& c) {
+  return {.cell = c.cell,
+          .reverse = c.reverse,
+          .fused_inputs = c.fused_inputs,
+          .time = c.time,
+          .batch = c.batch,
+          .size = c.size,
+          .inputs = c.inputs,
+          .x = steps(c.x),
+          .gates = steps(c.gates),
+          .hidden = steps(c.hidden),
+          .cells = steps(c.cells),
+          .h0 = steps(c.h0),
+          .c0 = steps(c.c0),
+          .grad_gates = steps(c.grad_gates),
+          .grad_state = steps(c.grad_state),
+          .grad_x = steps(c.grad_x),
+          .grad_h0 = steps(c.grad_h0),
+          .grad_c0 = steps(c.grad_c0),
+          .grad_hidden = steps(c.grad_hidden),
+          .grad_cells = steps(c.grad_cells),
+          .w_hh = c.w_hh.data,
+          .w_ih = c.w_ih.data,
+          .bias = c.bias.data,
+          .grad_w_hh = c.grad_w_hh.data,
+          .grad_w_ih = c.grad_w_ih.data,
+          .packed = nullptr,
+          .lengths = c.lengths};
+}
+
+// Gradients of weights, over all of time: of both at once where they share the gates' gradients, which take long to pack.
+void weight_gradient(const RecurrentRun& run, const RecurrentKernel& kernel) {
+  constexpr double work_of_part = 1 << 18;
+  const int64_t begin = run.grad_w_hh ? 0 : run.size, end = run.size + (run.grad_w_ih ? run.inputs : 0);
+  const auto columns = [&](int64_t from, int64_t to) {
+    const Shape3 shape = {gates_of(run.cell) * run.size, to - from, run.time * run.batch};
+    if (to <= from) return;
+    const Grid grid =
+        plan_grid(shape, kernel.tile, std::min<int64_t>(get_num_threads(), int64_t(shape.work() / work_of_part) + 1));
+    parallel(grid.parts(), [&](int64_t i) {
+      Rectangle r = grid.part(shape, kernel.tile, i);
+      r.columns.begin += from;
+      if (!r.empty()) kernel.weight_gradient(run, r);
+    });
+  };
+  if (run.cell != Cell::gru) return columns(begin, end);
+  columns(begin, run.size);
+  columns(run.size, end);
+}
+
+}  // namespace
+
+bool recurrent(const RecurrentCall& c) {
+  if (c.w_hh.dtype != f32 && c.w_hh.dtype != f64) return false;
+  if (!c.gates.data) return !c.fused_inputs || fused_inputs(c);
+  const RecurrentKernel kernel = for_isa([]<Isa level>() { return &recurrent_kernel<level>; })(c.w_hh.dtype);
+  RecurrentRun run = run_of(c);
+  const int64_t threads = get_num_threads(), count = kernel.packed(run, c.backward),
+                packers = count < few ? 1 : threads;
+  const IntrusivePtr<Storage> packed = host_storage(count * size_of(c.w_hh.dtype), "recurrent");
+  run.packed = packed->data;
+  parallel(packers, [&](int64_t i) { kernel.pack(run, c.backward, i, packers); });
+  // Rows do not touch each other, and an element's bits do not depend on the rows beside it.
+  const int64_t strip = kernel.tile.rows, strips = (c.batch + strip - 1) / strip, parts = std::min(strips, threads);
+  parallel(parts, [&](int64_t i) {
+    const int64_t begin = strips * i / parts * strip, end = std::min(c.batch, strips * (i + 1) / parts * strip);
+    (c.backward ? kernel.backward : kernel.forward)(run, {begin, end - begin});
+  });
+  if (c.backward) weight_gradient(run, kernel);
+  return true;
+}
+
+}  // namespace volta::cpu
