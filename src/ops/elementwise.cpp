@@ -71,11 +71,11 @@ struct PointNode final : Node {
     output = {};
   }
 
-  // Users' ops have kernels for the CPU only; elsewhere their rules run as expressions of tensors.
+  // Where a device has no kernel of a user's op, its rules run as expressions of tensors.
   Tensor by_operand(const Tensor& g, int i) {
     const uint32_t used = op->uses[i]();
     if (used & passes_through) return g;
-    const bool lifted = used == 0 || grad_enabled() || (op->index < 0 && !first.device.is_cpu());
+    const bool lifted = used == 0 || grad_enabled() || !backend(first.device).offers(*op);
     return lifted ? as_expression(g, i, used) : as_kernel(g, i, used);
   }
 
@@ -248,7 +248,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 
 Tensor detail::map(const ElementwiseOp& op, std::span<const Operand> x) {
   const Inferred r = infer(op, x);
-  if (op.index < 0 && !r.device.is_cpu()) return composed_elementwise(op, x, r);
+  if (!backend(r.device).offers(op)) return composed_elementwise(op, x, r);
   const IntrusivePtr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : IntrusivePtr<Node>();
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);

@@ -6,13 +6,13 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "backend/fused.h"
 #include "backend/pool.h"
 #include "core/checked_arithmetic.h"
 #include "core/room.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -124,7 +124,9 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
   }
   const bool back = pool == Pool::max_back || pool == Pool::sum_back;
   call.planes = (back ? in : out).numel() / outputs;
-  return use_fused_loops && backend(in.device()).pool(call);
+  if (!offered(in.device(), call)) return false;
+  backend(in.device()).pool(call);
+  return true;
 }
 
 Tensor on(const std::vector<double>& values, const Tensor& like) {

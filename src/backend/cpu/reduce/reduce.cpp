@@ -290,4 +290,9 @@ void reduce(const ReduceCall& call) {
     Folding(call, find(call.fold, false, f64)).run();
 }
 
+void sum_parts(const Arg& out, void* parts, int64_t count, int64_t numbers) {
+  const Layout from = Layout::contiguous({count, numbers}), to = Layout::contiguous({1, numbers});
+  reduce({ReduceOp::sum, out.dtype, {out.data, &to, out.dtype, {}}, {}, {parts, &from, out.dtype, {}}, 1, 0});
+}
+
 }  // namespace volta::cpu

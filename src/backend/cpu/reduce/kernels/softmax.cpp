@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "backend/cpu/reduce/cross_entropy.h"
+#include "backend/cpu/cross_entropy/kernels.h"
 #include "backend/cpu/simd/exponential.h"
 
 namespace volta::cpu::VOLTA_ISA {
