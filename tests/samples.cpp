@@ -6,6 +6,7 @@
 
 #include "math/elementwise_names.h"
 #include "ops/elementwise.h"
+#include "toy_device.h"
 
 namespace volta::test {
 namespace {
@@ -532,6 +533,11 @@ std::vector<Tensor> draw(const Sample& sample, DType dtype, Device device, bool 
 std::vector<Device> devices() {
   std::vector<Device> list{Device()};
   if (cuda::is_available()) list.emplace_back("cuda");
+  return list;
+}
+std::vector<Device> all_devices() {
+  std::vector<Device> list = devices();
+  list.push_back(toy_device());
   return list;
 }
 

@@ -26,6 +26,7 @@ struct Sample {
 const std::vector<Sample>& samples();
 
 std::vector<Tensor> draw(const Sample& sample, DType dtype, Device device = {}, bool requires_grad = false);
-std::vector<Device> devices();  // the CPU, and the first GPU where there is one
+std::vector<Device> devices();      // the CPU, and the first GPU where there is one
+std::vector<Device> all_devices();  // and one of the tests' own, which has nothing but the required loops
 
 }  // namespace volta::test

@@ -17,9 +17,9 @@ struct DeviceEntry {
   const char* name;
   Backend& (*find)(int index);
 };
-std::array<DeviceEntry, most_types> entries = {
+constinit std::array<DeviceEntry, most_types> entries = {
     {{"cpu", [](int) -> Backend& { return cpu_backend(); }}, {"cuda", cuda_backend}}};
-std::atomic<int> entry_count = 2;
+constinit std::atomic<int> entry_count = 2;
 
 // The largest index a device of a type can have.
 int most_index(DeviceType type) { return type == DeviceType::cpu ? 0 : 255; }

@@ -175,7 +175,8 @@ class Backend {
 
   // What a device may know and have besides. Ops ask whether it offers a call, whose outputs may then be without data, and
   // are composed of the loops above where it does not (ops/fused.h). Where a forward loop is offered, so is its backward.
-  virtual std::optional<IndexRange> index_range(const Arg&) const { return {}; }  // if known without waiting
+  virtual bool knows_indices() const { return false; }  // index_range answers, without waiting
+  virtual std::optional<IndexRange> index_range(const Arg&) const { return {}; }
   virtual bool repeats_bits() const { return true; }  // sums do not depend on the order in which threads meet
   virtual bool offers(const ElementwiseOp& op) const {
     return op.index >= 0;

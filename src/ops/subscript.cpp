@@ -72,7 +72,7 @@ Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
   for (const Advanced& a : list) {
     const Tensor& i = a.index;
     place = place.defined() ? place * a.total + i : i;
-    if (i.numel() == 0 || backend(i.device()).index_range(arg(i))) continue;
+    if (backend(i.device()).knows_indices()) continue;
     const Tensor outside = logical_or(i < 0, i >= a.total);
     bad = bad.defined() ? logical_or(bad, outside) : outside;
   }

@@ -30,6 +30,7 @@ class CpuBackend final : public Backend {
   void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }
   void download(void* host, const void* device, int64_t bytes) override { std::memcpy(host, device, size_t(bytes)); }
 
+  bool knows_indices() const override { return true; }
   std::optional<IndexRange> index_range(const Arg& index) const override { return cpu::index_range(index); }
   bool offers(const ElementwiseOp&) const override { return true; }
   bool offers(const ConvCall&) const override { return true; }
