@@ -1,7 +1,5 @@
 // Pointwise mathematics: powers, exponentials, trigonometry, special functions. One struct is one op.
 #pragma once
-#include <algorithm>
-
 #include <volta/op_traits.h>
 #include <volta/scalar.h>
 #include <volta/scalar/arithmetic.h>
@@ -15,16 +13,6 @@
 namespace volta::point {
 
 using namespace volta::scalar;
-
-template <size_t N> struct Text {
-  char characters[N];
-  constexpr Text(const char (&text)[N]) { std::copy_n(text, N, characters); }
-};
-
-// Where an op is defined, its name and documentation, and its operands with their defaults if not x, or a, b, ….
-template <class Where, Text Name, Text Doc, Text Args = ""> struct Op : Where {
-  static constexpr const char *name = Name.characters, *doc = Doc.characters, *args = Args.characters;
-};
 
 struct Long : Floating {  // too long a formula to gain from running in blocks, or to be inlined for its derivative too
   static constexpr bool in_blocks = false;
