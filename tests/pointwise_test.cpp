@@ -77,6 +77,13 @@ TEST(ValuesNextafter, OfHalves) {
 }
 
 // From a library of arbitrary precision, at the f64 numbers nearest to those written.
+TEST(ValuesAngles, DegreesAndRadians) {
+  const Tensor degrees = tensor<double>({0, 90, -180, 360, 1}), radians = deg2rad(degrees);
+  EXPECT_EQ(radians.to_vector<double>(), (std::vector<double>{0, M_PI / 2, -M_PI, 2 * M_PI, M_PI / 180}));
+  EXPECT_TRUE(allclose(rad2deg(radians), degrees, {.rtol = 1e-15}));
+  EXPECT_EQ(deg2rad(tensor({180})).dtype(), default_dtype());
+}
+
 TEST(ValuesPolygamma, OfHigherOrders) {
   const struct {
     int64_t n;

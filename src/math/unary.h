@@ -162,6 +162,10 @@ struct Rad2deg : Op<Floating, "rad2deg", "an angle of x radians in degrees"> {
   template <class T> static constexpr T f(T x) { return x * T(57.29577951308232); }
   template <class T> static constexpr T back(T g, T, T) { return f(g); }
 };
+struct Deg2rad : Op<Floating, "deg2rad", "an angle of x degrees in radians"> {
+  template <class T> static constexpr T f(T x) { return x * T(0.017453292519943295); }
+  template <class T> static constexpr T back(T g, T, T) { return f(g); }
+};
 struct BitwiseNot : Op<Integral, "bitwise_not", "~x; logical not of booleans"> {
   template <class T> static constexpr T f(T x) { return bit_not(x); }
 };
@@ -170,7 +174,7 @@ using MathOps = List<Neg, Abs, Sign, Positive, Square, Sqrt, Rsqrt, Reciprocal, 
                      Exp, Exp2, Expm1, Log, Log2, Log10, Log1p,                                     //
                      Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sinc,  //
                      Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Polygamma2,                      //
-                     Floor, Ceil, Trunc, Round, Frac, Rad2deg,                                      //
+                     Floor, Ceil, Trunc, Round, Frac, Rad2deg, Deg2rad,                             //
                      IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
 
 }  // namespace volta::point
