@@ -48,6 +48,7 @@ const std::map<std::string, std::vector<std::pair<double, double>>>& ranges() {
       {"clamp", {{-2, 2}, {-1.2, -0.8}, {0.8, 1.2}}},
       {"hypot", {{0.3, 2}, {0.3, 2}}},
       {"atan2", {{0.3, 2}, {0.3, 2}}},
+      {"xlogy", {{0.3, 2}, {0.3, 2}}},
       {"leaky_relu", {{-2, 2}, {0.01, 0.5}}},
   };
   return table;
