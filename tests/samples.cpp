@@ -6,6 +6,7 @@
 
 #include "math/elementwise_names.h"
 #include "ops/elementwise.h"
+#include "ops/reduce.h"
 #include "toy_device.h"
 
 namespace volta::test {
@@ -48,6 +49,7 @@ const std::map<std::string, std::vector<std::pair<double, double>>>& ranges() {
       {"clamp", {{-2, 2}, {-1.2, -0.8}, {0.8, 1.2}}},
       {"hypot", {{0.3, 2}, {0.3, 2}}},
       {"atan2", {{0.3, 2}, {0.3, 2}}},
+      {"xlogy", {{0.3, 2}, {0.3, 2}}},
       {"leaky_relu", {{-2, 2}, {0.01, 0.5}}},
   };
   return table;
@@ -75,6 +77,23 @@ Sample pointwise_sample(const PointName& name, int index) {
   return s;
 }
 
+// A reduction of the list, over all elements, some axes, and one that is kept.
+template <class R> void add_reducer(std::vector<Sample>& list, int index) {
+  const auto found = ranges().find(R::name);
+  const std::pair<double, double> r = found == ranges().end() ? std::pair{-2.0, 2.0} : found->second[0];
+  const auto add = [&](const char* which, const Axes& dim, bool keepdim) {
+    const auto f = [index, dim, keepdim](const Tensors& x) {
+      const Tensor in = R::elements == reducers::Elements::truth ? x[0] > 1 : x[0];
+      return Tensors{reduce_over(reduce_op(index), in, dim, keepdim)};
+    };
+    const std::string label = std::string(R::name) + which;
+    list.push_back({R::name, label, f, {{{3, 4, 2}, r.first, r.second}}, reducers::Differentiable<R>, true});
+  };
+  add(" all", {}, false);
+  add(" axes", {0, 2}, false);
+  add(" keepdim", -2, true);
+}
+
 template <class F>
 Sample one(const char* op, const char* label, std::vector<Input> inputs, F f, bool differentiable = true) {
   return {op, label, [f](const Tensors& x) { return Tensors{f(x)}; }, std::move(inputs), differentiable, true};
@@ -95,7 +114,6 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("mean", "mean axis", {cube}, [](const Tensors& x) { return x[0].mean(1); }));
   list.push_back(one("prod", "prod all", {{{2, 3}}}, [](const Tensors& x) { return x[0].prod(); }));
   list.push_back(one("prod", "prod axis", {cube}, [](const Tensors& x) { return x[0].prod(1); }));
-  list.push_back(one("nansum", "nansum", {cube}, [](const Tensors& x) { return x[0].nansum(1); }));
   list.push_back(one("amax", "amax", {cube}, [](const Tensors& x) { return x[0].amax({1, 2}); }));
   list.push_back(one("amin", "amin", {cube}, [](const Tensors& x) { return x[0].amin(0, true); }));
   list.push_back(one("max", "max all", {matrix}, [](const Tensors& x) { return x[0].max(); }));
@@ -106,10 +124,6 @@ void add_reductions(std::vector<Sample>& list) {
       "argmax", "argmax", {matrix}, [](const Tensors& x) { return x[0].argmax(1); }, false));
   list.push_back(one(
       "argmin", "argmin", {matrix}, [](const Tensors& x) { return x[0].argmin(); }, false));
-  list.push_back(one(
-      "any", "any", {matrix}, [](const Tensors& x) { return (x[0] > 1).any(1); }, false));
-  list.push_back(one(
-      "all", "all", {matrix}, [](const Tensors& x) { return (x[0] > -1).all(0); }, false));
   list.push_back(one(
       "count_nonzero", "count_nonzero", {matrix}, [](const Tensors& x) { return x[0].count_nonzero(1); }, false));
   list.push_back(one("var", "var", {matrix}, [](const Tensors& x) { return x[0].var(1); }));
@@ -123,7 +137,6 @@ void add_reductions(std::vector<Sample>& list) {
                     {positive},
                     true,
                     true});
-  list.push_back(one("logsumexp", "logsumexp", {cube}, [](const Tensors& x) { return x[0].logsumexp({0, 2}); }));
   list.push_back(one("median", "median all", {matrix}, [](const Tensors& x) { return x[0].median(); }));
   list.push_back(one("median", "median axis", {matrix}, [](const Tensors& x) { return x[0].median(1).values; }));
   const auto with_nan = [](const Tensor& t) { return where(t.detach() > 1.5, double(NAN), t); };
@@ -509,6 +522,7 @@ const std::vector<Sample>& samples() {
     std::vector<Sample> all;
     int index = 0;
     for_each_point_name([&](const PointName& name) { all.push_back(pointwise_sample(name, index++)); });
+    for_each(reducers::Named{}, [&]<class R>(int i) { add_reducer<R>(all, i); });
     add_reductions(all);
     add_linear(all);
     add_views(all);

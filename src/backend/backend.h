@@ -37,46 +37,26 @@ struct ElementwiseCall {
 };
 
 // Reductions. `out` has the rank of `in`, with size 1 where `reduced` has its bit set.
-enum class ReduceOp : uint8_t {
-  sum,
-  mean,
-  prod,
-  max,
-  min,
-  any,
-  all,
-  count_nonzero,
-  nansum,
-  argmax,
-  argmin,
-  sum_squares,
-  sum_abs,
-  sum_powers,
-  var,
-  logsumexp
-};
 struct ReduceCall {
-  ReduceOp fold;
+  int reducer;       // in Reducers
   DType compute;     // of the accumulation: f32 for halves, f64, i64 …
-  Arg out, indices;  // indices: for max and min along one axis, when wanted (i64)
+  Arg out, indices;  // indices (i64): of a reducer that is indexed; either may be without data
   Arg in;
   uint32_t reduced;  // bit per axis
-  double parameter;  // p of sum_powers, correction of var
+  double parameter;  // of the reducer
 };
 
-// Ops on whole rows along one axis.
-enum class SoftmaxOp : uint8_t { softmax, log_softmax, softmax_back, log_softmax_back };
+// Softmax or its logarithm along one axis, or the gradient of either.
 struct SoftmaxCall {
-  SoftmaxOp op;
+  bool log, back;
   Arg out;
   Arg in[2];  // forward: x; back: (g, y)
   int axis;
 };
 
-enum class Scan : uint8_t { sum, prod, max, min, logsumexp };
 struct ScanCall {
-  Scan scan;
-  Arg out, indices;  // indices: for max and min (i64)
+  int reducer;       // in Scans
+  Arg out, indices;  // indices (i64): of a reducer that is indexed
   Arg in;
   int axis;
   bool reverse;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "math/elementwise_names.h"
+#include "math/reducers.h"
 #include "ops/functions.h"
 
 namespace {
@@ -16,7 +17,8 @@ struct Declared {
   std::vector<std::string> parameters;
   std::string doc, dtypes;
   bool method, in_place, differentiable;
-  int point = -1;  // index in ElementwiseOps
+  int point = -1;    // index in ElementwiseOps
+  int reducer = -1;  // index in reducers::Named
 };
 using Ops = std::vector<Declared>;
 
@@ -64,6 +66,12 @@ Ops all_ops() {
     for (std::string& p : parameters) p.insert(0, type);
     list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, op.dtypes, op.masks == 0,
                     op.masks == 0 && !op.truth, op.differentiable && !op.truth, index++});
+  });
+  volta::detail::for_each(volta::reducers::Named{}, [&]<class R>(int i) {
+    const char* const dtypes = R::elements == volta::reducers::Elements::real ? "floating" : "all";
+    const std::vector<std::string> parameters{"const Tensor& x", "const Axes& dim = {}", "bool keepdim = false"};
+    constexpr bool differentiable = volta::reducers::Differentiable<R>;
+    list.push_back({"reduce", "Tensor", R::name, parameters, R::doc, dtypes, true, false, differentiable, -1, i});
   });
   for (const volta::Function& f : volta::functions) {
     auto parameters = split_top_level(f.parameters);
@@ -132,6 +140,9 @@ void write_bodies(std::ostream& out, const Ops& ops) {
     if (op.point >= 0)
       out << "Tensor " << op.name << "(" << join(op, 0, without_default) << ") {\n  const Operand operands[] = {"
           << join(op, 0, name_of) << "};\n  return detail::map(point_op(" << op.point << "), operands);\n}\n";
+    if (op.reducer >= 0)
+      out << "Tensor " << op.name << "(" << join(op, 0, without_default) << ") { return reduce_over(reduce_op("
+          << op.reducer << "), " << join(op, 0, name_of) << "); }\n";
   }
 }
 

@@ -6,6 +6,7 @@
 #include "graph/record.h"
 #include "math/elementwise.h"
 #include "ops/check.h"
+#include "ops/reduce.h"
 
 namespace volta {
 namespace {

@@ -1,5 +1,5 @@
 // Every op that is not pointwise, declared once: functions, methods, the table in the docs and the tests' op lists come
-// from here. Pointwise ops declare themselves in src/math.
+// from here. Pointwise ops and plain reductions declare themselves in src/math.
 #pragma once
 
 namespace volta {
@@ -48,7 +48,6 @@ inline constexpr Function functions[] = {
     {"reduce", "sum", "x, Axes dim = {}, keepdim", "sum over axes; integers sum as i64: sum(x, {0, 2})"},
     {"reduce", "mean", "x, Axes dim = {}, keepdim", "arithmetic mean over axes: mean(x, -1, true)"},
     {"reduce", "prod", "x, Axes dim = {}, keepdim", "product over axes: prod(x)"},
-    {"reduce", "nansum", "x, Axes dim = {}, keepdim", "sum with NaN counted as 0: nansum(x)"},
     {"reduce", "amax", "x, Axes dim = {}, keepdim",
      "largest over axes; tied elements share the gradient: amax(x, {1, 2})"},
     {"reduce", "amin", "x, Axes dim = {}, keepdim", "smallest over axes; tied elements share the gradient: amin(x, 0)"},
@@ -61,15 +60,12 @@ inline constexpr Function functions[] = {
     {"reduce", "argmax", "x, int? dim = {}, keepdim",
      "index of the largest; of the flattened tensor without an axis: argmax(x, 1)", no_grad},
     {"reduce", "argmin", "x, int? dim = {}, keepdim", "index of the smallest: argmin(x, 1)", no_grad},
-    {"reduce", "any", "x, Axes dim = {}, keepdim", "true where any element is non-zero: any(x, 0)", no_grad},
-    {"reduce", "all", "x, Axes dim = {}, keepdim", "true where all elements are non-zero: all(x)", no_grad},
     {"reduce", "count_nonzero", "x, Axes dim = {}", "how many elements are not 0: count_nonzero(x, 1)", no_grad},
     {"reduce", "var", "x, Axes dim = {}, VarOptions", "variance over axes: var(x, 1, {.correction = 0})"},
     {"reduce", "std_dev", "x, Axes dim = {}, VarOptions",
      "standard deviation over axes; the method is x.std(…)", no_method},
     {"reduce", "norm", "x, double p = 2, Axes dim = {}, keepdim",
      "p-norm over axes, p from 0 to infinity: norm(x, 1, -1)"},
-    {"reduce", "logsumexp", "x, Axes dim, keepdim", "log of the sum of exponentials, stable: logsumexp(x, 1)"},
     {"reduce", "median", "x", "the lower median of all elements: median(x)"},
     {"reduce", "median", "x, int dim, keepdim",
      "the lower median along an axis and where it stands: median(x, 1)", two_results},

@@ -32,9 +32,7 @@ struct BackwardArgs : Rows {
   char* out;  // contiguous
 };
 
-template <class T> struct ScoreSum {
-  T top, sum;
-};
+template <class T> struct ScoreSum { T top, sum; };
 template <class T> __device__ inline ScoreSum<T> merged(ScoreSum<T> a, ScoreSum<T> b) {
   const T top = scalar::max(a.top, b.top);
   const auto scale = [&](T from) { return from == top ? T(1) : T(::exp(from - top)); };
@@ -132,9 +130,18 @@ Rows rows_of(const Context& c, const Arg& scores, const Arg& labels, const Arg& 
   const Layout &x = *scores.layout, &l = *labels.layout;
   const int64_t size = size_of(scores.dtype), rows = x.shape[0] * x.shape[2];
   require(rows < chunk_limit, ErrorKind::shape, "cross_entropy", rows, " labels are more than a call can have");
-  return {uint32_t(rows), uint32_t(x.shape[2]), x.shape[1], x.strides[0] * size, x.strides[1] * size,
-          x.strides[2] * size, static_cast<char*>(scores.data), scores.dtype, static_cast<const char*>(labels.data),
-          {l.strides[0] * 8, l.strides[1] * 8}, static_cast<double*>(statistics.data), c.fault};
+  return {uint32_t(rows),
+          uint32_t(x.shape[2]),
+          x.shape[1],
+          x.strides[0] * size,
+          x.strides[1] * size,
+          x.strides[2] * size,
+          static_cast<char*>(scores.data),
+          scores.dtype,
+          static_cast<const char*>(labels.data),
+          {l.strides[0] * 8, l.strides[1] * 8},
+          static_cast<double*>(statistics.data),
+          c.fault};
 }
 
 // Threads to a row.
@@ -173,8 +180,11 @@ void Context::cross_entropy_backward(const CrossEntropyBackwardCall& call) {
   const OnDevice current(device);
   const auto& step = call.g.layout->strides;
   const int64_t size = size_of(call.g.dtype);
-  const BackwardArgs a{rows_of(*this, call.scores, call.labels, call.statistics), bytes(call.g),
-                       {step[0] * size, step[1] * size}, bytes(call.factors), bytes(call.grad_scores)};
+  const BackwardArgs a{rows_of(*this, call.scores, call.labels, call.statistics),
+                       bytes(call.g),
+                       {step[0] * size, step[1] * size},
+                       bytes(call.factors),
+                       bytes(call.grad_scores)};
   start(*this, a, call.scores.dtype == f64 ? backward_kernel<double> : backward_kernel<float>);
 }
 
