@@ -69,9 +69,9 @@ docs: setup  ## write the op table, docs/ops.md
 	@cmake --build --preset release --target volta_generate
 	@cp build/release/generated/ops.md docs/ops.md && echo "docs/ops.md written"
 
-oracle:  ## ask PyTorch anew for the answers in tests/data/oracle
+oracle:  ## ask PyTorch anew for the answers in tests/data, of all or of NAMES
 	@bench/setup_peer > /dev/null
-	@build/bench/peer/bin/python tests/oracle/make.py
+	@build/bench/peer/bin/python tests/oracle/make.py $(NAMES)
 
 FUZZ_COUNT ?= 200000
 FUZZ_SEED ?= 1
