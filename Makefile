@@ -14,12 +14,10 @@ setup:  ## install missing tools (asks before using sudo)
 	@tools/setup
 
 build: setup  ## build everything, optimised, in build/release
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS)
+	@tools/build release $(JOBS) all $(CMAKE_ARGS)
 
 demo: setup  ## train a network on handwritten digits
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS) --target example_digits
+	@tools/build release $(JOBS) example_digits $(CMAKE_ARGS)
 	@build/release/examples/digits data/digits
 
 test: setup  ## build and run all tests
@@ -32,8 +30,7 @@ tsan: setup  ## what runs on several threads, under ThreadSanitizer
 	@tools/run_tests tsan $(JOBS) $(CMAKE_ARGS)
 
 fuzz: setup  ## CALLS random calls of everything under the sanitizers, from SEED on
-	@cmake --preset asan $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset asan --parallel $(JOBS) --target volta_fuzz
+	@tools/build asan $(JOBS) volta_fuzz $(CMAKE_ARGS)
 	@build/asan/tests/fuzz/volta_fuzz --calls $(CALLS) --seed $(SEED)
 
 nightly: setup  ## the whole suite under every sanitizer, coverage, long fuzzing
@@ -65,8 +62,7 @@ format:  ## reformat the sources
 	@tools/format
 
 docs: setup  ## write the op table, docs/ops.md
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --target volta_generate
+	@tools/build release $(JOBS) volta_generate $(CMAKE_ARGS)
 	@cp build/release/generated/ops.md docs/ops.md && echo "docs/ops.md written"
 
 oracle:  ## ask PyTorch anew for the answers in tests/data, of all or of NAMES
@@ -76,15 +72,13 @@ oracle:  ## ask PyTorch anew for the answers in tests/data, of all or of NAMES
 FUZZ_COUNT ?= 200000
 FUZZ_SEED ?= 1
 fuzz-torch:  ## run FUZZ_COUNT random chains of ops here and in PyTorch, and compare
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS) --target volta_fuzz_torch
+	@tools/build release $(JOBS) volta_fuzz_torch $(CMAKE_ARGS)
 	@bench/setup_peer > /dev/null
 	@build/bench/peer/bin/python tests/fuzz/torch/fuzz.py --program build/release/tests/volta_fuzz_torch \
 	  --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
 
 install: setup  ## install the library under PREFIX (default /usr/local)
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS) --target volta
+	@tools/build release $(JOBS) volta $(CMAKE_ARGS)
 	@cmake --install build/release --prefix $(PREFIX)
 
 clean:  ## remove build/
