@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage nightly docs figures fuzz fuzz-torch oracle install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-torch oracle install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,12 +33,15 @@ fuzz: setup  ## CALLS random calls of everything under the sanitizers, from SEED
 	@tools/build asan $(JOBS) volta_fuzz $(CMAKE_ARGS)
 	@build/asan/tests/fuzz/volta_fuzz --calls $(CALLS) --seed $(SEED)
 
-nightly: setup  ## the whole suite under every sanitizer, coverage, long fuzzing
+nightly: setup  ## lint of all files, the suite under every sanitizer, gates, long fuzzing
 	@tools/nightly $(JOBS)
 
 coverage: setup  ## line coverage of src/ in build/coverage/coverage.html
 	@tools/run_tests coverage $(JOBS) $(CMAKE_ARGS)
 	@tools/coverage build/coverage
+
+gates: setup  ## commit checks over all files, 98% coverage, benchmarks no slower than the baseline
+	@tools/gates $(JOBS)
 
 bench: build  ## compare with LibTorch: tables and build/bench/compare.json
 	@bench/compare
@@ -55,7 +58,7 @@ figures: build  ## compile time, start-up, memory and size beside LibTorch's
 	@cmake --build build/shared --parallel $(JOBS) --target volta
 	@bench/figures --library build/shared/libvolta.so
 
-lint: setup  ## clang-format and clang-tidy
+lint: setup  ## clang-format and clang-tidy, for at most LINT_SECONDS (default 300)
 	@tools/lint
 
 format:  ## reformat the sources
