@@ -90,11 +90,12 @@ void steps() {
 
 }  // namespace
 
-int main() {
+int main(int count, char** argument) {
   if (!volta::cuda::is_available()) {
     std::fprintf(stderr, "no GPU\n");
     return 1;
   }
+  if (count > 1 && std::string_view(argument[1]) == "steps") return steps(), 0;
   memory_bound();
   products();
   small();
