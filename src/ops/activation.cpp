@@ -1,8 +1,7 @@
 // Activations that are not elementwise, or draw; and pixels as channels.
-#include <volta/ops/activation.h>
+#include <volta/ops.h>
 
 #include <volta/create.h>
-#include <volta/ops.h>
 
 #include "core/checked_arithmetic.h"
 

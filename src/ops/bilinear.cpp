@@ -1,8 +1,7 @@
 // Bilinear maps.
-#include <volta/ops/bilinear.h>
+#include <volta/ops.h>
 
 #include <volta/create.h>
-#include <volta/ops.h>
 
 #include "core/check.h"
 

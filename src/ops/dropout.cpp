@@ -1,10 +1,9 @@
 // Dropout of elements or of whole channels.
-#include <volta/ops/dropout.h>
+#include <volta/ops.h>
 
 #include <cmath>
 
 #include <volta/create.h>
-#include <volta/ops.h>
 
 #include "core/arguments.h"
 

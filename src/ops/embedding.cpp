@@ -1,6 +1,4 @@
 // Embeddings: rows of a table, one by one or reduced in bags.
-#include <volta/ops/embedding.h>
-
 #include <volta/create.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>

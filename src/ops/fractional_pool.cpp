@@ -1,6 +1,4 @@
 // Fractional max pooling: the places of all windows as one table of indices, gathered and reduced.
-#include <volta/ops/fractional_pool.h>
-
 #include <volta/create.h>
 #include <volta/ops.h>
 

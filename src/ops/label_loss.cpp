@@ -1,6 +1,6 @@
 // Losses of several labels at once, and of triplets under a distance of one's own.
 #include <volta/create.h>
-#include <volta/ops/norm.h>
+#include <volta/ops.h>
 
 #include "core/arguments.h"
 #include "ops/loss.h"

@@ -1,8 +1,6 @@
 // What the losses share: checking shapes, and what becomes of the losses of the elements.
 #pragma once
 #include <volta/ops.h>
-#include <volta/ops/loss.h>
-
 namespace volta::loss {
 
 inline Reduce reduction(const Choice<Reduce>& given, const char* op) {

@@ -1,9 +1,8 @@
 // Normalisation: what shares its statistics, and the running ones.
-#include <volta/ops/norm.h>
+#include <volta/ops.h>
 
 #include <volta/create.h>
 #include <volta/grad_mode.h>
-#include <volta/ops.h>
 
 #include "core/arguments.h"
 #include "graph/composed.h"

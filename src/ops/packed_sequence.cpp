@@ -4,8 +4,6 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
-#include <volta/ops/packed_sequence.h>
-
 #include "core/checked_arithmetic.h"
 #include "ops/check.h"
 

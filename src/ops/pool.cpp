@@ -1,6 +1,4 @@
 // Pooling: windows become tables of taps, which taps.h folds by maximum or sum.
-#include <volta/ops/pool.h>
-
 #include <algorithm>
 
 #include <volta/create.h>
@@ -176,3 +174,34 @@ Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& k
 }
 
 }  // namespace volta::pooling
+
+namespace volta {
+
+// clang-format off
+Tensor max_pool1d(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(1, x, k, o, false).values; }
+Tensor max_pool2d(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(2, x, k, o, false).values; }
+Tensor max_pool3d(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(3, x, k, o, false).values; }
+ValuesIndices max_pool1d_with_indices(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(1, x, k, o, true); }
+ValuesIndices max_pool2d_with_indices(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(2, x, k, o, true); }
+ValuesIndices max_pool3d_with_indices(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(3, x, k, o, true); }
+Tensor avg_pool1d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(1, x, k, o); }
+Tensor avg_pool2d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(2, x, k, o); }
+Tensor avg_pool3d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(3, x, k, o); }
+Tensor lp_pool1d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(1, x, p, k, o); }
+Tensor lp_pool2d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(2, x, p, k, o); }
+Tensor lp_pool3d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(3, x, p, k, o); }
+Tensor adaptive_avg_pool1d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(1, x, size); }
+Tensor adaptive_avg_pool2d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(2, x, size); }
+Tensor adaptive_avg_pool3d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(3, x, size); }
+Tensor adaptive_max_pool1d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(1, x, size, false).values; }
+Tensor adaptive_max_pool2d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(2, x, size, false).values; }
+Tensor adaptive_max_pool3d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(3, x, size, false).values; }
+ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(1, x, size, true); }
+ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(2, x, size, true); }
+ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(3, x, size, true); }
+Tensor max_unpool1d(const Tensor& x, const Tensor& at, const PerAxis& k, const MaxUnpoolOptions& o) { return pooling::unpool(1, x, at, k, o); }
+Tensor max_unpool2d(const Tensor& x, const Tensor& at, const PerAxis& k, const MaxUnpoolOptions& o) { return pooling::unpool(2, x, at, k, o); }
+Tensor max_unpool3d(const Tensor& x, const Tensor& at, const PerAxis& k, const MaxUnpoolOptions& o) { return pooling::unpool(3, x, at, k, o); }
+// clang-format on
+
+}  // namespace volta

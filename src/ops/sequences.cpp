@@ -3,8 +3,6 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
-#include <volta/ops/packed_sequence.h>
-
 #include "ops/check.h"
 
 namespace volta {
