@@ -62,7 +62,7 @@ Ops all_ops() {
     auto parameters = split_top_level(op.args);
     const std::string type = parameters.size() == 1 ? "const Tensor& " : "const Operand& ";
     for (std::string& p : parameters) p.insert(0, type);
-    list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, op.dtypes,
+    list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, volta::takes_words[int(takes_of(op.domain))],
                     volta::grad_words[!op.differentiable || op.truth], op.masks == 0, op.masks == 0 && !op.truth,
                     index++});
   });
@@ -96,8 +96,7 @@ void write_lists(std::ostream& out, const Ops& ops, bool methods) {
 
 void write_functions(std::ostream& out, const Ops& ops) {
   out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n";
-  for (const char* family : {"attention", "conv", "embedding", "fractional_pool", "loss", "packed_sequence", "pool",
-                             "resample"})
+  for (const char* family : {"attention", "conv", "embedding", "loss", "packed_sequence", "pool", "resample"})
     out << "#include <volta/ops/" << family << ".h>\n";
   out << "\nnamespace volta {\n\n";
   for (const Declared& op : ops)
@@ -144,8 +143,8 @@ void write_table(std::ostream& out, const Ops& ops) {
          "where it takes several tensors.\n\n"
          "| op | group | dtypes | differentiable | what it is |\n|---|---|---|---|---|\n";
   for (const Declared& op : ops)
-    out << "| `" << op.name << "` | " << op.group << " | " << op.dtypes << " | "
-        << op.grad << " | " << op.doc << " |\n";
+    out << "| `" << op.name << "` | " << op.group << " | " << op.dtypes << " | " << op.grad << " | " << op.doc
+        << " |\n";
 }
 
 std::string type_of(const std::string& parameter) {

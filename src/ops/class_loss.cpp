@@ -13,7 +13,6 @@ namespace volta {
 namespace {
 
 using loss::reduced;
-using loss::require_floats;
 
 // Labels ready for use: whole numbers in range, ignored ones replaced by 0 and given the factor 0.
 struct Labels {
@@ -55,7 +54,7 @@ bool check_labels(const Tensor& labels, int64_t classes, std::optional<int64_t> 
 
 Labels prepare(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore,
                const char* op) {
-  require_floats(input, op);
+  require_floating(input, op);
   if (!is_integral(target.checked(op).dtype()))
     throw Error(Error::Kind::dtype, op, "labels must be integers, not " + std::string(name(target.dtype())));
   const int axis = input.dim() > 1 ? 1 : 0;
@@ -188,7 +187,7 @@ Tensor smoothed(const Tensor& x, const Labels& labels, const CrossEntropyOptions
 }
 
 Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntropyOptions& o) {
-  loss::require_same_shape(x, target, "cross_entropy");
+  loss::require_pair(x, target, "cross_entropy");
   if (x.dim() == 0) throw Error(Error::Kind::shape, "cross_entropy", "the scores need an axis of classes");
   const int axis = x.dim() > 1 ? 1 : 0;
   const int64_t classes = x.size(axis);
@@ -204,7 +203,7 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o) {
   const char* op = "cross_entropy";
   loss::reduction(o.reduction, op);
-  require_floats(input, op);
+  require_floating(input, op);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     throw Error(Error::Kind::argument, op,
                 "label_smoothing must be in [0, 1], not " + std::to_string(o.label_smoothing));

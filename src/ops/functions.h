@@ -5,6 +5,8 @@
 #pragma once
 #include <string>
 
+#include <volta/op_traits.h>
+
 namespace volta {
 
 enum class As { by_group, both, function };  // `both`: also a method, called on the first parameter
@@ -17,7 +19,14 @@ inline constexpr const char* grad_words[] = {"any number of times", "no"};
 // The dtypes of an op's values; of its indices, if it takes nothing else. Others are an Error, before anything is computed.
 enum class Takes { by_group, all, numeric, floating, integral, promoted, integers };
 inline constexpr const char* takes_words[] = {
-    "", "all", "all but bool", "floating", "integers and bool", "all; integers and bool as the default float", "integers"};
+    "",        "all", "all but bool", "floating", "integers and bool", "all; integers and bool as the default float",
+    "integers"};
+
+// Of a pointwise op.
+constexpr Takes takes_of(Domain domain) {
+  constexpr Takes of[] = {Takes::promoted, Takes::numeric, Takes::all, Takes::integral};
+  return of[int(domain)];
+}
 
 struct Group {
   const char* name;
@@ -26,9 +35,9 @@ struct Group {
 };
 inline constexpr Group groups[] = {
     {"pointwise", Takes::promoted},
-    {"reduce", Takes::numeric},
-    {"rows", Takes::promoted},
-    {"scan", Takes::numeric},
+    {"reduce", Takes::all},
+    {"rows", Takes::floating},
+    {"scan", Takes::all},
     {"linear", Takes::numeric},
     {"view", Takes::all},
     {"shape", Takes::all},
@@ -51,9 +60,10 @@ struct Also {
   Takes takes = Takes::by_group;
 };
 inline constexpr Also no_method{.as = As::function}, no_grad{.grad = Grad::no}, two_results{"ValuesIndices"};
-inline constexpr Also many_results{"std::vector<Tensor>"}, one_truth{"bool", As::both, Grad::no};
+inline constexpr Also many_results{"std::vector<Tensor>"}, one_truth{"bool", As::both, Grad::no, Takes::all};
 inline constexpr Also unique_result{.result = "UniqueResult", .grad = Grad::no};
-inline constexpr Also any_dtype{.takes = Takes::all};
+inline constexpr Also any_dtype{.takes = Takes::all}, numbers{.takes = Takes::numeric};
+inline constexpr Also floats{.takes = Takes::floating}, as_floats{.takes = Takes::promoted};
 
 struct Function {
   const char *group, *name, *parameters, *doc;
@@ -92,7 +102,7 @@ inline constexpr Word words[] = {
 // clang-format off
 inline constexpr Function functions[] = {
     {"reduce", "sum", "x, Axes dim = {}, keepdim", "sum over axes; integers sum as i64: sum(x, {0, 2})"},
-    {"reduce", "mean", "x, Axes dim = {}, keepdim", "arithmetic mean over axes: mean(x, -1, true)"},
+    {"reduce", "mean", "x, Axes dim = {}, keepdim", "arithmetic mean over axes: mean(x, -1, true)", floats},
     {"reduce", "prod", "x, Axes dim = {}, keepdim", "product over axes: prod(x)"},
     {"reduce", "nansum", "x, Axes dim = {}, keepdim", "sum with NaN counted as 0: nansum(x)"},
     {"reduce", "amax", "x, Axes dim = {}, keepdim",
@@ -110,31 +120,31 @@ inline constexpr Function functions[] = {
     {"reduce", "any", "x, Axes dim = {}, keepdim", "true where any element is non-zero: any(x, 0)", no_grad},
     {"reduce", "all", "x, Axes dim = {}, keepdim", "true where all elements are non-zero: all(x)", no_grad},
     {"reduce", "count_nonzero", "x, Axes dim = {}", "how many elements are not 0: count_nonzero(x, 1)", no_grad},
-    {"reduce", "var", "x, Axes dim = {}, VarOptions", "variance over axes: var(x, 1, {.correction = 0})"},
+    {"reduce", "var", "x, Axes dim = {}, VarOptions", "variance over axes: var(x, 1, {.correction = 0})", floats},
     {"reduce", "std_dev", "x, Axes dim = {}, VarOptions",
-     "standard deviation over axes; the method is x.std(…)", no_method},
+     "standard deviation over axes; the method is x.std(…)", {.as = As::function, .takes = Takes::floating}},
     {"reduce", "norm", "x, double p = 2, Axes dim = {}, keepdim",
-     "p-norm over axes, p from 0 to infinity: norm(x, 1, -1)"},
-    {"reduce", "logsumexp", "x, Axes dim, keepdim", "log of the sum of exponentials, stable: logsumexp(x, 1)"},
+     "p-norm over axes, p from 0 to infinity: norm(x, 1, -1)", floats},
+    {"reduce", "logsumexp", "x, Axes dim, keepdim", "log of the sum of exponentials, stable: logsumexp(x, 1)", as_floats},
     {"reduce", "median", "x", "the lower median of all elements: median(x)"},
     {"reduce", "median", "x, int dim, keepdim",
      "the lower median along an axis and where it stands: median(x, 1)", two_results},
-    {"reduce", "nanmean", "x, Axes dim = {}, keepdim", "mean of what is not NaN: nanmean(x, 1)"},
+    {"reduce", "nanmean", "x, Axes dim = {}, keepdim", "mean of what is not NaN: nanmean(x, 1)", floats},
     {"reduce", "nanmedian", "x", "the lower median of what is not NaN: nanmedian(x)"},
     {"reduce", "nanmedian", "x, int dim, keepdim",
      "the lower median along an axis, NaN left out, and where it stands: nanmedian(x, 1)", two_results},
     {"reduce", "quantile", "x, Operand q, int? dim = {}, keepdim, QuantileOptions",
-     "values below which a share of the elements lies; several q make a first axis: quantile(x, 0.9, 1)"},
+     "values below which a share of the elements lies; several q make a first axis: quantile(x, 0.9, 1)", floats},
     {"reduce", "nanquantile", "x, Operand q, int? dim = {}, keepdim, QuantileOptions",
-     "quantile of what is not NaN: nanquantile(x, 0.5)"},
+     "quantile of what is not NaN: nanquantile(x, 0.5)", floats},
     {"reduce", "aminmax", "x, int? dim = {}, keepdim",
      "smallest and largest, of all or along an axis: auto [low, high] = aminmax(x)", {"MinMax"}},
     {"reduce", "var_mean", "x, Axes dim = {}, VarOptions",
-     "variance and mean: auto [v, m] = var_mean(x, 1)", {"VarMean", As::function}},
+     "variance and mean: auto [v, m] = var_mean(x, 1)", {.result = "VarMean", .as = As::function, .takes = Takes::floating}},
     {"reduce", "std_mean", "x, Axes dim = {}, VarOptions",
-     "standard deviation and mean: auto [s, m] = std_mean(x, 1)", {"StdMean", As::function}},
-    {"reduce", "cov", "x, CovOptions", "covariances of the rows: cov(x, {.correction = 0})", no_method},
-    {"reduce", "corrcoef", "x", "correlation coefficients of the rows: corrcoef(x)"},
+     "standard deviation and mean: auto [s, m] = std_mean(x, 1)", {.result = "StdMean", .as = As::function, .takes = Takes::floating}},
+    {"reduce", "cov", "x, CovOptions", "covariances of the rows: cov(x, {.correction = 0})", {.as = As::function, .takes = Takes::numeric}},
+    {"reduce", "corrcoef", "x", "correlation coefficients of the rows: corrcoef(x)", numbers},
     {"reduce", "trapezoid", "y, const Tensor& x = {}, TrapezoidOptions",
      "integral by the trapezoidal rule: trapezoid(y, x) or trapezoid(y, {}, {.dx = 0.1})", no_method},
     {"reduce", "cumulative_trapezoid", "y, const Tensor& x = {}, TrapezoidOptions",
@@ -145,7 +155,7 @@ inline constexpr Function functions[] = {
     {"scan", "cumprod", "x, int dim", "running product along an axis: cumprod(x, 1)"},
     {"scan", "cummax", "x, int dim", "running maximum and where it stands: cummax(x, 0)", two_results},
     {"scan", "cummin", "x, int dim", "running minimum and where it stands: cummin(x, 0)", two_results},
-    {"scan", "logcumsumexp", "x, int dim", "running logsumexp along an axis: logcumsumexp(x, 0)"},
+    {"scan", "logcumsumexp", "x, int dim", "running logsumexp along an axis: logcumsumexp(x, 0)", floats},
     {"scan", "diff", "x, int n = 1, int dim = -1", "n-th difference of neighbours: diff(x)"},
 
     {"linear", "matmul", "x, other", "matrix product of vectors, matrices or batches, with broadcasting: matmul(a, b)"},
@@ -153,7 +163,7 @@ inline constexpr Function functions[] = {
     {"linear", "bmm", "x, other", "matrix product of two batches of matrices: bmm(a, b)"},
     {"linear", "mv", "x, vector", "matrix times vector: mv(m, v)"},
     {"linear", "dot", "x, other", "inner product of two vectors: dot(a, b)"},
-    {"linear", "outer", "x, other", "outer product of two vectors: outer(a, b)"},
+    {"linear", "outer", "x, other", "outer product of two vectors: outer(a, b)", any_dtype},
     {"linear", "addmm", "x, a, b, double beta = 1, double alpha = 1", "beta * x + alpha * (a @ b): addmm(bias, a, b)"},
     {"linear", "baddbmm", "x, a, b, double beta = 1, double alpha = 1",
      "beta * x + alpha * (a @ b) of batches: baddbmm(bias, a, b)"},
@@ -164,19 +174,19 @@ inline constexpr Function functions[] = {
     {"linear", "addr", "x, u, v, double beta = 1, double alpha = 1",
      "beta * x + alpha * outer(u, v): addr(m, u, v)"},
     {"linear", "cdist", "x, other, double p = 2",
-     "p-norm distances between the rows of two (batches of) matrices: cdist(a, b)", no_method},
+     "p-norm distances between the rows of two (batches of) matrices: cdist(a, b)", {.as = As::function, .takes = Takes::floating}},
     {"linear", "pdist", "x, double p = 2",
-     "p-norm distances between all pairs of different rows: pdist(x)", no_method},
+     "p-norm distances between all pairs of different rows: pdist(x)", {.as = As::function, .takes = Takes::floating}},
     {"linear", "vander", "x, int? n = {}, bool increasing = false",
-     "powers of the elements as columns: vander(x, 3)", no_method},
+     "powers of the elements as columns: vander(x, 3)", {.as = As::function, .takes = Takes::all}},
     {"linear", "linear", "x, weight, const Tensor& bias = {}, LinearOptions",
      "x @ weight^T + bias, with an activation fused in: linear(x, w, b, {.activation = \"relu\"})", no_method},
     {"linear", "tensordot", "x, other, Ints dims_x, Ints dims_other",
      "contraction of the paired axes: tensordot(a, b, {1}, {0})", no_method},
     {"linear", "tensordot", "x, other, int dims",
      "contraction of the last with the first axes: tensordot(a, b, 1)", no_method},
-    {"linear", "kron", "x, other", "Kronecker product: kron(a, b)"},
-    {"linear", "trace", "x", "sum of the main diagonal: trace(m)"},
+    {"linear", "kron", "x, other", "Kronecker product: kron(a, b)", any_dtype},
+    {"linear", "trace", "x", "sum of the main diagonal: trace(m)", any_dtype},
     {"linear", "cross", "x, other, int dim = -1", "cross product of 3-vectors: cross(a, b)"},
     {"linear", "einsum", "string equation, tensors operands",
      "Einstein summation: einsum(\"bij,bjk->bik\", {a, b})", no_method},
@@ -263,10 +273,10 @@ inline constexpr Function functions[] = {
      "values added along an axis, in a copy: scatter_add(x, 0, i, v)"},
     {"pointwise", "gelu", "x, const GELUOptions& options", "gelu, or with \"tanh\" its approximation: gelu(x, {.approximate = \"tanh\"})"},
     {"index", "scatter_reduce", "x, int dim, index, src, ScatterReduce reduce, bool include_self = true",
-     "values combined by sum, prod, mean, amax or amin: scatter_reduce(x, 0, i, v, \"amax\")"},
+     "values combined by sum, prod, mean (not of booleans), amax or amin: scatter_reduce(x, 0, i, v, \"amax\")"},
     {"index", "index_select", "x, int dim, index", "slices in the order of the index: index_select(x, 0, i)"},
     {"index", "index_add", "x, int dim, index, source, double alpha = 1",
-     "slices added at the index, in a copy: index_add(x, 0, i, v)"},
+     "slices added at the index, in a copy: index_add(x, 0, i, v)", numbers},
     {"index", "index_copy", "x, int dim, index, source",
      "slices put at the index, in a copy: index_copy(x, 0, i, v)"},
     {"index", "index_fill", "x, int dim, index, Operand value",
@@ -284,7 +294,7 @@ inline constexpr Function functions[] = {
     {"index", "isin", "Operand elements, Operand test_elements, IsinOptions",
      "true where an element is one of the others: isin(x, y)", {.as = As::function, .grad = Grad::no}},
     {"index", "one_hot", "x, int num_classes = -1",
-     "classes as rows of 0 and 1: one_hot(labels, 10)", {.as = As::function, .grad = Grad::no}},
+     "classes as rows of 0 and 1: one_hot(labels, 10)", {.as = As::function, .grad = Grad::no, .takes = Takes::integers}},
     {"index", "embedding", "indices, weight", "rows of a table: embedding(ids, w)", no_method},
     {"index", "sort", "x, int dim = -1, bool descending = false, bool stable = true",
      "sorted along an axis, with the order: sort(x)", two_results},
@@ -302,17 +312,17 @@ inline constexpr Function functions[] = {
     {"index", "bucketize", "x, boundaries, SearchOptions",
      "which bucket each value falls in: bucketize(x, edges)", no_grad},
     {"index", "bincount", "x, const Tensor& weights = {}, int minlength = 0",
-     "how often each whole number occurs: bincount(x)", no_grad},
+     "how often each whole number occurs: bincount(x)", {.grad = Grad::no, .takes = Takes::integers}},
     {"index", "histogram", "x, int bins = 100, std::optional<std::pair<double, double>> range = {}",
      "counts in equal bins, and their edges: histogram(x, 10)", {.result = "HistogramResult", .grad = Grad::no}},
 
     {"pointwise", "polygamma", "int n, x", "n-th derivative of digamma: polygamma(2, x)", no_method},
-    {"pointwise", "addcmul", "x, a, b, double value = 1", "x + value * a * b: addcmul(x, a, b)"},
+    {"pointwise", "addcmul", "x, a, b, double value = 1", "x + value * a * b: addcmul(x, a, b)", any_dtype},
     {"pointwise", "addcdiv", "x, a, b, double value = 1", "x + value * a / b: addcdiv(x, a, b)"},
     {"pointwise", "nan_to_num", "x, double nan = 0, double? posinf = {}, double? neginf = {}",
-     "NaN and infinities replaced: nan_to_num(x)"},
-    {"pointwise", "clip", "x, Operand min, Operand max", "clamp under its other name: clip(x, 0, 1)"},
-    {"pointwise", "isclose", "x, other, CloseOptions", "true where within rtol and atol: isclose(a, b)", no_grad},
+     "NaN and infinities replaced: nan_to_num(x)", any_dtype},
+    {"pointwise", "clip", "x, Operand min, Operand max", "clamp under its other name: clip(x, 0, 1)", any_dtype},
+    {"pointwise", "isclose", "x, other, CloseOptions", "true where within rtol and atol: isclose(a, b)", {.grad = Grad::no, .takes = Takes::all}},
     {"pointwise", "allclose", "x, other, CloseOptions",
      "whether all elements are close: allclose(a, b, {.rtol = 1e-4})", one_truth},
     {"pointwise", "equal", "x, other", "whether shapes and all elements are equal: equal(a, b)", one_truth},
@@ -404,15 +414,15 @@ inline constexpr Function functions[] = {
     {"resample", "affine_grid", "theta, Shape size, bool align_corners = false",
      "places of an output [n, c, h, w] under theta [n, 2, 3], or [n, c, d, h, w] under [n, 3, 4]: affine_grid(theta, x.shape())"},
     {"resample", "im2col", "x, PerAxis kernel_size, ColumnOptions",
-     "windows of [n, c, h, w] or [c, h, w] as columns [n, c * window, places]: im2col(x, {3, 3}, {.padding = 1})"},
+     "windows of [n, c, h, w] or [c, h, w] as columns [n, c * window, places]: im2col(x, {3, 3}, {.padding = 1})", any_dtype},
     {"resample", "col2im", "columns, PerAxis output_size, PerAxis kernel_size, ColumnOptions",
-     "the transpose of im2col, columns added up where windows overlap: col2im(columns, {8, 8}, 3)"},
+     "the transpose of im2col, columns added up where windows overlap: col2im(columns, {8, 8}, 3)", any_dtype},
 
     {"index", "embedding", "indices, weight, const EmbeddingOptions& options",
      "rows of a table, as its options say: embedding(ids, w, {.padding_idx = 0})", no_method},
     {"index", "embedding_bag", "indices, weight, const Tensor& offsets = {}, EmbeddingBagOptions, const Tensor& per_sample_weights = {}",
      "rows reduced in bags: the rows of indices [bags, n], or from `offsets` on in indices [n]; an empty bag gives 0, the "
-     "weights need mode sum: embedding_bag(ids, w, offsets)", no_method},
+     "weights need mode sum: embedding_bag(ids, w, offsets)", {.as = As::function, .takes = Takes::numeric}},
 
     {"loss", "mse_loss", "input, target, LossOptions", "squares of the differences: mse_loss(model(x), y)"},
     {"loss", "l1_loss", "input, target, LossOptions", "absolute differences: l1_loss(model(x), y)"},
@@ -471,6 +481,12 @@ inline constexpr Function functions[] = {
     {"sequence", "pack_sequence", "tensors sequences", "sequences of any lengths, packed: pack_sequence({a, b, c})", {"PackedSequence"}},
 };
 // clang-format on
+static_assert((
+                  [] {
+                    for (const Function& f : functions) (void)f.of_group();
+                  }(),
+                  true),
+              "there is such a group");
 
 // f(function, name, doc) for every op of the list.
 template <class F> void for_each_function(F f) {

@@ -65,11 +65,21 @@ std::vector<double> counts(const Taps& t, const Window& w, bool with_padding) {
   return n;
 }
 
-constexpr const char *max_names[] = {"max_pool1d", "max_pool2d", "max_pool3d"},
+constexpr const char *max_names[] = {"max_pool1d",
+                                     "max_pool2d",
+                                     "max_pool3d",
+                                     "max_pool1d_with_indices",
+                                     "max_pool2d_with_indices",
+                                     "max_pool3d_with_indices"},
                      *avg_names[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"},
                      *lp_names[] = {"lp_pool1d", "lp_pool2d", "lp_pool3d"},
                      *adaptive_avg_names[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"},
-                     *adaptive_max_names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"},
+                     *adaptive_max_names[] = {"adaptive_max_pool1d",
+                                              "adaptive_max_pool2d",
+                                              "adaptive_max_pool3d",
+                                              "adaptive_max_pool1d_with_indices",
+                                              "adaptive_max_pool2d_with_indices",
+                                              "adaptive_max_pool3d_with_indices"},
                      *unpool_names[] = {"max_unpool1d", "max_unpool2d", "max_unpool3d"};
 
 // The sizes asked for, -1 replaced by the input's.
@@ -95,7 +105,7 @@ TapTable adaptive_table(const Tensor& x, const Shape& sizes, const char* op) {
 }  // namespace
 
 ValuesIndices max(int axes, const Tensor& x, const PerAxis& kernel, const MaxPoolOptions& o, bool indices) {
-  const char* op = max_names[axes - 1];
+  const char* op = max_names[axes - 1 + 3 * indices];
   check_input(x, axes, op);
   return max_of_taps(op, x, taps_of(x, windows_of(axes, op, kernel, o.stride, o.padding, o.dilation, o.ceil_mode), op),
                      indices);
@@ -121,7 +131,8 @@ Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPo
   check_input(x, axes, op);
   require(p != 0, ErrorKind::argument, op, "norm_type must not be 0");
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
-  const Tensor means = average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
+  const Tensor means =
+      blamed_on(op, [&] { return average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode}); });
   return pow(sign(means) * relu(abs(means)) * double(checked_numel(sizes, op)), 1 / p);
 }
 
@@ -137,7 +148,7 @@ Tensor adaptive_average(int axes, const Tensor& x, const PerAxis& output_size) {
 }
 
 ValuesIndices adaptive_max(int axes, const Tensor& x, const PerAxis& output_size, bool indices) {
-  const char* op = adaptive_max_names[axes - 1];
+  const char* op = adaptive_max_names[axes - 1 + 3 * indices];
   const Shape sizes = adaptive_sizes(x, axes, output_size, op);
   return max_of_taps(op, x, adaptive_table(x, sizes, op), indices);
 }

@@ -18,12 +18,10 @@ struct WeightedLossOptions {
   Tensor weight = {};  // factors, broadcast against the losses
   Choice<Reduce> reduction = Reduce::mean;
 };
-
 struct SmoothL1LossOptions {
   Choice<Reduce> reduction = Reduce::mean;
   double beta = 1;  // where squares become lines
 };
-
 struct HuberLossOptions {
   Choice<Reduce> reduction = Reduce::mean;
   double delta = 1;
@@ -36,20 +34,17 @@ struct CrossEntropyOptions {
   int64_t ignore_index = -100;
   double label_smoothing = 0;
 };
-
 struct NLLLossOptions {
   Tensor weight = {};
   Choice<Reduce> reduction = Reduce::mean;
   int64_t ignore_index = -100;
 };
-
 struct MultiMarginLossOptions {
   int p = 1;  // or 2
   double margin = 1;
   Tensor weight = {};
   Choice<Reduce> reduction = Reduce::mean;
 };
-
 struct BCEWithLogitsOptions {
   Tensor weight = {};
   Choice<Reduce> reduction = Reduce::mean;
@@ -59,13 +54,11 @@ struct FocalLossOptions {
   double alpha = 0.25, gamma = 2;  // alpha below 0: positive and negative weigh the same
   Choice<Reduce> reduction = Reduce::none;
 };
-
 struct KLDivOptions {
   Choice<Reduce> reduction = Reduce::mean;
   bool batchmean = false;  // the sum divided by the batch size, the divergence as mathematics has it
   bool log_target = false;
 };
-
 struct GaussianNLLOptions {
   bool full = false;  // with the constant log(2 pi) / 2
   double eps = 1e-6;  // the least variance
@@ -91,14 +84,12 @@ struct TripletMarginOptions {
   bool swap = false;  // the negative's distance to the positive counts if it is smaller
   Choice<Reduce> reduction = Reduce::mean;
 };
-
 struct TripletDistanceOptions {
   std::function<Tensor(const Tensor&, const Tensor&)> distance_function = {};  // pairwise_distance
   double margin = 1;
   bool swap = false;
   Choice<Reduce> reduction = Reduce::mean;
 };
-
 struct CTCLossOptions {
   int64_t blank = 0;
   Choice<Reduce> reduction = Reduce::mean;

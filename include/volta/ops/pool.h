@@ -25,6 +25,12 @@ struct MaxUnpoolOptions {
   PerAxis padding = 0;
   Shape output_size = {};  // of the pooled axes, or the whole shape; empty: the smallest that pools to the input
 };
+struct FractionalPoolOptions {
+  PerAxis output_size = {};   // of the pooled axes; or
+  Numbers output_ratio = {};  // a part of the input's sizes, in (0, 1)
+  Tensor random_samples =
+      {};  // [n, c, axes] of [0, 1), of the input's dtype: where the windows lie; drawn if undefined
+};
 
 // Each for any number of pooled axes, which are the last; the ops name that number.
 namespace pooling {
