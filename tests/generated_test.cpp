@@ -1,10 +1,10 @@
 // Suites generated over every op: gradients of both orders, awkward layouts, halves, recording, completeness.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "math/elementwise_names.h"
-#include "ops/functions.h"
 #include "samples.h"
 
 namespace volta::test {
@@ -72,7 +72,7 @@ std::vector<Tensor> rearranged(const std::vector<Tensor>& xs, int how) {
     } else if (how == 1) {  // every second element of something larger
       Shape doubled = x.shape();
       doubled[int(rank - 1)] *= 2;
-      Tensor wide = full(doubled, 99, {x.dtype(), x.device()});
+      Tensor wide = full(doubled, x.dtype() == boolean ? 1 : 99, {x.dtype(), x.device()});
       Tensor part = wide.slice(-1, 1, {}, 2);
       part.copy_(x);
       out.push_back(part);
@@ -81,7 +81,7 @@ std::vector<Tensor> rearranged(const std::vector<Tensor>& xs, int how) {
     } else {  // with an offset, in the middle of a larger block
       Shape taller = x.shape();
       taller[0] += 2;
-      Tensor tall = full(taller, 77, {x.dtype(), x.device()});
+      Tensor tall = full(taller, x.dtype() == boolean ? 1 : 77, {x.dtype(), x.device()});
       Tensor part = tall.narrow(0, 1, x.size(0));
       part.copy_(x);
       out.push_back(part);
@@ -101,7 +101,9 @@ TEST_P(ValuesOps, LayoutsAgreeBackward) {
   const Sample& s = *GetParam().sample;
   if (!s.differentiable) return;
   const auto gradients = [&](std::vector<Tensor> x) {
-    for (Tensor& t : x) t = t.detach().requires_grad_();
+    std::vector<Tensor> leaves;
+    for (Tensor& t : x)
+      if (is_floating(t.dtype())) leaves.push_back(t = t.detach().requires_grad_());
     std::vector<Tensor> roots, cotangents;
     for (const Tensor& y : s.f(x))
       if (y.requires_grad()) {
@@ -111,10 +113,7 @@ TEST_P(ValuesOps, LayoutsAgreeBackward) {
         if (c.dim() > 1) c = c.transpose(0, -1).contiguous().transpose(0, -1);
         cotangents.push_back(c);
       }
-    auto g = grad(roots, x, {.grad_outputs = cotangents, .allow_unused = true});
-    for (size_t i = 0; i < g.size(); ++i)
-      if (!g[i].defined()) g[i] = zeros_like(x[i]);
-    return g;
+    return grad(roots, leaves, {.grad_outputs = cotangents});  // reaches every one, or throws
   };
   const auto x = draw(s, f64, GetParam().device);
   const auto want = gradients(x);
@@ -123,18 +122,19 @@ TEST_P(ValuesOps, LayoutsAgreeBackward) {
 
 TEST_P(ValuesOps, SingleAndHalfPrecisionFollowDouble) {
   const Sample& s = *GetParam().sample;
+  const auto widened = [](Tensors xs) {
+    for (Tensor& x : xs)
+      if (is_floating(x.dtype())) x = x.to(f64);
+    return xs;
+  };
   const auto x32 = draw(s, f32, GetParam().device);
-  std::vector<Tensor> wide;
-  for (const Tensor& x : x32) wide.push_back(x.to(f64));
-  expect_close(s.f(x32), s.f(wide), 2e-5, 2e-5);
+  expect_close(s.f(x32), s.f(widened(x32)), 2e-5, 2e-5);
   if (!s.half) return;
   for (DType half : {f16, bf16}) {
     const auto xh = draw(s, half, GetParam().device);
-    wide.clear();
-    for (const Tensor& x : xh) wide.push_back(x.to(f64));
     const double tolerance = half == f16 ? 4e-3 : 3e-2;
     const auto y = s.f(xh);
-    expect_close(y, s.f(wide), tolerance, tolerance);
+    expect_close(y, s.f(widened(xh)), tolerance, tolerance);
     if (s.differentiable) {
       EXPECT_EQ(y[0].dtype(), half);
     }
@@ -161,22 +161,62 @@ TEST_P(ValuesOps, ThreadsChangeNothing) {
   set_num_threads(2);
 }
 
-// An op reached with an input that requires grad has a backward, gives integers or booleans, or refuses by name.
-TEST_P(ValuesOps, GradientsAreNeverSevered) {
+// An op reached with an input that requires grad has a backward where the list says so; else it gives integers or
+// booleans, or refuses by name.
+TEST_P(ValuesOps, GradientsAsDeclared) {
   const Sample& s = *GetParam().sample;
   for (DType dtype : {f32, bf16, f64}) {
-    std::vector<Tensor> ys;
+    Tensors x = draw(s, dtype, GetParam().device, true), ys;
+    if (!s.differentiable)
+      for (Tensor& t : x) t = t.detach().to(dtype).requires_grad_();
     try {
-      ys = s.f(draw(s, dtype, GetParam().device, true));
+      ys = s.f(x);
     } catch (const Error& e) {
-      EXPECT_TRUE(e.kind() == Error::Kind::autograd || e.kind() == Error::Kind::dtype) << e.what();
       EXPECT_FALSE(s.differentiable) << e.what();
+      EXPECT_TRUE(e.kind() == Error::Kind::autograd || e.kind() == Error::Kind::dtype) << e.what();
+      EXPECT_EQ(e.op(), s.op) << e.what();
       continue;
     }
-    for (const Tensor& y : ys)
-      if (is_floating(y.dtype())) {
-        EXPECT_TRUE(y.requires_grad()) << s.label;
-      }
+    for (const Tensor& y : ys) EXPECT_EQ(y.requires_grad(), s.differentiable && is_floating(y.dtype())) << s.label;
+    if (!s.differentiable) {
+      EXPECT_FALSE(is_floating(ys[0].dtype())) << s.label;
+    }
+  }
+}
+
+bool takes(Takes what, DType dtype) {
+  switch (what) {
+    case Takes::floating: return is_floating(dtype);
+    case Takes::numeric: return dtype != boolean;
+    case Takes::integral: return !is_floating(dtype);
+    case Takes::integers: return is_integral(dtype);
+    default: return true;
+  }
+}
+
+// The values of a sample in another dtype; its integers, if it has nothing else.
+Tensors in_dtype(const Sample& s, DType dtype, Device device) {
+  Tensors x = draw(s, f32, device);
+  const bool values = std::any_of(s.inputs.begin(), s.inputs.end(), [](auto& i) { return i.draw == Draw::values; });
+  for (size_t i = 0; i < x.size(); ++i)
+    if (!values || s.inputs[i].draw == Draw::values)
+      x[i] = (values && !is_floating(dtype) ? x[i].abs() + 1 : x[i]).to(dtype);
+  return x;
+}
+
+TEST_P(ValuesOps, DtypesAsDeclared) {
+  const Sample& s = *GetParam().sample;
+  if (s.takes == Takes::by_group) return;
+  for (int i = 0; i < dtype_count; ++i) {
+    const auto dtype = DType(i);
+    const auto y = attempt([&] { return s.f(in_dtype(s, dtype, GetParam().device)); });
+    EXPECT_EQ(bool(y), takes(s.takes, dtype)) << name(dtype) << ": " << (y ? "accepted" : y.error().what());
+    if (!y) {
+      EXPECT_EQ(y.error().op(), s.op) << y.error().what();
+      EXPECT_EQ(y.error().kind(), Error::Kind::dtype) << y.error().what();
+    } else if (s.takes == Takes::promoted && s.differentiable) {
+      EXPECT_EQ((*y)[0].dtype(), is_floating(dtype) ? dtype : default_dtype()) << name(dtype);
+    }
   }
 }
 
@@ -185,8 +225,11 @@ INSTANTIATE_TEST_SUITE_P(All, ValuesOps, testing::ValuesIn(cases(false)), case_n
 TEST(ValuesComplete, EveryDeclaredOpHasASample) {
   std::set<std::string> sampled;
   for (const Sample& s : samples()) sampled.insert(s.op);
-  for (const Function& f : functions) EXPECT_TRUE(sampled.contains(f.name)) << f.name;
+  for_each_function([&](const Function&, const std::string& name, const std::string&) {
+    EXPECT_TRUE(sampled.contains(name)) << name;
+  });
   for_each_point_name([&](const PointName& op) { EXPECT_TRUE(sampled.contains(op.name)) << op.name; });
+  for_each(reducers::Named{}, [&]<class R>(int) { EXPECT_TRUE(sampled.contains(R::name)) << R::name; });
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "samples.h"
 
@@ -218,18 +220,19 @@ TEST(AutogradViews, ViewsMadeUnderNoGradRefuseChanges) {
   w.mul_(2);
 }
 
-// The gradients of every pointwise op on operands of several dtypes are the same whether or not they are recorded.
+// The gradients of every op on operands of several dtypes are the same whether or not they are recorded.
 class AutogradMixed : public testing::TestWithParam<const Sample*> {};
 
 double rounding(DType dtype) {
   return dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : dtype == f32 ? 0x1p-22 : 0x1p-50;
 }
 
-// Of the gradient's dtype, at the size of the largest term: of the gradient, or of the cotangents (1.5) that cancel.
-bool within_rounding(const Tensor& a, const Tensor& b) {
+// Of the gradient's dtype (or of the result's, where that is coarser), at the size of the largest term: of the gradient,
+// or of the cotangents (1.5) that cancel.
+bool within_rounding(const Tensor& a, const Tensor& b, DType result = f64) {
   const Tensor x = a.detach().to(f64), y = b.detach().to(f64);
   const double largest = x.numel() ? nan_to_num(x.abs(), 0, 0).amax().item<double>() : 0;
-  const double eps = rounding(a.dtype()) * 4, size = std::max(largest, 1.5);
+  const double eps = std::max(rounding(a.dtype()), rounding(result)) * 4, size = std::max(largest, 1.5);
   return allclose(x, y, {.rtol = eps, .atol = eps * size, .equal_nan = true});
 }
 
@@ -241,11 +244,12 @@ TEST_P(AutogradMixed, RecordingTheGradientDoesNotChangeIt) {
         std::pair(f32, i64), std::pair(f16, f16), std::pair(bf16, f32)}) {
     Tensors x;
     for (size_t i = 0; i < drawn.size(); ++i) {
-      const DType dtype = i % 2 ? second : first;
-      Tensor t = (is_floating(dtype) ? drawn[i].clone() : drawn[i].abs() * 9 + 1).to(dtype);
+      const DType dtype = s.inputs[i].draw != Draw::values ? drawn[i].dtype() : i % 2 ? second : first;
+      Tensor t = (drawn[i].dtype() == f64 && !is_floating(dtype) ? drawn[i].abs() * 9 + 1 : drawn[i].clone()).to(dtype);
       x.push_back(is_floating(dtype) ? t.requires_grad_() : t);
     }
     std::vector<Tensors> found;
+    DType result = f64;
     for (const bool create : {false, true}) {
       Tensors ys, wanted;
       try {
@@ -257,6 +261,7 @@ TEST_P(AutogradMixed, RecordingTheGradientDoesNotChangeIt) {
       for (const Tensor& t : x)
         if (t.requires_grad()) wanted.push_back(t);
       if (ys.empty()) break;
+      result = ys[0].dtype();
       Tensors cotangents;
       for (const Tensor& y : ys)
         cotangents.push_back(linspace(0.5, 1.5, y.numel(), {.dtype = f64}).reshape(y.shape()).to(y.dtype()));
@@ -268,9 +273,9 @@ TEST_P(AutogradMixed, RecordingTheGradientDoesNotChangeIt) {
       ASSERT_EQ(a.defined(), b.defined());
       if (!a.defined()) continue;
       ASSERT_EQ(a.dtype(), b.dtype());
-      EXPECT_TRUE(within_rounding(a, b)) << name(first) << ' ' << name(second) << " input " << i << '\n'
-                                         << a.str() << '\n'
-                                         << b.detach().str();
+      EXPECT_TRUE(within_rounding(a, b, result)) << name(first) << ' ' << name(second) << " input " << i << '\n'
+                                                 << a.str() << '\n'
+                                                 << b.detach().str();
     }
   }
 }
@@ -365,61 +370,18 @@ TEST(AutogradMixedValues, Atan2) {
 
 // Ops with a real kink at 0, or where all operands are equal: they have no second derivative there to compare with.
 const std::set<std::string>& kinks() {
-  static const std::set<std::string> names = {
-      "abs",
-      "amax",
-      "amin",
-      "aminmax",
-      "cdist",
-      "cdist_3",
-      "ceil",
-      "clamp_max",
-      "clamp_min",
-      "copysign",
-      "corrcoef",
-      "cummax",
-      "cummin",
-      "elu",
-      "floor",
-      "floor_divide",
-      "fmax",
-      "fmin",
-      "heaviside",
-      "kthvalue",
-      "leaky_relu",
-      "linear_relu",
-      "masked_fill",
-      "max_all",
-      "max_axis",
-      "maximum",
-      "median_all",
-      "median_axis",
-      "min_all",
-      "min_axis",
-      "minimum",
-      "nanmedian_all",
-      "nanmedian_axis",
-      "nanquantile",
-      "pdist",
-      "quantile_higher",
-      "quantile_linear",
-      "quantile_lower",
-      "quantile_midpoint",
-      "quantile_nearest",
-      "relu",
-      "relu6",
-      "remainder",
-      "selu",
-      "sign",
-      "sort",
-      "sort_descending",
-      "std",
-      "std_mean",
-      "threshold",
-      "topk",
-      "topk_smallest",
-      "where",
-  };
+  static const std::set<std::string> names = [] {
+    std::istringstream text(
+        "abs amax amin aminmax cdist cdist_3 ceil clamp_max clamp_min copysign corrcoef cummax cummin elu "
+        "floor floor_divide fmax fmin heaviside kthvalue leaky_relu linear_relu masked_fill max_all max_axis "
+        "maximum median_all median_axis min_all min_axis minimum nanmedian_all nanmedian_axis nanquantile "
+        "pdist quantile_higher quantile_linear quantile_lower quantile_midpoint quantile_nearest relu relu6 "
+        "remainder selu sign sort sort_descending std std_mean threshold topk topk_smallest where clip "
+        "hinge_embedding_loss l1_loss grid_sample normalize cosine_similarity pairwise_distance prelu rrelu "
+        "rms_norm_affine embedding_bag_rows_max embedding_bag_offsets_max cosine_embedding_loss "
+        "triplet_margin_loss triplet_margin_with_distance_loss");
+    return std::set<std::string>(std::istream_iterator<std::string>(text), {});
+  }();
   return names;
 }
 
@@ -427,13 +389,13 @@ class AutogradKinks : public testing::TestWithParam<const Sample*> {};
 
 TEST_P(AutogradKinks, SecondOrderAtZero) {
   const Sample& s = *GetParam();
-  if (kinks().contains(plain(s.label))) return;
+  if (kinks().contains(plain(s.label)) || kinks().contains(s.op) || s.op.find("max_pool") != std::string::npos) return;
   Tensors x = draw(s, f64);
   bool any = false;
   for (size_t i = 0; i < x.size(); ++i) {
     const bool zero = s.inputs[i].low < 0 && s.inputs[i].high > 0;
     any |= zero;
-    x[i] = (zero ? zeros_like(x[i]) : x[i]).requires_grad_();
+    if (is_floating(x[i].dtype())) x[i] = (zero ? zeros_like(x[i]) : x[i]).requires_grad_();
   }
   if (!any) return;
   EXPECT_TRUE(gradcheck_all(s.f, x, {.raise = true}));
@@ -532,8 +494,7 @@ TEST_P(AutogradEmpty, NothingIsSevered) {
     for (Input& in : empty.inputs)
       for (int64_t& n : in.shape)
         if (n == size) n = 0;
-    const Tensors x = draw(empty, f64, {}, true);
-    Tensors ys;
+    Tensors x = draw(empty, f64, {}, true), ys;
     try {
       ys = s.f(x);
     } catch (const Error& e) {
@@ -544,6 +505,7 @@ TEST_P(AutogradEmpty, NothingIsSevered) {
     for (const Tensor& y : ys)
       if (y.requires_grad()) roots.push_back(y), cotangents.push_back(ones_like(y));
     if (roots.empty()) continue;
+    std::erase_if(x, [](const Tensor& t) { return !t.requires_grad(); });
     for (const Tensor& g : grad(roots, x, {.grad_outputs = cotangents, .allow_unused = true})) {
       if (!g.defined()) continue;
       EXPECT_TRUE(isfinite(g).all().item<bool>());

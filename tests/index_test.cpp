@@ -325,6 +325,29 @@ template <class F, class... X> void expect_gradients(const F& f, const X&... x) 
   EXPECT_TRUE(gradgradcheck(f, x...));
 }
 
+TEST(IndexValues, ANumberIsAnIndexOfAVector) {
+  const Tensor x = tensor({1., 2., 3.}).requires_grad_(), two = tensor(2), ten = full({}, 10., {.dtype = f64});
+  EXPECT_TRUE(equal(scatter_add(x.to(f64), 0, two, ten), tensor<double>({1, 2, 13})));
+  EXPECT_TRUE(equal(scatter(x, 0, two, 5), tensor({1., 2., 5.})));
+  EXPECT_TRUE(equal(scatter_reduce(x.to(f64), 0, two, ten, "prod"), tensor<double>({1, 2, 30})));
+  EXPECT_TRUE(equal(grad({scatter(x, 0, two, 5).sum()}, {x})[0], tensor({1., 1., 0.})));
+  Tensor y = x.detach().clone();
+  y.scatter_(0, two, 5);
+  EXPECT_TRUE(equal(y, tensor({1., 2., 5.})));
+}
+
+// An index of no elements changes nothing, whatever its number of axes.
+TEST(IndexValues, EmptyIndexOfAnotherRank) {
+  const Tensor x = randn({4, 5}).requires_grad_(), none = zeros({0}, {.dtype = i64}), nothing = zeros({0});
+  EXPECT_TRUE(equal(scatter_add(x, 1, none, nothing), x));
+  EXPECT_TRUE(equal(scatter(x, 0, none, nothing), x));
+  EXPECT_TRUE(equal(scatter_reduce(x, 0, none, nothing, "amax"), x));
+  Tensor y = x.detach().clone();
+  y.scatter_add_(1, none, nothing);
+  EXPECT_TRUE(equal(y, x));
+  EXPECT_TRUE(equal(grad({scatter_add(x, 1, none, nothing).sum()}, {x})[0], ones({4, 5})));
+}
+
 TEST(GradcheckIndex, GatherAndScatter) {
   const Tensor x = f64_of({3, 4}), src = f64_of({3, 4}, 8);
   const Tensor index = tensor({{0, 2, 1, 2}, {2, 2, 1, 0}});

@@ -166,6 +166,14 @@ TEST(NormErrors, BeforeAnythingChanged) {
 }
 
 // Statistics that change between an eval pass and its gradient are noticed.
+// Statistics that cannot be moved are refused before one of the two has been.
+TEST(NormErrors, StatisticsOfIntegers) {
+  const Tensor x = randn({4, 3, 2}), mean = zeros({3}), var = ones({3}, {.dtype = i64});
+  EXPECT_THROW(batch_norm(x, mean, var, {}, {}, true), Error);
+  EXPECT_THROW(instance_norm(x, mean, var), Error);
+  EXPECT_TRUE(equal(mean, zeros({3})));
+}
+
 TEST(NormErrors, ChangedStatistics) {
   Tensor mean = zeros({3}), var = ones({3});
   const Tensor x = randn({2, 3}, {.requires_grad = true});

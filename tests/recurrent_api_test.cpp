@@ -65,6 +65,9 @@ TEST(RecurrentApi, PackedSequencesAreChecked) {
       {Tensor(), {1}, {0}},           // no rows
       {rows, {int64_t(1) << 62, int64_t(1) << 62}, {0, 1}},
   };
+  const PackedSequence whole{tensor({1, 2, 3}), {2, 1}, {1, 0}};
+  EXPECT_THROW(pad_packed_sequence(whole, false, 0.5), Error);  // integers have no halves
+  EXPECT_THROW(pad_sequence({whole.data}, {.padding_value = 0.5}), Error);
   for (const PackedSequence& p : wrong) {
     EXPECT_THROW(pad_packed_sequence(p), Error);
     EXPECT_THROW(p.lengths(), Error);

@@ -12,8 +12,6 @@
 namespace volta::test {
 namespace {
 
-using Tensors = std::vector<Tensor>;
-
 // Where a pointwise op is defined and smooth; [-2, 2] unless listed.
 const std::map<std::string, std::vector<std::pair<double, double>>>& ranges() {
   static const std::map<std::string, std::vector<std::pair<double, double>>> table = {
@@ -56,22 +54,21 @@ const std::map<std::string, std::vector<std::pair<double, double>>>& ranges() {
 }
 
 Sample pointwise_sample(const PointName& name, int index) {
-  Sample s{name.name, name.name, {}, {}, name.differentiable && !name.truth, true};
+  Sample s{name.name, name.name, {}, {}};
   const auto found = ranges().find(name.name);
   for (int i = 0; i < name.arity; ++i) {
     std::pair<double, double> r{-2, 2};
     if (found != ranges().end() && size_t(i) < found->second.size()) r = found->second[size_t(i)];
     // Operands of different shapes, so that broadcasting is part of every check.
-    s.inputs.push_back({i == 0 ? Shape{3, 4} : i == 1 ? Shape{4} : Shape{3, 1}, r.first, r.second});
+    const Shape shape = i == 0 ? Shape{3, 4} : i == 1 ? Shape{4} : Shape{3, 1};
+    s.inputs.push_back(i < name.masks                    ? truths(shape)
+                       : name.domain == Domain::integral ? integers(shape, 7)
+                                                         : Input{shape, r.first, r.second});
   }
   s.half = name.name != "remainder" && name.name != "fmod" && name.name != "floor_divide";
   const ElementwiseOp& op = point_op(index);
-  const bool whole = name.domain == Domain::integral;
-  s.f = [&op, whole](const Tensors& x) {
-    Tensors own;
-    for (size_t i = 0; i < x.size(); ++i)
-      own.push_back(int(i) < op.masks ? x[i] > 0 : whole ? (x[i] * 3).to(i32) : x[i]);
-    std::vector<Operand> operands(own.begin(), own.end());
+  s.f = [&op](const Tensors& x) {
+    const std::vector<Operand> operands(x.begin(), x.end());
     return Tensors{detail::map(op, operands)};
   };
   return s;
@@ -81,26 +78,21 @@ Sample pointwise_sample(const PointName& name, int index) {
 template <class R> void add_reducer(std::vector<Sample>& list, int index) {
   const auto found = ranges().find(R::name);
   const std::pair<double, double> r = found == ranges().end() ? std::pair{-2.0, 2.0} : found->second[0];
+  const bool truth = R::elements == reducers::Elements::truth;
+  const Input input = truth ? integers({3, 4, 2}, 2) : Input{{3, 4, 2}, r.first, r.second};
   const auto add = [&](const char* which, const Axes& dim, bool keepdim) {
-    const auto f = [index, dim, keepdim](const Tensors& x) {
-      const Tensor in = R::elements == reducers::Elements::truth ? x[0] > 1 : x[0];
-      return Tensors{reduce_over(reduce_op(index), in, dim, keepdim)};
-    };
-    const std::string label = std::string(R::name) + which;
-    list.push_back({R::name, label, f, {{{3, 4, 2}, r.first, r.second}}, reducers::Differentiable<R>, true});
+    list.push_back(one(R::name, std::string(R::name) + which, {input}, [index, dim, keepdim](const Tensors& x) {
+      return reduce_over(reduce_op(index), x[0], dim, keepdim);
+    }));
   };
   add(" all", {}, false);
   add(" axes", {0, 2}, false);
   add(" keepdim", -2, true);
 }
 
-template <class F>
-Sample one(const char* op, const char* label, std::vector<Input> inputs, F f, bool differentiable = true) {
-  return {op, label, [f](const Tensors& x) { return Tensors{f(x)}; }, std::move(inputs), differentiable, true};
-}
-
 // Indices in range of an axis of size n, made from the values so that they vary; duplicates included.
 Tensor as_index(const Tensor& x, int64_t n) {
+  if (!x.defined()) return zeros({4, 5}, {.dtype = i64});
   const NoGrad off;
   return (x.detach().to(f64).abs() * 7).floor().to(i64) % n;
 }
@@ -120,74 +112,73 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("min", "min all", {matrix}, [](const Tensors& x) { return x[0].min(); }));
   list.push_back(one("max", "max axis", {matrix}, [](const Tensors& x) { return x[0].max(1).values; }));
   list.push_back(one("min", "min axis", {matrix}, [](const Tensors& x) { return x[0].min(0, true).values; }));
-  list.push_back(one(
-      "argmax", "argmax", {matrix}, [](const Tensors& x) { return x[0].argmax(1); }, false));
-  list.push_back(one(
-      "argmin", "argmin", {matrix}, [](const Tensors& x) { return x[0].argmin(); }, false));
-  list.push_back(one(
-      "count_nonzero", "count_nonzero", {matrix}, [](const Tensors& x) { return x[0].count_nonzero(1); }, false));
+  list.push_back(one("argmax", "argmax", {matrix}, [](const Tensors& x) { return x[0].argmax(1); }));
+  list.push_back(one("argmin", "argmin", {matrix}, [](const Tensors& x) { return x[0].argmin(); }));
+  list.push_back(
+      one("count_nonzero", "count_nonzero", {matrix}, [](const Tensors& x) { return x[0].count_nonzero(1); }));
   list.push_back(one("var", "var", {matrix}, [](const Tensors& x) { return x[0].var(1); }));
   list.push_back(
       one("var", "var all biased", {matrix}, [](const Tensors& x) { return x[0].var({}, {.correction = 0}); }));
   list.push_back(one("std_dev", "std", {matrix}, [](const Tensors& x) { return x[0].std(0, {.keepdim = true}); }));
   for (double p : {0.0, 1.0, 2.0, 3.0, 2.5, double(INFINITY), -double(INFINITY)})
-    list.push_back({"norm",
-                    "norm " + std::to_string(p),
-                    [p](const Tensors& x) { return Tensors{x[0].norm(p, 1)}; },
-                    {positive},
-                    true,
-                    true});
+    list.push_back({
+        "norm",
+        "norm " + std::to_string(p),
+        [p](const Tensors& x) { return Tensors{x[0].norm(p, 1)}; },
+        {positive},
+    });
   list.push_back(one("median", "median all", {matrix}, [](const Tensors& x) { return x[0].median(); }));
   list.push_back(one("median", "median axis", {matrix}, [](const Tensors& x) { return x[0].median(1).values; }));
-  const auto with_nan = [](const Tensor& t) { return where(t.detach() > 1.5, double(NAN), t); };
+  const auto with_nan = [](const Tensor& t) {
+    return t.defined() && is_floating(t.dtype()) ? where(t.detach() > 1.5, double(NAN), t) : t;
+  };
   list.push_back(one("nanmean", "nanmean", {cube}, [=](const Tensors& x) { return with_nan(x[0]).nanmean({0, 2}); }));
   list.push_back(
       one("nanmedian", "nanmedian all", {matrix}, [=](const Tensors& x) { return with_nan(x[0]).nanmedian(); }));
   list.push_back(one("nanmedian", "nanmedian axis", {matrix},
                      [=](const Tensors& x) { return with_nan(x[0]).nanmedian(0).values; }));
   for (const char* between : {"linear", "lower", "higher", "nearest", "midpoint"})
-    list.push_back({"quantile",
-                    std::string("quantile ") + between,
-                    [between](const Tensors& x) {
-                      return Tensors{x[0].quantile(tensor({0.1, 0.55, 1.0}, {x[0].dtype(), x[0].device()}), 1, true,
-                                                   {.interpolation = between})};
-                    },
-                    {cube},
-                    true,
-                    std::string(between) == "linear"});
+    list.push_back(
+        {"quantile",
+         std::string("quantile ") + between,
+         [between](const Tensors& x) {
+           return Tensors{x[0].quantile(beside(x[0], tensor({0.1, 0.55, 1.0})), 1, true, {.interpolation = between})};
+         },
+         {cube},
+         std::string(between) == "linear"});
   list.push_back(
       one("nanquantile", "nanquantile", {matrix}, [=](const Tensors& x) { return with_nan(x[0]).nanquantile(0.3); }));
-  list.push_back({"aminmax",
-                  "aminmax",
-                  [](const Tensors& x) {
-                    const auto [low, high] = x[0].aminmax(1);
-                    return Tensors{low, high};
-                  },
-                  {cube},
-                  true,
-                  true});
-  list.push_back({"var_mean",
-                  "var_mean",
-                  [](const Tensors& x) {
-                    const auto [v, m] = var_mean(x[0], 1);
-                    return Tensors{v, m};
-                  },
-                  {matrix},
-                  true,
-                  true});
-  list.push_back({"std_mean",
-                  "std_mean",
-                  [](const Tensors& x) {
-                    const auto [s, m] = std_mean(x[0], {}, {.correction = 0});
-                    return Tensors{s, m};
-                  },
-                  {matrix},
-                  true,
-                  true});
+  list.push_back({
+      "aminmax",
+      "aminmax",
+      [](const Tensors& x) {
+        const auto [low, high] = x[0].aminmax(1);
+        return Tensors{low, high};
+      },
+      {cube},
+  });
+  list.push_back({
+      "var_mean",
+      "var_mean",
+      [](const Tensors& x) {
+        const auto [v, m] = var_mean(x[0], 1);
+        return Tensors{v, m};
+      },
+      {matrix},
+  });
+  list.push_back({
+      "std_mean",
+      "std_mean",
+      [](const Tensors& x) {
+        const auto [s, m] = std_mean(x[0], {}, {.correction = 0});
+        return Tensors{s, m};
+      },
+      {matrix},
+  });
   list.push_back(one("cov", "cov", {matrix}, [](const Tensors& x) { return x[0].cov({.correction = 0}); }));
   list.push_back(one("corrcoef", "corrcoef", {matrix}, [](const Tensors& x) { return x[0].corrcoef(); }));
   list.push_back(
-      one("trapezoid", "trapezoid", {matrix, {{5}}}, [](const Tensors& x) { return trapezoid(x[0], x[1]); }));
+      one("trapezoid", "trapezoid", {matrix, optional({5})}, [](const Tensors& x) { return trapezoid(x[0], x[1]); }));
   list.push_back(one("cumulative_trapezoid", "cumulative_trapezoid", {matrix},
                      [](const Tensors& x) { return cumulative_trapezoid(x[0], {}, {.dx = 0.5, .dim = 0}); }));
   list.push_back(one("softmax", "softmax last", {cube}, [](const Tensors& x) { return x[0].softmax(-1); }));
@@ -219,25 +210,24 @@ void add_linear(std::vector<Sample>& list) {
   list.push_back(one("mv", "mv", {a, v}, [](const Tensors& x) { return x[0].mv(x[1]); }));
   list.push_back(one("dot", "dot", {v, v}, [](const Tensors& x) { return x[0].dot(x[1]); }));
   list.push_back(one("outer", "outer", {v, {{3}}}, [](const Tensors& x) { return x[0].outer(x[1]); }));
-  list.push_back(one("addmm", "addmm", {{{2}}, a, b}, [](const Tensors& x) { return x[0].addmm(x[1], x[2], 0.5, 2); }));
+  list.push_back(one("addmm", "addmm", {{{2}}, a, b}, [](const Tensors& x) { return x[0].addmm(x[1], x[2], 3, 2); }));
   list.push_back(one("baddbmm", "baddbmm", {{{3, 1}}, {{2, 3, 4}}, {{2, 4, 2}}},
-                     [](const Tensors& x) { return x[0].baddbmm(x[1], x[2], 0.5, 2); }));
+                     [](const Tensors& x) { return x[0].baddbmm(x[1], x[2], 3, 2); }));
   list.push_back(one("addbmm", "addbmm", {{{3, 2}}, {{2, 3, 4}}, {{2, 4, 2}}},
-                     [](const Tensors& x) { return x[0].addbmm(x[1], x[2], 0.5, 2); }));
-  list.push_back(one("addmv", "addmv", {{{3}}, a, v}, [](const Tensors& x) { return x[0].addmv(x[1], x[2], 0.5, 2); }));
+                     [](const Tensors& x) { return x[0].addbmm(x[1], x[2], 3, 2); }));
+  list.push_back(one("addmv", "addmv", {{{3}}, a, v}, [](const Tensors& x) { return x[0].addmv(x[1], x[2], 3, 2); }));
   list.push_back(one("addr", "addr", {{{4, 3}}, v, {{3}}}, [](const Tensors& x) { return x[0].addr(x[1], x[2]); }));
   list.push_back(one("cdist", "cdist", {{{2, 3, 4}}, {{5, 4}}}, [](const Tensors& x) { return cdist(x[0], x[1]); }));
   list.push_back(one("cdist", "cdist 3", {a, {{5, 4}}}, [](const Tensors& x) { return cdist(x[0], x[1], 3); }));
   list.push_back(one("pdist", "pdist", {{{4, 3}}}, [](const Tensors& x) { return pdist(x[0]); }));
   list.push_back(one("vander", "vander", {v}, [](const Tensors& x) { return vander(x[0], 3); }));
   for (const char* activation : {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"})
-    list.push_back(
-        {"linear",
-         std::string("linear ") + activation,
-         [activation](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2], {.activation = activation})}; },
-         {{{2, 3, 4}}, {{5, 4}}, {{5}}},
-         true,
-         true});
+    list.push_back({
+        "linear",
+        std::string("linear ") + activation,
+        [activation](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2], {.activation = activation})}; },
+        {{{2, 3, 4}}, {{5, 4}}, optional({5})},
+    });
   list.push_back(
       one("linear", "linear without bias", {a, {{5, 4}}}, [](const Tensors& x) { return linear(x[0], x[1]); }));
   list.push_back(one("tensordot", "tensordot axes", {{{2, 3, 4}}, {{4, 3, 2}}}, [](const Tensors& x) {
@@ -257,13 +247,15 @@ void add_linear(std::vector<Sample>& list) {
                      [](const Tensors& x) { return einsum("...ij,jk->...ik", x[0], x[1]); }));
 }
 
+Tensor flat(const Tensor& x) { return x.defined() ? x.contiguous() : x; }
+
 void add_views(std::vector<Sample>& list) {
   const Input cube{{3, 4, 2}}, matrix{{4, 6}};
   list.push_back(one("reshape", "reshape", {cube}, [](const Tensors& x) { return x[0].reshape({4, -1}); }));
   list.push_back(one("reshape", "reshape of transposed", {cube}, [](const Tensors& x) {
-    return x[0].transpose(0, 1).reshape({-1, 3});
+    return (x[0].defined() && x[0].dim() > 1 ? x[0].transpose(0, 1) : x[0]).reshape({-1, 3});
   }));
-  list.push_back(one("view", "view", {cube}, [](const Tensors& x) { return x[0].contiguous().view({12, 2}); }));
+  list.push_back(one("view", "view", {cube}, [](const Tensors& x) { return flat(x[0]).view({12, 2}); }));
   list.push_back(one("permute", "permute", {cube}, [](const Tensors& x) { return x[0].permute({2, 0, 1}); }));
   list.push_back(one("transpose", "transpose", {cube}, [](const Tensors& x) { return x[0].transpose(0, -1); }));
   list.push_back(one("t", "t", {matrix}, [](const Tensors& x) { return x[0].t(); }));
@@ -275,21 +267,26 @@ void add_views(std::vector<Sample>& list) {
   list.push_back(one("atleast_1d", "atleast_1d", {{{}}}, [](const Tensors& x) { return atleast_1d(x[0]); }));
   list.push_back(one("atleast_2d", "atleast_2d", {{{3}}}, [](const Tensors& x) { return atleast_2d(x[0]); }));
   list.push_back(one("atleast_3d", "atleast_3d", {matrix}, [](const Tensors& x) { return atleast_3d(x[0]); }));
-  list.push_back(
-      {"tensor_split", "tensor_split", [](const Tensors& x) { return x[0].tensor_split(4, 1); }, {matrix}, true, true});
-  list.push_back({"tensor_split",
-                  "tensor_split places",
-                  [](const Tensors& x) {
-                    return x[0].tensor_split(std::vector<int64_t>{1, 3}, 1);
-                  },
-                  {matrix},
-                  true,
-                  true});
+  list.push_back({
+      "tensor_split",
+      "tensor_split",
+      [](const Tensors& x) { return x[0].tensor_split(4, 1); },
+      {matrix},
+  });
+  list.push_back({
+      "tensor_split",
+      "tensor_split places",
+      [](const Tensors& x) {
+        return x[0].tensor_split(std::vector<int64_t>{1, 3}, 1);
+      },
+      {matrix},
+  });
   list.push_back(one("fliplr", "fliplr", {matrix}, [](const Tensors& x) { return x[0].fliplr(); }));
   list.push_back(one("flipud", "flipud", {matrix}, [](const Tensors& x) { return x[0].flipud(); }));
   list.push_back(one("expand", "expand", {{{3, 1}}}, [](const Tensors& x) { return x[0].expand({2, -1, 4}); }));
-  list.push_back(
-      one("expand_as", "expand_as", {{{3, 1}}, {{3, 4}}}, [](const Tensors& x) { return x[0].expand_as(x[1]); }));
+  list.push_back(one("expand_as", "expand_as", {{{3, 1}}}, [](const Tensors& x) {
+    return x[0].expand_as(zeros({3, 4}));
+  }));
   list.push_back(one("broadcast_to", "broadcast_to", {{{1, 3}}}, [](const Tensors& x) {
     return x[0].broadcast_to({4, 3});
   }));
@@ -301,35 +298,50 @@ void add_views(std::vector<Sample>& list) {
   list.push_back(one("slice", "slice", {matrix}, [](const Tensors& x) { return x[0].slice(1, 1, {}, 2); }));
   list.push_back(one("slice", "slice backwards", {matrix}, [](const Tensors& x) { return x[0].slice(1, {}, {}, -2); }));
   list.push_back(one("select", "select", {cube}, [](const Tensors& x) { return x[0].select(1, -1); }));
-  list.push_back(one("view_as", "view_as", {cube}, [](const Tensors& x) {
-    return x[0].contiguous().view_as(zeros({6, 4}));
-  }));
-  list.push_back(one("type_as", "type_as", {cube}, [](const Tensors& x) { return x[0].type_as(x[0].detach()); }));
-  list.push_back(one("clip", "clip", {cube}, [](const Tensors& x) { return x[0].clip(-1, 1); }));
+  list.push_back(one("view_as", "view_as", {cube}, [](const Tensors& x) { return flat(x[0]).view_as(zeros({6, 4})); }));
+  list.push_back(one("type_as", "type_as", {cube}, [](const Tensors& x) { return x[0].type_as(x[0]); }));
+  list.push_back(one("clip", "clip", {cube}, [](const Tensors& x) { return x[0].clip(0, 1); }));
   list.push_back(one("flip", "flip", {cube}, [](const Tensors& x) { return x[0].flip({0, 2}); }));
   list.push_back(one("diagonal", "diagonal", {cube}, [](const Tensors& x) { return x[0].diagonal(1, 1, 0); }));
   list.push_back(one("unfold", "unfold", {matrix}, [](const Tensors& x) { return x[0].unfold(1, 3, 2); }));
   list.push_back(one("as_strided", "as_strided", {matrix}, [](const Tensors& x) {
-    return x[0].contiguous().as_strided({3, 3}, {2, 3}, {});
+    return flat(x[0]).as_strided({3, 3}, {2, 3}, {});
   }));
-  list.push_back({"split", "split size", [](const Tensors& x) { return x[0].split(4, 1); }, {matrix}, true, true});
-  list.push_back({"split",
-                  "split sizes",
-                  [](const Tensors& x) {
-                    return x[0].split(std::vector<int64_t>{1, 3}, 0);
-                  },
-                  {matrix},
-                  true,
-                  true});
-  list.push_back({"chunk", "chunk", [](const Tensors& x) { return x[0].chunk(3, 1); }, {matrix}, true, true});
-  list.push_back({"unbind", "unbind", [](const Tensors& x) { return x[0].unbind(1); }, {cube}, true, true});
+  list.push_back({
+      "split",
+      "split size",
+      [](const Tensors& x) { return x[0].split(4, 1); },
+      {matrix},
+  });
+  list.push_back({
+      "split",
+      "split sizes",
+      [](const Tensors& x) {
+        return x[0].split(std::vector<int64_t>{1, 3}, 0);
+      },
+      {matrix},
+  });
+  list.push_back({
+      "chunk",
+      "chunk",
+      [](const Tensors& x) { return x[0].chunk(3, 1); },
+      {matrix},
+  });
+  list.push_back({
+      "unbind",
+      "unbind",
+      [](const Tensors& x) { return x[0].unbind(1); },
+      {cube},
+  });
 }
 
 void add_shapes(std::vector<Sample>& list) {
   const Input cube{{3, 4, 2}}, matrix{{4, 6}};
-  list.push_back(one("contiguous", "contiguous", {matrix}, [](const Tensors& x) { return x[0].t().contiguous(); }));
+  list.push_back(one("contiguous", "contiguous", {matrix}, [](const Tensors& x) {
+    return (x[0].defined() && x[0].dim() == 2 ? x[0].t() : x[0]).contiguous();
+  }));
   list.push_back(one("clone", "clone", {matrix}, [](const Tensors& x) { return x[0].clone(); }));
-  list.push_back(one("to", "to dtype", {matrix}, [](const Tensors& x) { return (x[0].to(f64) * 2).to(x[0].dtype()); }));
+  list.push_back(one("to", "to dtype", {matrix}, [](const Tensors& x) { return x[0].to(f64).to(x[0].dtype()); }));
   list.push_back(one("cat", "cat", {matrix, {{2, 6}}}, [](const Tensors& x) { return cat({x[0], x[1], x[0]}, 0); }));
   list.push_back(one("stack", "stack", {matrix, matrix}, [](const Tensors& x) { return stack({x[0], x[1]}, 1); }));
   list.push_back(one("vstack", "vstack", {matrix, {{6}}}, [](const Tensors& x) { return vstack({x[0], x[1]}); }));
@@ -346,14 +358,14 @@ void add_shapes(std::vector<Sample>& list) {
   }));
   list.push_back(one("combinations", "combinations", {{{4}}}, [](const Tensors& x) { return combinations(x[0], 2); }));
   for (int k : {1, 2, 3})
-    list.push_back({"rot90",
-                    "rot90 " + std::to_string(k),
-                    [k](const Tensors& x) {
-                      return Tensors{x[0].rot90(k, {2, 0})};
-                    },
-                    {cube},
-                    true,
-                    true});
+    list.push_back({
+        "rot90",
+        "rot90 " + std::to_string(k),
+        [k](const Tensors& x) {
+          return Tensors{x[0].rot90(k, {2, 0})};
+        },
+        {cube},
+    });
   list.push_back(one("diag_embed", "diag_embed", {matrix}, [](const Tensors& x) { return x[0].diag_embed(-1, 2, 0); }));
   list.push_back(one("roll", "roll", {matrix}, [](const Tensors& x) { return x[0].roll({1, -2}, {0, 1}); }));
   list.push_back(one("roll", "roll flat", {matrix}, [](const Tensors& x) { return x[0].roll(3); }));
@@ -362,17 +374,17 @@ void add_shapes(std::vector<Sample>& list) {
   list.push_back(one("repeat_interleave", "repeat_interleave", {matrix},
                      [](const Tensors& x) { return x[0].repeat_interleave(2, 1); }));
   list.push_back(one("repeat_interleave", "repeat_interleave own", {matrix}, [](const Tensors& x) {
-    return x[0].repeat_interleave(tensor({1, 0, 3, 2}).to(x[0].device()), 0);
+    return x[0].repeat_interleave(beside(x[0], tensor({1, 0, 3, 2})), 0);
   }));
   for (const char* mode : {"constant", "reflect", "replicate", "circular"})
-    list.push_back({"pad",
-                    std::string("pad ") + mode,
-                    [mode](const Tensors& x) {
-                      return Tensors{x[0].pad({1, 2, 2, 1}, {.mode = mode})};
-                    },
-                    {{{2, 4, 5}}},
-                    true,
-                    true});
+    list.push_back({
+        "pad",
+        std::string("pad ") + mode,
+        [mode](const Tensors& x) {
+          return Tensors{x[0].pad({1, 2, 2, 1}, {.mode = mode})};
+        },
+        {{{2, 4, 5}}},
+    });
   list.push_back(one("tril", "tril", {matrix}, [](const Tensors& x) { return x[0].tril(1); }));
   list.push_back(one("triu", "triu", {cube}, [](const Tensors& x) { return x[0].triu(-1); }));
   list.push_back(one("diag", "diag of vector", {{{3}}}, [](const Tensors& x) { return x[0].diag(1); }));
@@ -382,131 +394,116 @@ void add_shapes(std::vector<Sample>& list) {
 void add_indices(std::vector<Sample>& list) {
   const Input matrix{{4, 5}}, same{{4, 5}}, vector{{6}};
   list.push_back(
-      one("gather", "gather", {matrix, {{3, 5}}}, [](const Tensors& x) { return x[0].gather(0, as_index(x[1], 4)); }));
+      one("gather", "gather", {matrix, integers({3, 5}, 4)}, [](const Tensors& x) { return x[0].gather(0, x[1]); }));
   list.push_back(one("scatter", "scatter", {matrix, {{2, 5}}}, [](const Tensors& x) {
-    return x[0].scatter(0, tensor({{0, 1, 2, 3, 0}, {1, 2, 3, 0, 1}}).to(x[0].device()), x[1]);
+    return x[0].scatter(0, beside(x[0], tensor({{0, 1, 2, 3, 0}, {1, 2, 3, 0, 1}})), x[1]);
   }));
   list.push_back(one("scatter", "scatter number", {matrix},
-                     [](const Tensors& x) { return x[0].scatter(1, as_index(x[0], 5), 1.5); }));
+                     [](const Tensors& x) { return x[0].scatter(1, as_index(x[0], 5), 1); }));
   list.push_back(one("scatter_add", "scatter_add", {matrix, same},
                      [](const Tensors& x) { return x[0].scatter_add(1, as_index(x[1], 5), x[1]); }));
   for (const char* how : {"sum", "prod", "mean", "amax", "amin"})
-    list.push_back({"scatter_reduce",
-                    std::string("scatter_reduce ") + how,
-                    [how](const Tensors& x) { return Tensors{x[0].scatter_reduce(1, as_index(x[1], 5), x[1], how)}; },
-                    {matrix, {{4, 3}, 0.5, 2}},
-                    true,
-                    true});
+    list.push_back({
+        "scatter_reduce",
+        std::string("scatter_reduce ") + how,
+        [how](const Tensors& x) { return Tensors{x[0].scatter_reduce(1, as_index(x[1], 5), x[1], how)}; },
+        {matrix, {{4, 3}, 0.5, 2}},
+        true,
+        std::string(how) == "mean" ? Takes::numeric : Takes::by_group,
+    });
   list.push_back(one("index_select", "index_select", {matrix}, [](const Tensors& x) {
-    return x[0].index_select(1, tensor({4, 0, 0, 3}).to(x[0].device()));
+    return x[0].index_select(1, beside(x[0], tensor({4, 0, 0, 3})));
   }));
   list.push_back(one("index_add", "index_add", {matrix, {{3, 5}}}, [](const Tensors& x) {
-    return x[0].index_add(0, tensor({2, 0, 2}).to(x[0].device()), x[1], 0.5);
+    return x[0].index_add(0, beside(x[0], tensor({2, 0, 2})), x[1], 3);
   }));
   list.push_back(one("index_copy", "index_copy", {matrix, {{2, 5}}}, [](const Tensors& x) {
-    return x[0].index_copy(0, tensor({2, 0}).to(x[0].device()), x[1]);
+    return x[0].index_copy(0, beside(x[0], tensor({2, 0})), x[1]);
   }));
   list.push_back(one("index_fill", "index_fill", {matrix, {{}}}, [](const Tensors& x) {
-    return x[0].index_fill(1, tensor({2, -1}).to(x[0].device()), x[1]);
+    return x[0].index_fill(1, beside(x[0], tensor({2, -1})), x[1]);
   }));
   for (bool accumulate : {false, true})
-    list.push_back({"index_put",
-                    accumulate ? "index_put accumulate" : "index_put",
-                    [accumulate](const Tensors& x) {
-                      const Tensor i = tensor({0, 3, accumulate ? 0 : 2}).to(x[0].device());
-                      return Tensors{x[0].index_put({i}, x[1], accumulate)};
-                    },
-                    {matrix, {{3, 5}}},
-                    true,
-                    true});
+    list.push_back({
+        "index_put",
+        accumulate ? "index_put accumulate" : "index_put",
+        [accumulate](const Tensors& x) {
+          const Tensor i = beside(x[0], tensor({0, 3, accumulate ? 0 : 2}));
+          return Tensors{x[0].index_put({i}, x[1], accumulate)};
+        },
+        {matrix, {{3, 5}}},
+    });
   list.push_back(one("masked_scatter", "masked_scatter", {matrix, {{3, 4}}}, [](const Tensors& x) {
-    return x[0].masked_scatter(eye(4, 5, {boolean, x[0].device()}), x[1]);
+    return x[0].masked_scatter(beside(x[0], eye(4, 5, {.dtype = boolean})), x[1]);
   }));
   list.push_back(one("index", "in-place forms", {matrix, same}, [](const Tensors& x) {
-    const Tensor i = tensor({2, 0}).to(x[0].device()), rows = x[1].narrow(0, 0, 2);
+    const Tensor i = beside(x[0], tensor({2, 0})), rows = x[1].narrow(0, 0, 2);
     Tensor y = x[0] * 2;
     y.index_add_(0, i, rows, 0.5).index_copy_(0, i, rows * y.narrow(0, 1, 2).clone()).index_fill_(1, i, 0.5);
     y.scatter_(0, i.unsqueeze(1), rows.narrow(1, 0, 1)).scatter_add_(1, as_index(x[1], 5), x[1]);
     y.scatter_reduce_(1, as_index(x[0], 5), x[1] * x[1] + 1, "prod");
-    y.masked_scatter_(eye(4, 5, {boolean, x[0].device()}), x[1]).index_put_({i}, rows, true);
+    y.masked_scatter_(beside(x[0], eye(4, 5, {.dtype = boolean})), x[1]).index_put_({i}, rows, true);
     return y * x[0];
   }));
   list.push_back(one("take", "take", {matrix}, [](const Tensors& x) {
-    return x[0].take(tensor({{0, 19}, {7, 7}}).to(x[0].device()));
+    return x[0].take(beside(x[0], tensor({{0, 19}, {7, 7}})));
   }));
-  list.push_back(one("take_along_dim", "take_along_dim", {matrix, {{4, 2}}},
-                     [](const Tensors& x) { return x[0].take_along_dim(as_index(x[1], 5), 1); }));
-  list.push_back(one("masked_fill", "masked_fill", {matrix},
-                     [](const Tensors& x) { return x[0].masked_fill(x[0].detach() > 0, 3); }));
-  list.push_back(one("masked_select", "masked_select", {matrix}, [](const Tensors& x) {
-    return x[0].masked_select(eye(4, 5, {boolean, x[0].device()}));
+  list.push_back(one("take_along_dim", "take_along_dim", {matrix, integers({4, 2}, 5)},
+                     [](const Tensors& x) { return x[0].take_along_dim(x[1], 1); }));
+  list.push_back(one("masked_fill", "masked_fill", {matrix}, [](const Tensors& x) {
+    return x[0].masked_fill(beside(x[0], eye(4, 5, {.dtype = boolean})), 3);
   }));
-  list.push_back(one(
-      "nonzero", "nonzero", {matrix}, [](const Tensors& x) { return (x[0] > 0).nonzero(); }, false));
-  list.push_back(one(
-      "argwhere", "argwhere", {matrix}, [](const Tensors& x) { return (x[0] > 0).argwhere(); }, false));
-  list.push_back(one(
-      "isin", "isin", {matrix, vector}, [](const Tensors& x) { return isin(as_index(x[0], 9), as_index(x[1], 9)); },
-      false));
-  list.push_back(one(
-      "unique_consecutive", "unique_consecutive", {vector},
-      [](const Tensors& x) { return as_index(x[0], 2).unique_consecutive().values; }, false));
-  list.push_back(one(
-      "unique", "unique slices", {{{4, 3}}},
-      [](const Tensors& x) { return as_index(x[0], 2).unique({.dim = 0}).values; }, false));
-  list.push_back(one(
-      "one_hot", "one_hot", {vector}, [](const Tensors& x) { return one_hot(as_index(x[0], 4), 4); }, false));
-  list.push_back(one("embedding", "embedding", {matrix, {{2, 3}}},
-                     [](const Tensors& x) { return embedding(as_index(x[1], 4), x[0]); }));
+  list.push_back(one("masked_select", "masked_select", {matrix},
+                     [](const Tensors& x) { return x[0].masked_select(beside(x[0], eye(4, 5, {.dtype = boolean}))); }));
+  list.push_back(one("nonzero", "nonzero", {integers({4, 5}, 2)}, [](const Tensors& x) { return x[0].nonzero(); }));
+  list.push_back(one("argwhere", "argwhere", {integers({4, 5}, 2)}, [](const Tensors& x) { return x[0].argwhere(); }));
+  list.push_back(
+      one("isin", "isin", {integers({4, 5}, 9), integers({6}, 9)}, [](const Tensors& x) { return isin(x[0], x[1]); }));
+  list.push_back(one("unique_consecutive", "unique_consecutive", {integers({6}, 2)},
+                     [](const Tensors& x) { return x[0].unique_consecutive().values; }));
+  list.push_back(one("unique", "unique slices", {integers({4, 3}, 2)},
+                     [](const Tensors& x) { return x[0].unique({.dim = 0}).values; }));
+  list.push_back(one("one_hot", "one_hot", {integers({6}, 4)}, [](const Tensors& x) { return one_hot(x[0], 4); }));
+  list.push_back(one("embedding", "embedding", {integers({2, 3}, 4), matrix},
+                     [](const Tensors& x) { return embedding(x[0], x[1]); }));
   list.push_back(one("sort", "sort", {matrix}, [](const Tensors& x) { return x[0].sort(0).values; }));
   list.push_back(one("sort", "sort descending", {matrix}, [](const Tensors& x) { return x[0].sort(1, true).values; }));
-  list.push_back(one(
-      "argsort", "argsort", {matrix}, [](const Tensors& x) { return x[0].argsort(1); }, false));
+  list.push_back(one("argsort", "argsort", {matrix}, [](const Tensors& x) { return x[0].argsort(1); }));
   list.push_back(one("topk", "topk", {matrix}, [](const Tensors& x) { return x[0].topk(2).values; }));
   list.push_back(
       one("topk", "topk smallest", {matrix}, [](const Tensors& x) { return x[0].topk(3, 0, false).values; }));
   list.push_back(one("kthvalue", "kthvalue", {matrix}, [](const Tensors& x) { return x[0].kthvalue(2, 1).values; }));
-  list.push_back(one(
-      "unique", "unique", {vector}, [](const Tensors& x) { return as_index(x[0], 4).unique().values; }, false));
-  list.push_back(one(
-      "searchsorted", "searchsorted", {vector, matrix},
-      [](const Tensors& x) { return searchsorted(x[0].sort().values.detach(), x[1]); }, false));
-  list.push_back(one(
-      "bucketize", "bucketize", {matrix},
-      [](const Tensors& x) {
-        return x[0].bucketize(tensor({-1.0, 0.0, 1.0}, {x[0].dtype(), x[0].device()}));
-      },
-      false));
-  list.push_back(one(
-      "bincount", "bincount", {vector}, [](const Tensors& x) { return as_index(x[0], 4).bincount({}, 5); }, false));
-  list.push_back(one(
-      "histogram", "histogram", {matrix},
-      [](const Tensors& x) {
-        return x[0].histogram(4, std::pair{-2.0, 2.0}).counts;
-      },
-      false));
+  list.push_back(one("unique", "unique", {integers({6}, 4)}, [](const Tensors& x) { return x[0].unique().values; }));
+  list.push_back(one("searchsorted", "searchsorted", {vector, matrix}, [](const Tensors& x) {
+    return searchsorted(x[0].defined() ? x[0].sort().values.detach() : x[0], x[1]);
+  }));
+  list.push_back(one("bucketize", "bucketize", {matrix}, [](const Tensors& x) {
+    return x[0].bucketize(beside(x[0], tensor({-1.0, 0.0, 1.0})));
+  }));
+  list.push_back(
+      one("bincount", "bincount", {integers({6}, 4)}, [](const Tensors& x) { return x[0].bincount({}, 5); }));
+  list.push_back(one("histogram", "histogram", {matrix}, [](const Tensors& x) {
+    return x[0].histogram(4, std::pair{-2.0, 2.0}).counts;
+  }));
   list.push_back(
       one("polygamma", "polygamma", {{{3, 4}, 0.6, 4}}, [](const Tensors& x) { return polygamma(3, x[0]); }));
   list.push_back(
-      one("addcmul", "addcmul", {matrix, same, {{5}}}, [](const Tensors& x) { return x[0].addcmul(x[1], x[2], 0.5); }));
+      one("addcmul", "addcmul", {matrix, same, {{5}}}, [](const Tensors& x) { return x[0].addcmul(x[1], x[2], 3); }));
   list.push_back(one("addcdiv", "addcdiv", {matrix, same, {{5}, 0.5, 2}},
                      [](const Tensors& x) { return x[0].addcdiv(x[1], x[2], 2); }));
   list.push_back(one("nan_to_num", "nan_to_num", {matrix}, [](const Tensors& x) { return x[0].nan_to_num(); }));
-  list.push_back(one(
-      "isclose", "isclose", {matrix, same}, [](const Tensors& x) { return x[0].isclose(x[1], {.atol = 1}); }, false));
-  list.push_back(one(
-      "allclose", "allclose", {matrix}, [](const Tensors& x) { return full({}, x[0].allclose(x[0])); }, false));
-  list.push_back(one(
-      "equal", "equal", {matrix}, [](const Tensors& x) { return full({}, x[0].equal(x[0])); }, false));
+  list.push_back(
+      one("isclose", "isclose", {matrix, same}, [](const Tensors& x) { return x[0].isclose(x[1], {.atol = 1}); }));
+  list.push_back(one("allclose", "allclose", {matrix}, [](const Tensors& x) { return full({}, x[0].allclose(x[0])); }));
+  list.push_back(one("equal", "equal", {matrix}, [](const Tensors& x) { return full({}, x[0].equal(x[0])); }));
   list.push_back(one("index", "index slices", {matrix}, [](const Tensors& x) {
     return Tensor(x[0][{slice({}, {}, -1), 2}]);
   }));
   list.push_back(one("index", "index tensor", {matrix}, [](const Tensors& x) {
-    return Tensor(x[0][{tensor({3, 0, 3}).to(x[0].device()), tensor({1, 1, 4}).to(x[0].device())}]);
+    return Tensor(x[0][{beside(x[0], tensor({3, 0, 3})), beside(x[0], tensor({1, 1, 4}))}]);
   }));
-  list.push_back(one("index", "index mask", {matrix}, [](const Tensors& x) {
-    return Tensor(x[0][eye(4, 5, {boolean, x[0].device()})]);
-  }));
+  list.push_back(one("index", "index mask", {matrix},
+                     [](const Tensors& x) { return Tensor(x[0][beside(x[0], eye(4, 5, {.dtype = boolean}))]); }));
   list.push_back(one("index", "assign", {matrix, {{5}}}, [](const Tensors& x) {
     Tensor y = x[0] * 2;
     y[1] = x[1];
@@ -520,25 +517,44 @@ void add_indices(std::vector<Sample>& list) {
 const std::vector<Sample>& samples() {
   static const std::vector<Sample> list = [] {
     std::vector<Sample> all;
+    std::map<std::string, std::pair<Takes, Grad>> declared;
     int index = 0;
-    for_each_point_name([&](const PointName& name) { all.push_back(pointwise_sample(name, index++)); });
-    for_each(reducers::Named{}, [&]<class R>(int i) { add_reducer<R>(all, i); });
+    for_each_point_name([&](const PointName& name) {
+      all.push_back(pointwise_sample(name, index++));
+      declared[name.name] = {takes_of(name.domain), name.differentiable && !name.truth ? Grad::any : Grad::no};
+    });
+    for_each(reducers::Named{}, [&]<class R>(int i) {
+      add_reducer<R>(all, i);
+      declared[R::name] = {takes_of<R>(), reducers::Differentiable<R> ? Grad::any : Grad::no};
+    });
+    for_each_function([&](const Function& f, const std::string& name, const std::string&) {
+      declared[name] = {f.takes(), f.also.grad};
+    });
     add_reductions(all);
     add_linear(all);
     add_views(all);
     add_shapes(all);
     add_indices(all);
+    add_layers(all);
+    add_losses(all);
+    for (Sample& s : all)
+      if (const auto found = declared.find(s.op); found != declared.end()) {
+        if (s.takes == Takes::by_group) s.takes = found->second.first;
+        s.differentiable = found->second.second == Grad::any;
+      }
     return all;
   }();
   return list;
 }
 
-std::vector<Tensor> draw(const Sample& sample, DType dtype, Device device, bool requires_grad) {
+Tensors draw(const Sample& sample, DType dtype, Device device, bool requires_grad) {
   Generator generator(std::hash<std::string>()(sample.label));
-  std::vector<Tensor> inputs;
+  Tensors inputs;
   for (const Input& in : sample.inputs) {
-    Tensor x = uniform(in.shape, in.low, in.high, {.dtype = f64, .generator = &generator}).to(dtype).to(device);
-    if (requires_grad) x.requires_grad_();
+    Tensor x = uniform(in.shape, in.low, in.high, {.dtype = f64, .generator = &generator});
+    if (in.draw == Draw::integers) x = x.floor().to(i64);
+    x = (in.draw == Draw::truths ? x > 0.3 : in.draw == Draw::values ? x.to(dtype) : x).to(device);
+    if (requires_grad && in.draw == Draw::values) x.requires_grad_();
     inputs.push_back(x);
   }
   return inputs;

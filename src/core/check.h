@@ -14,7 +14,7 @@ inline std::string text_of(std::string_view x) { return std::string(x); }
 inline std::string text_of(std::same_as<char> auto x) { return std::string(1, x); }
 inline std::string text_of(std::same_as<Int> auto x) { return std::to_string(int64_t(x)); }
 inline std::string text_of(const Shape& x) { return x.str(); }
-inline std::string text_of(const Tensor& x) { return x.shape().str(); }
+inline std::string text_of(const Tensor& x) { return x.defined() ? x.shape().str() : "(undefined)"; }
 inline std::string text_of(std::same_as<Device> auto x) { return x.str(); }
 inline std::string text_of(DType x) { return std::string(name(x)); }
 std::string text_of(const Scalar& x);

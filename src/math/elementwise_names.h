@@ -1,4 +1,4 @@
-// The names, operands and dtypes of the pointwise ops as plain data, for the generator, the docs and the tests.
+// The names, operands and domains of the pointwise ops as plain data, for the generator, the docs and the tests.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@
 namespace volta {
 
 struct PointName {
-  std::string name, doc, args, dtypes;
+  std::string name, doc, args;
   int arity, masks;
   Domain domain;
   bool truth, differentiable;
@@ -18,12 +18,10 @@ struct PointName {
 
 template <class Op> PointName point_name() {
   static const char* const operand_names[] = {"", "x", "a, b", "a, b, c"};
-  static const char* const domains[] = {"floating", "all but bool", "all", "integers and bool"};
   constexpr Domain domain = domain_of<Op>();
   const char* const args = *Op::args ? Op::args : operand_names[arity<Op>];
   const bool differentiable = volta::differentiable<Op>() && domain != Domain::integral;
-  return {Op::name, Op::doc,           args,          domains[int(domain)], arity<Op>, masks_of<Op>(),
-          domain,   gives_truth<Op>(), differentiable};
+  return {Op::name, Op::doc, args, arity<Op>, masks_of<Op>(), domain, gives_truth<Op>(), differentiable};
 }
 
 template <class F> void for_each_point_name(F f) {

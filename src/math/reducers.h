@@ -145,7 +145,8 @@ struct Var : Reducer<Elements::real> {
 struct LogSumExp : Op<Reducer<Elements::real>, "logsumexp", "log of the sum of exponentials, stable: logsumexp(x, 1)"> {
   template <class T> struct State { T top, sum; };
   template <class T> static constexpr T shift(T top) { return select(isfinite(top), top, T(0)); }
-  template <class T> static constexpr T scale(T from, T to) { return select(from == to, T(1), exp(from - to)); }
+  // A branch: on a GPU most merges need no exponential.
+  template <class T> static constexpr T scale(T from, T to) { return from == to ? T(1) : exp(from - to); }
   template <class T> static constexpr State<T> start() { return {lowest<T>(), 0}; }
   template <class T> static constexpr State<T> lift(T x) { return {x, select(isfinite(x), T(1), max(x, T(0)))}; }
   template <class T> static constexpr State<T> next(State<T> s, T x, int64_t) {

@@ -2,7 +2,6 @@
 #include <volta/nn/lambda.h>
 
 #include <volta/ops.h>
-#include <volta/ops/activation.h>
 
 #include "core/arguments.h"
 

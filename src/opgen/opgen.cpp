@@ -15,8 +15,8 @@ namespace {
 struct Declared {
   std::string group, result, name;
   std::vector<std::string> parameters;
-  std::string doc, dtypes;
-  bool method, in_place, differentiable;
+  std::string doc, dtypes, grad;
+  bool method, in_place;
   int point = -1;    // index in ElementwiseOps
   int reducer = -1;  // index in reducers::Named
 };
@@ -64,21 +64,21 @@ Ops all_ops() {
     auto parameters = split_top_level(op.args);
     const std::string type = parameters.size() == 1 ? "const Tensor& " : "const Operand& ";
     for (std::string& p : parameters) p.insert(0, type);
-    list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, op.dtypes, op.masks == 0,
-                    op.masks == 0 && !op.truth, op.differentiable && !op.truth, index++});
+    list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, volta::takes_words[int(takes_of(op.domain))],
+                    volta::grad_words[!op.differentiable || op.truth], op.masks == 0, op.masks == 0 && !op.truth,
+                    index++});
   });
   volta::detail::for_each(volta::reducers::Named{}, [&]<class R>(int i) {
-    const char* const dtypes = R::elements == volta::reducers::Elements::real ? "floating" : "all";
     const std::vector<std::string> parameters{"const Tensor& x", "const Axes& dim = {}", "bool keepdim = false"};
-    constexpr bool differentiable = volta::reducers::Differentiable<R>;
-    list.push_back({"reduce", "Tensor", R::name, parameters, R::doc, dtypes, true, false, differentiable, -1, i});
+    list.push_back({"reduce", "Tensor", R::name, parameters, R::doc, volta::takes_words[int(volta::takes_of<R>())],
+                    volta::grad_words[!volta::reducers::Differentiable<R>], true, false, -1, i});
   });
-  for (const volta::Function& f : volta::functions) {
+  volta::for_each_function([&](const volta::Function& f, const std::string& name, const std::string& doc) {
     auto parameters = split_top_level(f.parameters);
     for (std::string& p : parameters) p = spelled_out(p);
-    list.push_back({f.group, f.also.result, f.name, parameters, f.doc, "all that make sense",
-                    f.also.as == volta::As::both, false, f.also.grad == volta::Grad::yes});
-  }
+    list.push_back({f.group, f.also.result, name, parameters, doc, volta::takes_words[int(f.takes())],
+                    volta::grad_words[int(f.also.grad)], f.as() == volta::As::both, false});
+  });
   return list;
 }
 
@@ -102,8 +102,10 @@ void write_lists(std::ostream& out, const Ops& ops, bool methods) {
 }
 
 void write_functions(std::ostream& out, const Ops& ops) {
-  out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n\n"
-         "namespace volta {\n\n";
+  out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n";
+  for (const char* family : {"attention", "conv", "embedding", "loss", "packed_sequence", "pool", "resample"})
+    out << "#include <volta/ops/" << family << ".h>\n";
+  out << "\nnamespace volta {\n\n";
   for (const Declared& op : ops)
     out << "// " << op.doc << "\n[[nodiscard]] " << op.result << " " << op.name << "(" << join(op, 0, same) << ");\n";
   write_lists(out, ops, false);
@@ -151,8 +153,8 @@ void write_table(std::ostream& out, const Ops& ops) {
          "where it takes several tensors.\n\n"
          "| op | group | dtypes | differentiable | what it is |\n|---|---|---|---|---|\n";
   for (const Declared& op : ops)
-    out << "| `" << op.name << "` | " << op.group << " | " << op.dtypes << " | "
-        << (op.differentiable ? "any number of times" : "no") << " | " << op.doc << " |\n";
+    out << "| `" << op.name << "` | " << op.group << " | " << op.dtypes << " | " << op.grad << " | " << op.doc
+        << " |\n";
 }
 
 std::string type_of(const std::string& parameter) {

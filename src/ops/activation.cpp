@@ -1,37 +1,41 @@
 // Activations that are not elementwise, or draw; and pixels as channels.
-#include <volta/ops/activation.h>
-
-#include <volta/create.h>
 #include <volta/ops.h>
 
+#include <volta/create.h>
+
 #include "core/checked_arithmetic.h"
+#include "ops/check.h"
 
 namespace volta {
 
 Tensor glu(const Tensor& x, int64_t dim) {
+  require_floating(x, "glu");
   const int64_t n = x.size(axis_of(x, dim, "glu", 1));
-  if (n % 2)
-    throw Error(Error::Kind::shape, "glu",
-                "axis " + std::to_string(dim) + " of " + x.shape().str() + " has an odd size");
+  require(n % 2 == 0, ErrorKind::shape, "glu", "axis ", dim, " of ", x, " has an odd size");
   return x.narrow(dim, 0, n / 2) * sigmoid(x.narrow(dim, n / 2, n / 2));
 }
-Tensor softmin(const Tensor& x, int64_t dim) { return softmax(-x, dim); }
+Tensor softmin(const Tensor& x, int64_t dim) {
+  require_floating(x, "softmin");
+  return blamed_on("softmin", [&] { return softmax(-x, dim); });
+}
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
-  const int64_t n = weight.checked("prelu").numel(), channels = x.checked("prelu").dim() > 1 ? x.size(1) : 1;
-  if (weight.dim() > 1 || (n != 1 && n != channels))
-    throw Error(Error::Kind::shape, "prelu",
-                "a weight of shape " + weight.shape().str() + " for an input of shape " + x.shape().str() +
-                    ": needs one slope or one per channel");
+  require_floating(x, "prelu"), require_floating(weight, "prelu");
+  common_device(x, weight, "prelu");
+  const int64_t n = weight.numel(), channels = x.dim() > 1 ? x.size(1) : 1;
+  require(weight.dim() <= 1 && (n == 1 || n == channels), ErrorKind::shape, "prelu", "a weight of shape ", weight,
+          " for an input of shape ", x, ": needs one slope or one per channel");
   Shape shape = Shape::filled(int(x.dim()), 1);
   if (n != 1) shape[1] = n;
   return where(x > 0, x, x * weight.reshape(shape));
 }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
+  require_floating(x, "rrelu");
   if (!training) return leaky_relu(x, (lower + upper) / 2);
-  const Options like{.dtype = x.checked("rrelu").dtype(), .device = x.device()};
-  return where(x > 0, x, x * uniform(x.shape(), lower, upper, like));
+  const Options like{.dtype = x.dtype(), .device = x.device()};
+  const Tensor slopes = blamed_on("rrelu", [&] { return uniform(x.shape(), lower, upper, like); });
+  return where(x > 0, x, x * slopes);
 }
 
 namespace {
@@ -48,28 +52,28 @@ Tensor rearranged(const Tensor& x, Shape sizes, const Shape& order, std::initial
   sizes.insert(0, n);
   return x.reshape(sizes).permute(order).reshape(out);
 }
-[[noreturn]] void refuse_factor(const char* op, const Tensor& x, int64_t factor) {
-  throw Error(Error::Kind::shape, op,
-              "an input of shape " + x.shape().str() + " does not fit the factor " + std::to_string(factor));
+void require_factor(bool fits, const char* op, const Tensor& x, int64_t factor) {
+  require(fits, ErrorKind::shape, op, "an input of shape ", x, " does not fit the factor ", factor);
 }
 
 }  // namespace
 
 Tensor gelu(const Tensor& x, const GELUOptions& options) {
-  return options.approximate.of("gelu", "approximate") == GeluApproximation::tanh ? gelu_tanh(x) : gelu(x);
+  const bool tanh = options.approximate.of("gelu", "approximate") == GeluApproximation::tanh;
+  return tanh ? blamed_on("gelu", [&] { return gelu_tanh(x); }) : gelu(x);
 }
 Tensor pixel_shuffle(const Tensor& x, Int factor) {
   const int64_t r = factor;
-  if (x.checked("pixel_shuffle").dim() < 3 || r < 1 || x.size(-3) % (Checked(r) * r).value("pixel_shuffle"))
-    refuse_factor("pixel_shuffle", x, r);
+  const bool fits = x.checked("pixel_shuffle").dim() > 2 && r > 0;
+  require_factor(fits && x.size(-3) % (Checked(r) * r).value("pixel_shuffle") == 0, "pixel_shuffle", x, r);
   const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
   return rearranged(x, {c, r, r, h, w}, {0, 1, 4, 2, 5, 3},
                     {c, (Checked(h) * r).value("pixel_shuffle"), (Checked(w) * r).value("pixel_shuffle")});
 }
 Tensor pixel_unshuffle(const Tensor& x, Int factor) {
   const int64_t r = factor;
-  if (x.checked("pixel_unshuffle").dim() < 3 || r < 1 || x.size(-2) % r || x.size(-1) % r)
-    refuse_factor("pixel_unshuffle", x, r);
+  const bool fits = x.checked("pixel_unshuffle").dim() > 2 && r > 0;
+  require_factor(fits && x.size(-2) % r == 0 && x.size(-1) % r == 0, "pixel_unshuffle", x, r);
   const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
   return rearranged(x, {c, h, r, w, r}, {0, 1, 3, 5, 2, 4}, {(Checked(c) * r * r).value("pixel_unshuffle"), h, w});
 }

@@ -1,6 +1,4 @@
 // Scaled dot-product attention: checks, the composed form, and the fused loop with its gradient.
-#include <volta/ops/attention.h>
-
 #include <cmath>
 #include <limits>
 

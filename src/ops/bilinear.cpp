@@ -1,23 +1,25 @@
 // Bilinear maps.
-#include <volta/ops/bilinear.h>
-
-#include <volta/create.h>
 #include <volta/ops.h>
 
-#include "core/check.h"
+#include <volta/create.h>
+
+#include "ops/check.h"
 
 namespace volta {
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
-  const auto fail = [&] {
-    throw Error(Error::Kind::shape, "bilinear",
-                a.shape().str() + " and " + b.shape().str() + " with weight " + weight.shape().str() +
-                    ": needs [..., in1], [..., in2] and [out, in1, in2]");
-  };
-  const Shape &sa = a.shape(), &sb = b.shape(), &sw = weight.shape();
-  if (sw.size() != 3 || sa.empty() || sa.size() != sb.size() || sa.back() != sw[1] || sb.back() != sw[2]) fail();
-  for (int i = 0; i + 1 < sa.size(); ++i)
-    if (sa[i] != sb[i]) fail();
+  const char* op = "bilinear";
+  const Shape &sa = a.checked(op).shape(), &sb = b.checked(op).shape(), &sw = weight.checked(op).shape();
+  bool fits = sw.size() == 3 && !sa.empty() && sa.size() == sb.size() && sa.back() == sw[1] && sb.back() == sw[2];
+  for (int i = 0; fits && i + 1 < sa.size(); ++i) fits = sa[i] == sb[i];
+  require(fits, ErrorKind::shape, op, a, " and ", b, " with weight ", weight,
+          ": needs [..., in1], [..., in2] and [out, in1, in2]");
+  require(!bias.defined() || bias.shape() == Shape{sw[0]}, ErrorKind::shape, op, "the bias must have shape [", sw[0],
+          "], not ", bias.defined() ? bias.shape() : Shape());
+  const Operand all[] = {a, b, weight, bias.defined() ? bias : weight};
+  product_dtype(all, op);
+  for (const Tensor& t : {b, weight, bias})
+    if (t.defined()) common_device(a, t, op);
   // First a with every W_o, then the inner product with b.
   const Tensor half = linear(a, weight.transpose(1, 2).reshape({sw[0] * sw[2], sw[1]})).unflatten(-1, {sw[0], sw[2]});
   const Tensor y = matmul(half, b.unsqueeze(-1)).squeeze(-1);

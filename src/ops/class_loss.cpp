@@ -15,7 +15,6 @@ namespace volta {
 namespace {
 
 using loss::reduced;
-using loss::require_floats;
 
 // Labels in range, on the scores' device.
 struct Labels {
@@ -60,7 +59,7 @@ bool check_labels(const Tensor& labels, int64_t classes, std::optional<int64_t> 
 
 Labels checked_labels(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore,
                       const char* op) {
-  require_floats(input, op);
+  require_floating(input, op);
   if (!is_integral(target.checked(op).dtype()))
     throw Error(Error::Kind::dtype, op, "labels must be integers, not " + std::string(name(target.dtype())));
   const int axis = input.dim() > 1 ? 1 : 0;
@@ -197,7 +196,7 @@ Tensor smoothed(const Tensor& x, const Labels& labels, const CrossEntropyOptions
 }
 
 Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntropyOptions& o) {
-  loss::require_same_shape(x, target, "cross_entropy");
+  loss::require_pair(x, target, "cross_entropy");
   if (x.dim() == 0) throw Error(Error::Kind::shape, "cross_entropy", "the scores need an axis of classes");
   const int axis = x.dim() > 1 ? 1 : 0;
   const int64_t classes = x.size(axis);
@@ -213,7 +212,7 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o) {
   const char* op = "cross_entropy";
   loss::reduction(o.reduction, op);
-  require_floats(input, op);
+  require_floating(input, op);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     throw Error(Error::Kind::argument, op,
                 "label_smoothing must be in [0, 1], not " + std::to_string(o.label_smoothing));

@@ -1,6 +1,4 @@
 // Convolution as three products over (x, w, y) whose gradients are one another, so that it differentiates any number of times.
-#include <volta/ops/conv.h>
-
 #include <algorithm>
 
 #include <volta/create.h>

@@ -16,30 +16,24 @@ struct Alignment {
   std::vector<int64_t> labels;  // [batch, 2 longest + 1]: blank, first, blank, second, …, blank
 };
 
-[[noreturn]] void throw_error(Error::Kind kind, const std::string& message) { throw Error(kind, "ctc_loss", message); }
+constexpr const char* op = "ctc_loss";
 
 void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t most, const char* what) {
-  if (int64_t(lengths.size()) != batch)
-    throw_error(Error::Kind::shape,
-                std::to_string(lengths.size()) + " " + what + " for a batch of " + std::to_string(batch));
-  for (int64_t n : lengths)
-    if (n < 0 || n > most)
-      throw_error(Error::Kind::argument,
-                  std::string(what) + " of " + std::to_string(n) + ", not 0 to " + std::to_string(most));
+  require(int64_t(lengths.size()) == batch, ErrorKind::shape, op, lengths.size(), " ", what, " for a batch of ", batch);
+  for (int64_t n : lengths) require(n >= 0 && n <= most, ErrorKind::argument, op, what, " of ", n, ", not 0 to ", most);
 }
 
 Alignment prepare(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                   const std::vector<int64_t>& target_lengths, int64_t blank) {
-  loss::require_floats(log_probs, "ctc_loss");
-  if (log_probs.dim() != 3) throw_error(Error::Kind::shape, "log_probs " + log_probs.shape().str() + ", not [T, N, C]");
-  if (!is_integral(targets.checked("ctc_loss").dtype())) throw_error(Error::Kind::dtype, "targets must be integers");
+  require_floating(log_probs, op);
+  require(log_probs.dim() == 3, ErrorKind::shape, op, "log_probs ", log_probs, ", not [T, N, C]");
+  require(is_integral(targets.checked(op).dtype()), ErrorKind::dtype, op, "targets must be integers");
   Alignment p{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0, {}};
-  if (blank < 0 || blank >= p.classes)
-    throw_error(Error::Kind::index,
-                "blank " + std::to_string(blank) + " is not one of the " + std::to_string(p.classes) + " classes");
+  require(blank >= 0 && blank < p.classes, ErrorKind::index, op, "blank ", blank, " is not one of the ", p.classes,
+          " classes");
   const bool rows = targets.dim() == 2;
-  if (targets.dim() > 2 || targets.dim() < 1 || (rows && targets.size(0) != p.batch))
-    throw_error(Error::Kind::shape, "targets " + targets.shape().str() + ", not [N, S] or [sum of lengths]");
+  require(rows ? targets.size(0) == p.batch : targets.dim() == 1, ErrorKind::shape, op, "targets ", targets,
+          ", not [N, S] or [sum of lengths]");
   check_lengths(input_lengths, p.batch, p.steps, "input_lengths");
   check_lengths(target_lengths, p.batch, targets.size(-1), "target_lengths");
   int64_t total = 0;
@@ -47,9 +41,8 @@ Alignment prepare(const Tensor& log_probs, const Tensor& targets, const std::vec
     p.longest = std::max(p.longest, n);
     total += n;
   }
-  if (!rows && total != targets.numel())
-    throw_error(Error::Kind::shape,
-                std::to_string(targets.numel()) + " targets, target_lengths add up to " + std::to_string(total));
+  require(rows || total == targets.numel(), ErrorKind::shape, op, targets.numel(),
+          " targets, target_lengths add up to ", total);
 
   const std::vector<int64_t> all = targets.to(i64).to("cpu").to_vector<int64_t>();
   const int64_t width = 2 * p.longest + 1;
@@ -59,9 +52,8 @@ Alignment prepare(const Tensor& log_probs, const Tensor& targets, const std::vec
     if (rows) begin = n * targets.size(1);
     for (int64_t s = 0; s < target_lengths[size_t(n)]; ++s) {
       const int64_t label = all[size_t(begin + s)];
-      if (label < 0 || label >= p.classes)
-        throw_error(Error::Kind::index,
-                    "label " + std::to_string(label) + " is not one of the " + std::to_string(p.classes) + " classes");
+      require(label >= 0 && label < p.classes, ErrorKind::index, op, "label ", label, " is not one of the ", p.classes,
+              " classes");
       p.labels[size_t(n * width + 2 * s + 1)] = label;
     }
     begin += target_lengths[size_t(n)];
@@ -79,7 +71,7 @@ Tensor shifted(const Tensor& x, int64_t by) {
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                 const std::vector<int64_t>& target_lengths, const CTCLossOptions& o) {
-  loss::reduction(o.reduction, "ctc_loss");
+  loss::reduction(o.reduction, op);
   const Alignment p = prepare(log_probs, targets, input_lengths, target_lengths, o.blank);
   const Device device = log_probs.device();
   const int64_t width = 2 * p.longest + 1;

@@ -1,20 +1,19 @@
 // Dropout of elements or of whole channels.
-#include <volta/ops/dropout.h>
+#include <volta/ops.h>
 
 #include <cmath>
 
 #include <volta/create.h>
-#include <volta/ops.h>
 
 #include "core/arguments.h"
+#include "ops/check.h"
 
 namespace volta {
 namespace {
 
 void check_dropout(const Tensor& x, double p, bool channels, const char* op) {
   probability(p, op);
-  if (!is_floating(x.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "needs a floating input, got " + std::string(name(x.dtype())));
+  require_floating(x, op);
   if (channels && x.dim() < 2) throw Error(Error::Kind::shape, op, "needs [n, channels, ...], got " + x.shape().str());
 }
 
@@ -58,10 +57,9 @@ Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
 
 Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) {
   const char* op = "gumbel_softmax";
-  if (!is_floating(logits.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "needs floating logits, got " + std::string(name(logits.dtype())));
-  if (!(tau > 0))
-    throw Error(Error::Kind::argument, op, "the temperature must be positive, got " + std::to_string(tau));
+  require_floating(logits, op);
+  axis_of(logits, dim, op);
+  require(tau > 0, ErrorKind::argument, op, "the temperature must be positive, got ", tau);
   Tensor waiting = empty(logits.shape(), {.dtype = f64, .device = logits.device()});
   waiting.exponential_();
   const Tensor soft = softmax((logits - log(waiting).to(logits.dtype())) / tau, dim);

@@ -281,6 +281,8 @@ Tensor cross(const Tensor& x, const Tensor& other, int64_t dim) {
   require(x.size(axis) == 3 && other.size(axis) == 3, ErrorKind::shape, op, x, " x ", other, ": axis ", axis,
           " must have size 3 in both");
   broadcast_shapes(x.shape(), other.shape(), op);
+  const Operand both[] = {x, other};
+  product_dtype(both, op);
   const auto term = [&](int64_t i, int64_t j) { return mul(x.narrow(axis, i, 1), other.narrow(axis, j, 1)); };
   return cat({sub(term(1, 2), term(2, 1)), sub(term(2, 0), term(0, 2)), sub(term(0, 1), term(1, 0))}, axis);
 }

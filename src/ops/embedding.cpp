@@ -1,6 +1,4 @@
 // Embeddings: rows of a table, one by one or reduced in bags.
-#include <volta/ops/embedding.h>
-
 #include <volta/create.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>
@@ -13,18 +11,15 @@ namespace volta {
 
 int64_t checked_padding(const Tensor& weight, int64_t row, const char* op) {
   const int64_t n = weight.checked(op).dim() == 2 ? weight.size(0) : 0;
-  if (row < -n || row >= n)
-    throw Error(Error::Kind::index, op,
-                "padding_idx " + std::to_string(row) + " is not a row of a weight of shape " + weight.shape().str());
+  require(row >= -n && row < n, ErrorKind::index, op, "padding_idx ", row, " is not a row of a weight of shape ",
+          weight);
   return row < 0 ? row + n : row;
 }
 
 void check_norm(const std::optional<double>& max_norm, double norm_type, const char* op) {
   if (!max_norm) return;
-  if (!(*max_norm >= 0))
-    throw Error(Error::Kind::argument, op, "max_norm must be at least 0, not " + std::to_string(*max_norm));
-  if (!(norm_type > 0))
-    throw Error(Error::Kind::argument, op, "norm_type must be above 0, not " + std::to_string(norm_type));
+  require(*max_norm >= 0, ErrorKind::argument, op, "max_norm must be at least 0, not ", *max_norm);
+  require(norm_type > 0, ErrorKind::argument, op, "norm_type must be above 0, not ", norm_type);
 }
 
 namespace {
@@ -112,8 +107,10 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
   const BagMode mode = o.mode.of(op, "mode");
   check_norm(o.max_norm, o.norm_type, op);
   require(weight.checked(op).dim() == 2, ErrorKind::shape, op, "weight must be [rows, dim], got shape ", weight);
-  if (sample_weights.defined() && (mode != BagMode::sum || sample_weights.shape() != indices.checked(op).shape()))
-    throw Error(Error::Kind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
+  require(weight.dtype() != boolean && (!sample_weights.defined() || sample_weights.dtype() == weight.dtype()),
+          ErrorKind::dtype, op, "needs a weight of numbers, and per_sample_weights of the same dtype");
+  require(!sample_weights.defined() || (mode == BagMode::sum && sample_weights.shape() == indices.checked(op).shape()),
+          ErrorKind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
   check_indices(as_index(indices, op), weight.size(0), 0, op);
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
   Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();

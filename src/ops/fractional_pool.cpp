@@ -1,6 +1,4 @@
 // Fractional max pooling: the places of all windows as one table of indices, gathered and reduced.
-#include <volta/ops/fractional_pool.h>
-
 #include <volta/create.h>
 #include <volta/ops.h>
 
@@ -93,16 +91,16 @@ ValuesIndices pooled(int axes, const Tensor& x, const PerAxis& kernel, const Fra
 }  // namespace
 
 ValuesIndices fractional_max_pool2d_with_indices(const Tensor& x, const PerAxis& k, const FractionalPoolOptions& o) {
-  return pooled(2, x, k, o, "fractional_max_pool2d");
+  return pooled(2, x, k, o, "fractional_max_pool2d_with_indices");
 }
 ValuesIndices fractional_max_pool3d_with_indices(const Tensor& x, const PerAxis& k, const FractionalPoolOptions& o) {
-  return pooled(3, x, k, o, "fractional_max_pool3d");
+  return pooled(3, x, k, o, "fractional_max_pool3d_with_indices");
 }
 Tensor fractional_max_pool2d(const Tensor& x, const PerAxis& k, const FractionalPoolOptions& o) {
-  return fractional_max_pool2d_with_indices(x, k, o).values;
+  return pooled(2, x, k, o, "fractional_max_pool2d").values;
 }
 Tensor fractional_max_pool3d(const Tensor& x, const PerAxis& k, const FractionalPoolOptions& o) {
-  return fractional_max_pool3d_with_indices(x, k, o).values;
+  return pooled(3, x, k, o, "fractional_max_pool3d").values;
 }
 
 }  // namespace volta

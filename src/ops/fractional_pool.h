@@ -1,6 +1,6 @@
 // What fractional pooling checks of its options, as a function and as a layer.
 #pragma once
-#include <volta/ops/fractional_pool.h>
+#include <volta/ops/pool.h>
 
 namespace volta {
 

@@ -1,27 +1,88 @@
 // Every op that is not pointwise, declared once: functions, methods, the table in the docs and the tests' op lists come
-// from here. Pointwise ops and plain reductions declare themselves in src/math.
+// from here. Pointwise ops and plain reductions declare themselves in src/math. Not ops, and declared by hand: what makes
+// tensors (create.h, random.h, and sinusoidal_positions), check_finite (gives its argument back), conv_algorithm (gives a
+// name), pooling:: (of any number of axes: the bodies of the ops below), and the methods of PackedSequence.
 #pragma once
+#include <string>
+
+#include <volta/op_traits.h>
+
+#include "math/reducers.h"
 
 namespace volta {
 
-enum class As { both, function };  // `both`: also a method, called on the first parameter
+enum class As { by_group, both, function };  // `both`: also a method, called on the first parameter
 
 // How often an op can be differentiated: any number of times, or not at all (it then refuses inputs that require grad,
 // unless its result is of integers or booleans).
-enum class Grad { yes, no };
+enum class Grad { any, no };
+inline constexpr const char* grad_words[] = {"any number of times", "no"};
+
+// The dtypes of an op's values; of its indices, if it takes nothing else. Others are an Error, before anything is computed.
+enum class Takes { by_group, all, numeric, floating, integral, promoted, integers };
+inline constexpr const char* takes_words[] = {
+    "",        "all", "all but bool", "floating", "integers and bool", "all; integers and bool as the default float",
+    "integers"};
+
+// Of a pointwise op.
+constexpr Takes takes_of(Domain domain) {
+  constexpr Takes of[] = {Takes::promoted, Takes::numeric, Takes::all, Takes::integral};
+  return of[int(domain)];
+}
+
+// Of a reduction.
+template <class R> constexpr Takes takes_of() {
+  return R::elements == reducers::Elements::real ? Takes::promoted : Takes::all;
+}
+
+struct Group {
+  const char* name;
+  Takes takes;
+  As as = As::both;
+};
+inline constexpr Group groups[] = {
+    {"pointwise", Takes::promoted},
+    {"reduce", Takes::all},
+    {"rows", Takes::floating},
+    {"scan", Takes::all},
+    {"linear", Takes::numeric},
+    {"view", Takes::all},
+    {"shape", Takes::all},
+    {"index", Takes::all},
+    {"activation", Takes::floating, As::function},
+    {"dropout", Takes::floating, As::function},
+    {"norm", Takes::floating, As::function},
+    {"attention", Takes::floating, As::function},
+    {"conv", Takes::floating, As::function},
+    {"pool", Takes::floating, As::function},
+    {"resample", Takes::floating, As::function},
+    {"loss", Takes::floating, As::function},
+    {"sequence", Takes::all, As::function},
+};
 
 struct Also {
   const char* result = "Tensor";
-  As as = As::both;
-  Grad grad = Grad::yes;
+  As as = As::by_group;
+  Grad grad = Grad::any;
+  Takes takes = Takes::by_group;
 };
 inline constexpr Also no_method{.as = As::function}, no_grad{.grad = Grad::no}, two_results{"ValuesIndices"};
-inline constexpr Also many_results{"std::vector<Tensor>"}, one_truth{"bool", As::both, Grad::no};
+inline constexpr Also many_results{"std::vector<Tensor>"}, one_truth{"bool", As::both, Grad::no, Takes::all};
 inline constexpr Also unique_result{.result = "UniqueResult", .grad = Grad::no};
+inline constexpr Also any_dtype{.takes = Takes::all}, numbers{.takes = Takes::numeric};
+inline constexpr Also floats{.takes = Takes::floating}, as_floats{.takes = Takes::promoted};
 
 struct Function {
   const char *group, *name, *parameters, *doc;
   Also also = {};
+
+  constexpr As as() const { return also.as == As::by_group ? of_group().as : also.as; }
+  constexpr Takes takes() const { return also.takes == Takes::by_group ? of_group().takes : also.takes; }
+  constexpr const Group& of_group() const {
+    const Group* g = groups;
+    while (std::string_view(g->name) != group) ++g;
+    return *g;
+  }
 };
 
 // Parameters without a type are tensors, types are the words below, and options are named by their type alone.
@@ -40,13 +101,15 @@ inline constexpr Word words[] = {
     {"Device", "const Device&"},
     {"Ints", "const Ints&"},
     {"ScatterReduce", "const Choice<ScatterReduce>&"},
+    {"PerAxis", "const PerAxis&"},
+    {"lengths", "const std::vector<int64_t>&"},
 };
 
-// A line or two per op read best.
+// A # stands for 1, 2 and 3: so many ops in one. A line or two per op read best.
 // clang-format off
 inline constexpr Function functions[] = {
     {"reduce", "sum", "x, Axes dim = {}, keepdim", "sum over axes; integers sum as i64: sum(x, {0, 2})"},
-    {"reduce", "mean", "x, Axes dim = {}, keepdim", "arithmetic mean over axes: mean(x, -1, true)"},
+    {"reduce", "mean", "x, Axes dim = {}, keepdim", "arithmetic mean over axes: mean(x, -1, true)", floats},
     {"reduce", "prod", "x, Axes dim = {}, keepdim", "product over axes: prod(x)"},
     {"reduce", "amax", "x, Axes dim = {}, keepdim",
      "largest over axes; tied elements share the gradient: amax(x, {1, 2})"},
@@ -61,30 +124,30 @@ inline constexpr Function functions[] = {
      "index of the largest; of the flattened tensor without an axis: argmax(x, 1)", no_grad},
     {"reduce", "argmin", "x, int? dim = {}, keepdim", "index of the smallest: argmin(x, 1)", no_grad},
     {"reduce", "count_nonzero", "x, Axes dim = {}", "how many elements are not 0: count_nonzero(x, 1)", no_grad},
-    {"reduce", "var", "x, Axes dim = {}, VarOptions", "variance over axes: var(x, 1, {.correction = 0})"},
+    {"reduce", "var", "x, Axes dim = {}, VarOptions", "variance over axes: var(x, 1, {.correction = 0})", floats},
     {"reduce", "std_dev", "x, Axes dim = {}, VarOptions",
-     "standard deviation over axes; the method is x.std(…)", no_method},
+     "standard deviation over axes; the method is x.std(…)", {.as = As::function, .takes = Takes::floating}},
     {"reduce", "norm", "x, double p = 2, Axes dim = {}, keepdim",
-     "p-norm over axes, p from 0 to infinity: norm(x, 1, -1)"},
+     "p-norm over axes, p from 0 to infinity: norm(x, 1, -1)", floats},
     {"reduce", "median", "x", "the lower median of all elements: median(x)"},
     {"reduce", "median", "x, int dim, keepdim",
      "the lower median along an axis and where it stands: median(x, 1)", two_results},
-    {"reduce", "nanmean", "x, Axes dim = {}, keepdim", "mean of what is not NaN: nanmean(x, 1)"},
+    {"reduce", "nanmean", "x, Axes dim = {}, keepdim", "mean of what is not NaN: nanmean(x, 1)", floats},
     {"reduce", "nanmedian", "x", "the lower median of what is not NaN: nanmedian(x)"},
     {"reduce", "nanmedian", "x, int dim, keepdim",
      "the lower median along an axis, NaN left out, and where it stands: nanmedian(x, 1)", two_results},
     {"reduce", "quantile", "x, Operand q, int? dim = {}, keepdim, QuantileOptions",
-     "values below which a share of the elements lies; several q make a first axis: quantile(x, 0.9, 1)"},
+     "values below which a share of the elements lies; several q make a first axis: quantile(x, 0.9, 1)", floats},
     {"reduce", "nanquantile", "x, Operand q, int? dim = {}, keepdim, QuantileOptions",
-     "quantile of what is not NaN: nanquantile(x, 0.5)"},
+     "quantile of what is not NaN: nanquantile(x, 0.5)", floats},
     {"reduce", "aminmax", "x, int? dim = {}, keepdim",
      "smallest and largest, of all or along an axis: auto [low, high] = aminmax(x)", {"MinMax"}},
     {"reduce", "var_mean", "x, Axes dim = {}, VarOptions",
-     "variance and mean: auto [v, m] = var_mean(x, 1)", {"VarMean", As::function}},
+     "variance and mean: auto [v, m] = var_mean(x, 1)", {.result = "VarMean", .as = As::function, .takes = Takes::floating}},
     {"reduce", "std_mean", "x, Axes dim = {}, VarOptions",
-     "standard deviation and mean: auto [s, m] = std_mean(x, 1)", {"StdMean", As::function}},
-    {"reduce", "cov", "x, CovOptions", "covariances of the rows: cov(x, {.correction = 0})", no_method},
-    {"reduce", "corrcoef", "x", "correlation coefficients of the rows: corrcoef(x)"},
+     "standard deviation and mean: auto [s, m] = std_mean(x, 1)", {.result = "StdMean", .as = As::function, .takes = Takes::floating}},
+    {"reduce", "cov", "x, CovOptions", "covariances of the rows: cov(x, {.correction = 0})", {.as = As::function, .takes = Takes::numeric}},
+    {"reduce", "corrcoef", "x", "correlation coefficients of the rows: corrcoef(x)", numbers},
     {"reduce", "trapezoid", "y, const Tensor& x = {}, TrapezoidOptions",
      "integral by the trapezoidal rule: trapezoid(y, x) or trapezoid(y, {}, {.dx = 0.1})", no_method},
     {"reduce", "cumulative_trapezoid", "y, const Tensor& x = {}, TrapezoidOptions",
@@ -95,7 +158,7 @@ inline constexpr Function functions[] = {
     {"scan", "cumprod", "x, int dim", "running product along an axis: cumprod(x, 1)"},
     {"scan", "cummax", "x, int dim", "running maximum and where it stands: cummax(x, 0)", two_results},
     {"scan", "cummin", "x, int dim", "running minimum and where it stands: cummin(x, 0)", two_results},
-    {"scan", "logcumsumexp", "x, int dim", "running logsumexp along an axis: logcumsumexp(x, 0)"},
+    {"scan", "logcumsumexp", "x, int dim", "running logsumexp along an axis: logcumsumexp(x, 0)", floats},
     {"scan", "diff", "x, int n = 1, int dim = -1", "n-th difference of neighbours: diff(x)"},
 
     {"linear", "matmul", "x, other", "matrix product of vectors, matrices or batches, with broadcasting: matmul(a, b)"},
@@ -103,7 +166,7 @@ inline constexpr Function functions[] = {
     {"linear", "bmm", "x, other", "matrix product of two batches of matrices: bmm(a, b)"},
     {"linear", "mv", "x, vector", "matrix times vector: mv(m, v)"},
     {"linear", "dot", "x, other", "inner product of two vectors: dot(a, b)"},
-    {"linear", "outer", "x, other", "outer product of two vectors: outer(a, b)"},
+    {"linear", "outer", "x, other", "outer product of two vectors: outer(a, b)", any_dtype},
     {"linear", "addmm", "x, a, b, double beta = 1, double alpha = 1", "beta * x + alpha * (a @ b): addmm(bias, a, b)"},
     {"linear", "baddbmm", "x, a, b, double beta = 1, double alpha = 1",
      "beta * x + alpha * (a @ b) of batches: baddbmm(bias, a, b)"},
@@ -114,19 +177,19 @@ inline constexpr Function functions[] = {
     {"linear", "addr", "x, u, v, double beta = 1, double alpha = 1",
      "beta * x + alpha * outer(u, v): addr(m, u, v)"},
     {"linear", "cdist", "x, other, double p = 2",
-     "p-norm distances between the rows of two (batches of) matrices: cdist(a, b)", no_method},
+     "p-norm distances between the rows of two (batches of) matrices: cdist(a, b)", {.as = As::function, .takes = Takes::floating}},
     {"linear", "pdist", "x, double p = 2",
-     "p-norm distances between all pairs of different rows: pdist(x)", no_method},
+     "p-norm distances between all pairs of different rows: pdist(x)", {.as = As::function, .takes = Takes::floating}},
     {"linear", "vander", "x, int? n = {}, bool increasing = false",
-     "powers of the elements as columns: vander(x, 3)", no_method},
+     "powers of the elements as columns: vander(x, 3)", {.as = As::function, .takes = Takes::all}},
     {"linear", "linear", "x, weight, const Tensor& bias = {}, LinearOptions",
      "x @ weight^T + bias, with an activation fused in: linear(x, w, b, {.activation = \"relu\"})", no_method},
     {"linear", "tensordot", "x, other, Ints dims_x, Ints dims_other",
      "contraction of the paired axes: tensordot(a, b, {1}, {0})", no_method},
     {"linear", "tensordot", "x, other, int dims",
      "contraction of the last with the first axes: tensordot(a, b, 1)", no_method},
-    {"linear", "kron", "x, other", "Kronecker product: kron(a, b)"},
-    {"linear", "trace", "x", "sum of the main diagonal: trace(m)"},
+    {"linear", "kron", "x, other", "Kronecker product: kron(a, b)", any_dtype},
+    {"linear", "trace", "x", "sum of the main diagonal: trace(m)", any_dtype},
     {"linear", "cross", "x, other, int dim = -1", "cross product of 3-vectors: cross(a, b)"},
     {"linear", "einsum", "string equation, tensors operands",
      "Einstein summation: einsum(\"bij,bjk->bik\", {a, b})", no_method},
@@ -213,10 +276,10 @@ inline constexpr Function functions[] = {
      "values added along an axis, in a copy: scatter_add(x, 0, i, v)"},
     {"pointwise", "gelu", "x, const GELUOptions& options", "gelu, or with \"tanh\" its approximation: gelu(x, {.approximate = \"tanh\"})"},
     {"index", "scatter_reduce", "x, int dim, index, src, ScatterReduce reduce, bool include_self = true",
-     "values combined by sum, prod, mean, amax or amin: scatter_reduce(x, 0, i, v, \"amax\")"},
+     "values combined by sum, prod, mean (not of booleans), amax or amin: scatter_reduce(x, 0, i, v, \"amax\")"},
     {"index", "index_select", "x, int dim, index", "slices in the order of the index: index_select(x, 0, i)"},
     {"index", "index_add", "x, int dim, index, source, double alpha = 1",
-     "slices added at the index, in a copy: index_add(x, 0, i, v)"},
+     "slices added at the index, in a copy: index_add(x, 0, i, v)", numbers},
     {"index", "index_copy", "x, int dim, index, source",
      "slices put at the index, in a copy: index_copy(x, 0, i, v)"},
     {"index", "index_fill", "x, int dim, index, Operand value",
@@ -234,7 +297,7 @@ inline constexpr Function functions[] = {
     {"index", "isin", "Operand elements, Operand test_elements, IsinOptions",
      "true where an element is one of the others: isin(x, y)", {.as = As::function, .grad = Grad::no}},
     {"index", "one_hot", "x, int num_classes = -1",
-     "classes as rows of 0 and 1: one_hot(labels, 10)", {.as = As::function, .grad = Grad::no}},
+     "classes as rows of 0 and 1: one_hot(labels, 10)", {.as = As::function, .grad = Grad::no, .takes = Takes::integers}},
     {"index", "embedding", "indices, weight", "rows of a table: embedding(ids, w)", no_method},
     {"index", "sort", "x, int dim = -1, bool descending = false, bool stable = true",
      "sorted along an axis, with the order: sort(x)", two_results},
@@ -252,21 +315,194 @@ inline constexpr Function functions[] = {
     {"index", "bucketize", "x, boundaries, SearchOptions",
      "which bucket each value falls in: bucketize(x, edges)", no_grad},
     {"index", "bincount", "x, const Tensor& weights = {}, int minlength = 0",
-     "how often each whole number occurs: bincount(x)", no_grad},
+     "how often each whole number occurs: bincount(x)", {.grad = Grad::no, .takes = Takes::integers}},
     {"index", "histogram", "x, int bins = 100, std::optional<std::pair<double, double>> range = {}",
      "counts in equal bins, and their edges: histogram(x, 10)", {.result = "HistogramResult", .grad = Grad::no}},
 
     {"pointwise", "polygamma", "int n, x", "n-th derivative of digamma: polygamma(2, x)", no_method},
-    {"pointwise", "addcmul", "x, a, b, double value = 1", "x + value * a * b: addcmul(x, a, b)"},
+    {"pointwise", "addcmul", "x, a, b, double value = 1", "x + value * a * b: addcmul(x, a, b)", any_dtype},
     {"pointwise", "addcdiv", "x, a, b, double value = 1", "x + value * a / b: addcdiv(x, a, b)"},
     {"pointwise", "nan_to_num", "x, double nan = 0, double? posinf = {}, double? neginf = {}",
-     "NaN and infinities replaced: nan_to_num(x)"},
-    {"pointwise", "clip", "x, Operand min, Operand max", "clamp under its other name: clip(x, 0, 1)"},
-    {"pointwise", "isclose", "x, other, CloseOptions", "true where within rtol and atol: isclose(a, b)", no_grad},
+     "NaN and infinities replaced: nan_to_num(x)", any_dtype},
+    {"pointwise", "clip", "x, Operand min, Operand max", "clamp under its other name: clip(x, 0, 1)", any_dtype},
+    {"pointwise", "isclose", "x, other, CloseOptions", "true where within rtol and atol: isclose(a, b)", {.grad = Grad::no, .takes = Takes::all}},
     {"pointwise", "allclose", "x, other, CloseOptions",
      "whether all elements are close: allclose(a, b, {.rtol = 1e-4})", one_truth},
     {"pointwise", "equal", "x, other", "whether shapes and all elements are equal: equal(a, b)", one_truth},
+
+    {"activation", "glu", "x, int dim = -1", "a * sigmoid(b) of the halves a and b of an axis: glu(x)"},
+    {"activation", "softmin", "x, int dim", "softmax of -x: softmin(x, -1)"},
+    {"activation", "prelu", "x, weight", "slopes below 0, one or one per channel: prelu(x, w)"},
+    {"activation", "rrelu", "x, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false",
+     "slopes below 0 drawn between two while training, else their mean: rrelu(x)"},
+    {"activation", "pixel_shuffle", "x, Int upscale_factor",
+     "[.., c r^2, h, w] to [.., c, h r, w r]: pixel_shuffle(x, 2)", any_dtype},
+    {"activation", "pixel_unshuffle", "x, Int downscale_factor",
+     "[.., c, h r, w r] to [.., c r^2, h, w]: pixel_unshuffle(x, 2)", any_dtype},
+    {"activation", "gumbel_softmax", "logits, double tau = 1, bool hard = false, int dim = -1",
+     "softmax((logits + Gumbel noise) / tau); with `hard` one-hot, its gradient that of the soft one: gumbel_softmax(x)"},
+    {"dropout", "dropout", "x, double p = 0.5, bool training = true",
+     "zeroes elements with probability p, scales the others by 1 / (1 - p): dropout(x, 0.1, training)"},
+    {"dropout", "feature_dropout", "x, double p = 0.5, bool training = true",
+     "dropout of whole channels of [n, c, ...]: feature_dropout(x, 0.1)"},
+    {"dropout", "alpha_dropout", "x, double p = 0.5, bool training = true",
+     "keeps mean and variance of what selu gives: alpha_dropout(x, 0.1)"},
+    {"dropout", "feature_alpha_dropout", "x, double p = 0.5, bool training = true",
+     "alpha_dropout of whole channels: feature_alpha_dropout(x, 0.1)"},
+    {"linear", "bilinear", "a, b, weight, const Tensor& bias = {}",
+     "a^T W b + bias for each W of weight [out, in1, in2]: bilinear(a, b, w)", no_method},
+
+    {"norm", "layer_norm", "x, Shape normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5",
+     "(x - mean) / sqrt(var + eps) * weight + bias over the last axes; undefined ones are left out: layer_norm(x, {768}, w, b)"},
+    {"norm", "rms_norm", "x, Shape normalized_shape, const Tensor& weight = {}, double? eps = {}",
+     "x / sqrt(mean(x^2) + eps) * weight over the last axes, eps of the dtype by default: rms_norm(x, {768}, w)"},
+    {"norm", "group_norm", "x, Int num_groups, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5",
+     "channels of [n, c, ...] in groups, each normalised: group_norm(x, 8, w, b)"},
+    {"norm", "batch_norm", "x, running_mean, running_var, const Tensor& weight = {}, const Tensor& bias = {}, "
+     "bool training = false, double momentum = 0.1, double eps = 1e-5",
+     "each channel of [n, c, ...] over the batch; training uses the batch's statistics and moves the running ones, else the "
+     "running ones are used: batch_norm(x, mean, var, w, b, true)"},
+    {"norm", "instance_norm", "x, const Tensor& running_mean = {}, const Tensor& running_var = {}, "
+     "const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true, double momentum = 0.1, double eps = 1e-5",
+     "each channel of each sample; use_input_stats = false takes the running statistics: instance_norm(x)"},
+    {"norm", "local_response_norm", "x, Int size, double alpha = 1e-4, double beta = 0.75, double k = 1",
+     "x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta: local_response_norm(x, 5)"},
+    {"norm", "normalize", "x, double p = 2, int dim = 1, double eps = 1e-12", "x / max(norm(x, p), eps): normalize(x)"},
+    {"norm", "cosine_similarity", "a, b, int dim = 1, double eps = 1e-8",
+     "cosine of the angle between slices: cosine_similarity(a, b)"},
+    {"norm", "pairwise_distance", "a, b, double p = 2, double eps = 1e-6, keepdim",
+     "p-norm of a - b + eps over the last axis: pairwise_distance(a, b)"},
+
+    {"attention", "scaled_dot_product_attention", "q, k, v, AttentionOptions",
+     "softmax(q k^T scale + mask) v over [..., heads, time, width], without the matrix of scores; a query that sees no key "
+     "gets zeros: scaled_dot_product_attention(q, k, v, {.is_causal = true})"},
+    {"attention", "rotary_positions", "x, RotaryOptions",
+     "pairs of features of [..., time, width] turned by angles that grow with the position: rotary_positions(q)"},
+
+    {"conv", "conv#d", "x, weight, const Tensor& bias = {}, ConvOptions",
+     "x [n, in, ...] or [in, ...] with weight [out, in / groups, k...]: conv#d(x, w, b, {.stride = 2, .padding = 1})"},
+    {"conv", "conv_transpose#d", "x, weight, const Tensor& bias = {}, ConvTransposeOptions",
+     "the gradient of conv#d by its input as an op, weight [in, out / groups, k...]: conv_transpose#d(x, w, b, {.stride = 2})"},
+
+    {"pool", "max_pool#d", "x, PerAxis kernel_size, MaxPoolOptions",
+     "the largest of each window; padding never wins: max_pool#d(x, 3, {.stride = 2, .padding = 1})"},
+    {"pool", "max_pool#d_with_indices", "x, PerAxis kernel_size, MaxPoolOptions",
+     "and where it stands in the plane of the pooled axes, the first of equals: auto [y, i] = max_pool#d_with_indices(x, 2)", two_results},
+    {"pool", "avg_pool#d", "x, PerAxis kernel_size, AvgPoolOptions",
+     "the mean of each window: avg_pool#d(x, 3, {.stride = 2, .count_include_pad = false})"},
+    {"pool", "lp_pool#d", "x, double norm_type, PerAxis kernel_size, LPPoolOptions",
+     "the p-norm of each window, without the absolute value, as PyTorch has it: lp_pool#d(x, 2, 3)"},
+    {"pool", "adaptive_avg_pool#d", "x, PerAxis output_size",
+     "the mean of windows that give this size, -1 the input's; 1 pools globally: adaptive_avg_pool#d(x, 7)"},
+    {"pool", "adaptive_max_pool#d", "x, PerAxis output_size",
+     "the largest of windows that give this size: adaptive_max_pool#d(x, 7)"},
+    {"pool", "adaptive_max_pool#d_with_indices", "x, PerAxis output_size",
+     "and where it stands: adaptive_max_pool#d_with_indices(x, 7)", two_results},
+    {"pool", "max_unpool#d", "x, indices, PerAxis kernel_size, MaxUnpoolOptions",
+     "values back where max pooling found them, 0 elsewhere: max_unpool#d(y, i, 2)"},
+    {"pool", "fractional_max_pool2d", "x, PerAxis kernel_size, const FractionalPoolOptions& options",
+     "the largest of windows at drawn places of [n, c, h, w]: fractional_max_pool2d(x, 3, {.output_ratio = 0.7})"},
+    {"pool", "fractional_max_pool3d", "x, PerAxis kernel_size, const FractionalPoolOptions& options",
+     "likewise of [n, c, d, h, w]: fractional_max_pool3d(x, 2, {.output_size = 3})"},
+    {"pool", "fractional_max_pool2d_with_indices", "x, PerAxis kernel_size, const FractionalPoolOptions& options",
+     "and where it stands in the plane: fractional_max_pool2d_with_indices(x, 3, {.output_ratio = 0.7})", two_results},
+    {"pool", "fractional_max_pool3d_with_indices", "x, PerAxis kernel_size, const FractionalPoolOptions& options",
+     "and where it stands in the volume: fractional_max_pool3d_with_indices(x, 2, {.output_size = 3})", two_results},
+
+    {"resample", "interpolate", "x, const InterpolateOptions& options",
+     "[n, c, ...] with another resolution: interpolate(x, {.scale_factor = 2, .mode = \"bilinear\"})"},
+    {"resample", "grid_sample", "x, grid, GridSampleOptions",
+     "x [n, c, h, w] at the places of grid [n, y, x, 2], or [n, c, d, h, w] at [n, z, y, x, 3]; a place is (x, y[, z]), -1 and 1 "
+     "being the ends of an axis: grid_sample(x, affine_grid(theta, x.shape()))"},
+    {"resample", "affine_grid", "theta, Shape size, bool align_corners = false",
+     "places of an output [n, c, h, w] under theta [n, 2, 3], or [n, c, d, h, w] under [n, 3, 4]: affine_grid(theta, x.shape())"},
+    {"resample", "im2col", "x, PerAxis kernel_size, ColumnOptions",
+     "windows of [n, c, h, w] or [c, h, w] as columns [n, c * window, places]: im2col(x, {3, 3}, {.padding = 1})", any_dtype},
+    {"resample", "col2im", "columns, PerAxis output_size, PerAxis kernel_size, ColumnOptions",
+     "the transpose of im2col, columns added up where windows overlap: col2im(columns, {8, 8}, 3)", any_dtype},
+
+    {"index", "embedding", "indices, weight, const EmbeddingOptions& options",
+     "rows of a table, as its options say: embedding(ids, w, {.padding_idx = 0})", no_method},
+    {"index", "embedding_bag", "indices, weight, const Tensor& offsets = {}, EmbeddingBagOptions, const Tensor& per_sample_weights = {}",
+     "rows reduced in bags: the rows of indices [bags, n], or from `offsets` on in indices [n]; an empty bag gives 0, the "
+     "weights need mode sum: embedding_bag(ids, w, offsets)", {.as = As::function, .takes = Takes::numeric}},
+
+    {"loss", "mse_loss", "input, target, LossOptions", "squares of the differences: mse_loss(model(x), y)"},
+    {"loss", "l1_loss", "input, target, LossOptions", "absolute differences: l1_loss(model(x), y)"},
+    {"loss", "smooth_l1_loss", "input, target, SmoothL1LossOptions",
+     "squares up to beta, then lines: smooth_l1_loss(x, y, {.beta = 0.5})"},
+    {"loss", "huber_loss", "input, target, HuberLossOptions",
+     "squares up to delta, then lines of that slope: huber_loss(x, y, {.delta = 2})"},
+    {"loss", "cross_entropy", "input, target, CrossEntropyOptions",
+     "of scores [N, C, ...] or [C] and labels [N, ...] or []; a floating target of the scores' shape holds probabilities: cross_entropy(logits, labels)"},
+    {"loss", "nll_loss", "input, target, NLLLossOptions",
+     "of log probabilities and labels: nll_loss(log_softmax(x, 1), labels)"},
+    {"loss", "multi_margin_loss", "input, target, MultiMarginLossOptions",
+     "what each class lacks of standing a margin below the label's: multi_margin_loss(scores, labels)"},
+    {"loss", "multilabel_margin_loss", "input, target, LossOptions",
+     "likewise of several labels, listed (i64) until the first -1: multilabel_margin_loss(x, tensor({3, 0, -1, 1}))"},
+    {"loss", "multilabel_soft_margin_loss", "input, target, WeightedLossOptions",
+     "binary cross-entropy of every class, 1 or 0: multilabel_soft_margin_loss(x, y)"},
+    {"loss", "binary_cross_entropy", "input, target, WeightedLossOptions",
+     "of probabilities: binary_cross_entropy(sigmoid(x), y)"},
+    {"loss", "binary_cross_entropy_with_logits", "input, target, BCEWithLogitsOptions",
+     "of scores: binary_cross_entropy_with_logits(x, y, {.pos_weight = w})"},
+    {"loss", "sigmoid_focal_loss", "input, target, FocalLossOptions",
+     "binary cross-entropy, easy answers weighed down: sigmoid_focal_loss(x, y, {.reduction = Reduce::mean})"},
+    {"loss", "kl_div", "input, target, KLDivOptions",
+     "divergence of log probabilities from a target: kl_div(log_softmax(x, 1), p, {.batchmean = true})"},
+    {"loss", "gaussian_kl", "mean, log_variance, LossOptions",
+     "divergence of N(mean, e^log_variance) from N(0, 1), of a VAE: gaussian_kl(mean, log_variance, {.reduction = Reduce::sum})"},
+    {"loss", "gaussian_nll_loss", "input, target, var, GaussianNLLOptions",
+     "of a mean and a variance: gaussian_nll_loss(mean, y, variance)"},
+    {"loss", "poisson_nll_loss", "input, target, PoissonNLLOptions",
+     "of (the logarithm of) a rate: poisson_nll_loss(log_rate, counts)"},
+    {"loss", "hinge_embedding_loss", "input, target, HingeEmbeddingOptions",
+     "a distance, or what it lacks of the margin, for targets 1 and -1: hinge_embedding_loss(distance, y)"},
+    {"loss", "soft_margin_loss", "input, target, LossOptions",
+     "log(1 + e^(-target x)) for targets 1 and -1: soft_margin_loss(x, y)"},
+    {"loss", "margin_ranking_loss", "input1, input2, target, MarginOptions",
+     "which of two is to be larger, 1 or -1: margin_ranking_loss(a, b, y)"},
+    {"loss", "cosine_embedding_loss", "input1, input2, target, MarginOptions",
+     "whether two are to be alike, 1 or -1: cosine_embedding_loss(a, b, y)"},
+    {"loss", "triplet_margin_loss", "anchor, positive, negative, TripletMarginOptions",
+     "the negative is to be further away by a margin: triplet_margin_loss(a, p, n)"},
+    {"loss", "triplet_margin_with_distance_loss", "anchor, positive, negative, TripletDistanceOptions",
+     "likewise by a distance of one's own: triplet_margin_with_distance_loss(a, p, n, {.distance_function = f})"},
+    {"loss", "ctc_loss", "log_probs, targets, lengths input_lengths, lengths target_lengths, CTCLossOptions",
+     "of unaligned sequences: log probabilities [T, N, C], targets [N, S] or all in a row: "
+     "ctc_loss(log_softmax(x, 2), targets, input_lengths, target_lengths)"},
+
+    {"sequence", "pack_padded_sequence", "x, lengths lengths, bool batch_first = false",
+     "[time, batch, ...] without its padding, lengths in any order: pack_padded_sequence(x, {5, 3, 2})", {"PackedSequence"}},
+    {"sequence", "pad_packed_sequence", "const PackedSequence& packed, bool batch_first = false, double padding_value = 0",
+     "the way back: auto [x, lengths] = pad_packed_sequence(packed)", {"PaddedSequence"}},
+    {"sequence", "pad_sequence", "tensors sequences, PadSequenceOptions",
+     "sequences [length, ...] as one tensor [time, batch, ...], the shorter ones filled up: pad_sequence({a, b, c})"},
+    {"sequence", "unpad_sequence", "padded, lengths lengths, bool batch_first = false",
+     "the way back: unpad_sequence(padded, {5, 3, 2})", many_results},
+    {"sequence", "pack_sequence", "tensors sequences", "sequences of any lengths, packed: pack_sequence({a, b, c})", {"PackedSequence"}},
 };
 // clang-format on
+static_assert((
+                  [] {
+                    for (const Function& f : functions) (void)f.of_group();
+                  }(),
+                  true),
+              "there is such a group");
+
+// f(function, name, doc) for every op of the list.
+template <class F> void for_each_function(F f) {
+  const auto with = [](std::string text, char digit) {
+    for (char& c : text)
+      if (c == '#') c = digit;
+    return text;
+  };
+  for (const Function& one : functions)
+    for (char digit : {'1', '2', '3'}) {
+      f(one, with(one.name, digit), with(one.doc, digit));
+      if (std::string_view(one.name).find('#') == std::string_view::npos) break;
+    }
+}
 
 }  // namespace volta

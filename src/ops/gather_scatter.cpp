@@ -205,6 +205,13 @@ Place along(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
   return {op, axis, index_for(x, axis, index, op)};
 }
 
+// Of the scatters, where a number is an index of a vector.
+Place within(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
+  Place at = along(x, dim, index, op);
+  if (x.dim() == 1 && at.index.dim() == 0) at.index = at.index.reshape({1});
+  return at;
+}
+
 Tensor picked(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
   return along(x, dim, index, op).there(x);
 }
@@ -266,27 +273,27 @@ struct Change {
   Place at;
   Combine how;
   Tensor values;
+  bool fits(const Tensor& x) const { return x.dim() == at.index.dim() || at.index.numel() == 0; }
   Tensor made(const Tensor& x) const {
-    return x.dim() == at.index.dim() ? at.combine(how, x, values)
-                                     : at.combine(how, x.reshape({1}), values).reshape(x.shape());
+    return fits(x) ? at.combine(how, x, values) : at.combine(how, x.reshape({1}), values).reshape(x.shape());
   }
 };
 
 template <class F> Tensor& changed(Tensor& x, const char* op, F change) {
   require_writable(x.checked(op), op);
   const Change c = change(op);
-  if (x.dim() == c.at.index.dim()) return c.at.combine_in_place(c.how, x, c.values);
+  if (c.fits(x)) return c.at.combine_in_place(c.how, x, c.values);
   return x.copy_(c.made(x));
 }
 
 Change scatter_change(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src, const char* op) {
-  const Place at = along(x, dim, index, op);
+  const Place at = within(x, dim, index, op);
   if (!src.tensor) require_storable(src.scalar, x.dtype(), op);
   return {at, Combine::set, src.tensor ? source_for(at, x, *src.tensor) : at.repeated(src.scalar, x)};
 }
 
 Change scatter_add_change(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const char* op) {
-  const Place at = along(x, dim, index, op);
+  const Place at = within(x, dim, index, op);
   return {at, Combine::add, source_for(at, x, src)};
 }
 
@@ -355,7 +362,7 @@ Tensor reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
   constexpr Combine ways[] = {Combine::add, Combine::multiply, Combine::add, Combine::max, Combine::min};
   const ScatterReduce asked = reduce.of(op, "reduce");
   const Combine how = ways[size_t(asked)];
-  const Place at = along(x, dim, index, op);
+  const Place at = within(x, dim, index, op);
   const Tensor values = source_for(at, x, src);
   require(x.dtype() != boolean || asked != ScatterReduce::mean, ErrorKind::dtype, op,
           "mean is not defined for booleans");
@@ -460,7 +467,7 @@ Tensor true_positions(const Tensor& mask) {
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
   Tensor typed;
-  return where(mask, filling(x, mask, value, typed, "masked_fill"), x);
+  return blamed_on("masked_fill", [&] { return where(mask, filling(x, mask, value, typed, "masked_fill"), x); });
 }
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) & {

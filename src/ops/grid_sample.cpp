@@ -4,8 +4,6 @@
 #include <volta/create.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>
-#include <volta/ops/resample.h>
-
 #include "ops/check.h"
 #include "ops/cubic.h"
 #include "ops/reduce.h"

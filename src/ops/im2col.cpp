@@ -1,8 +1,6 @@
 // Windows as columns and back, each the other's gradient.
 #include <volta/create.h>
 #include <volta/ops.h>
-#include <volta/ops/resample.h>
-
 #include "backend/allocate.h"
 #include "core/checked_arithmetic.h"
 #include "graph/record.h"

@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include <volta/ops.h>
-#include <volta/ops/resample.h>
-
 #include "ops/check.h"
 #include "ops/cubic.h"
 #include "ops/taps.h"

@@ -12,15 +12,16 @@ namespace {
 
 using loss::reduced;
 using loss::reduction;
-using loss::require_floats;
-using loss::require_same_shape;
+using loss::require_pair;
 
 Tensor difference(const Tensor& input, const Tensor& target, const char* op) {
-  require_same_shape(input, target, op);
+  require_pair(input, target, op);
   return input - target;
 }
 
-Tensor weighted(const Tensor& losses, const Tensor& weight) { return weight.defined() ? losses * weight : losses; }
+Tensor weighted(const Tensor& losses, const Tensor& weight, const char* op) {
+  return weight.defined() ? blamed_on(op, [&] { return losses * weight; }) : losses;
+}
 
 // t log t, and 0 at 0, with a finite gradient there.
 Tensor entropy(const Tensor& t) {
@@ -30,8 +31,8 @@ Tensor entropy(const Tensor& t) {
 
 // Of targets that are only compared with 1 and -1.
 void refuse_target_grad(const Tensor& target, const char* op) {
-  if (any_needs_grad(target))
-    throw Error(Error::Kind::autograd, op, "has no derivative by its target, which is a choice; detach() it");
+  require(!any_needs_grad(target), ErrorKind::autograd, op,
+          "has no derivative by its target, which is a choice; detach() it");
 }
 
 }  // namespace
@@ -66,8 +67,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossOpti
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const WeightedLossOptions& o) {
   const Reduce how = reduction(o.reduction, "binary_cross_entropy");
   const char* op = "binary_cross_entropy";
-  require_floats(input, op);
-  require_same_shape(input, target, op);
+  require_floating(input, op);
+  require_pair(input, target, op);
   const Tensor y = target.to(input.dtype());
   Tensor losses;
   {
@@ -81,23 +82,27 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Wei
     if (d.needs(0)) d[0] = g * (x - t) / clamp_min(x * (1 - x), 1e-12);
     if (d.needs(1)) d[1] = g * (clamp_min(log1p(-x), -100) - clamp_min(log(x), -100));
   });
-  return reduced(weighted(losses, o.weight), how);
+  return reduced(weighted(losses, o.weight, op), how);
 }
 
 // (1 - y) x - (1 + (pos_weight - 1) y) log(sigmoid(x)): no exponential of a positive number.
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const BCEWithLogitsOptions& o) {
-  const Reduce how = reduction(o.reduction, "binary_cross_entropy_with_logits");
-  require_floats(input, "binary_cross_entropy_with_logits");
-  require_same_shape(input, target, "binary_cross_entropy_with_logits");
+  const char* op = "binary_cross_entropy_with_logits";
+  const Reduce how = reduction(o.reduction, op);
+  require_floating(input, op);
+  require_pair(input, target, op);
   const Tensor y = target.to(input.dtype());
   Tensor of_positive = logsigmoid(input);
-  if (o.pos_weight.defined()) of_positive = of_positive * (1 + (o.pos_weight - 1) * y);
-  return reduced(weighted((1 - y) * input - of_positive, o.weight), how);
+  if (o.pos_weight.defined()) of_positive = blamed_on(op, [&] { return of_positive * (1 + (o.pos_weight - 1) * y); });
+  return reduced(weighted((1 - y) * input - of_positive, o.weight, op), how);
 }
 
 Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target, const FocalLossOptions& o) {
-  const Reduce how = reduction(o.reduction, "sigmoid_focal_loss");
-  finite(o.alpha, "sigmoid_focal_loss", "alpha"), not_negative(o.gamma, "sigmoid_focal_loss", "gamma");
+  const char* op = "sigmoid_focal_loss";
+  const Reduce how = reduction(o.reduction, op);
+  finite(o.alpha, op, "alpha"), not_negative(o.gamma, op, "gamma");
+  require_floating(input, op);
+  require_pair(input, target, op);
   const Tensor cost = binary_cross_entropy_with_logits(input, target, {.reduction = Reduce::none});
   const Tensor y = target.to(input.dtype());
   const Tensor missing = sigmoid(input) * (1 - y) + sigmoid(-input) * y;  // 1 - the probability of the right answer
@@ -108,8 +113,8 @@ Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target, const Focal
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivOptions& o) {
   const bool by_batch = o.batchmean || o.reduction.of("kl_div", "reduction") == Reduce::batchmean;
-  require_floats(input, "kl_div");
-  require_same_shape(input, target, "kl_div");
+  require_floating(input, "kl_div");
+  require_pair(input, target, "kl_div");
   if (by_batch && input.dim() == 0)
     throw Error(Error::Kind::shape, "kl_div", "a mean over the batch needs a batch axis");
   const Tensor losses = o.log_target ? exp(target) * (target - input) : entropy(target) - target * input;
@@ -119,14 +124,15 @@ Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivOptions& o) 
 
 Tensor gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "gaussian_kl");
-  require_same_shape(mean, log_variance, "gaussian_kl");
+  require_floating(mean, "gaussian_kl"), require_floating(log_variance, "gaussian_kl");
+  require_pair(mean, log_variance, "gaussian_kl");
   return reduced(0.5 * (square(mean) + expm1(log_variance) - log_variance), how);
 }
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, const GaussianNLLOptions& o) {
   const Reduce how = reduction(o.reduction, "gaussian_nll_loss");
   const char* op = "gaussian_nll_loss";
-  require_same_shape(input, target, op);
+  require_pair(input, target, op);
   if (!(o.eps > 0)) throw Error(Error::Kind::argument, op, "eps must be above 0");
   Tensor variance = var.checked(op).dim() == input.dim() - 1 ? var.unsqueeze(-1) : var;
   {
@@ -134,7 +140,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
     if (any(variance < 0).item<bool>()) throw Error(Error::Kind::argument, op, "a variance is negative");
   }
   variance = variance + (clamp_min(variance, o.eps) - variance).detach();  // the gradient passes the clamp
-  Tensor losses = 0.5 * (log(variance) + square(input - target) / variance);
+  Tensor losses = blamed_on(op, [&] { return 0.5 * (log(variance) + square(input - target) / variance); });
   if (o.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced(losses, how);
 }
@@ -142,7 +148,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLOptions& o) {
   const Reduce how = reduction(o.reduction, "poisson_nll_loss");
   not_negative(o.eps, "poisson_nll_loss", "eps");
-  require_same_shape(input, target, "poisson_nll_loss");
+  require_pair(input, target, "poisson_nll_loss");
   Tensor losses = o.log_input ? exp(input) - target * input : input - target * log(input + o.eps);
   if (o.full) {  // Stirling's approximation of log(target!)
     const Tensor n = clamp_min(target.to(input.dtype()), 1);
@@ -154,23 +160,25 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const Poisson
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingOptions& o) {
   const Reduce how = reduction(o.reduction, "hinge_embedding_loss");
   finite(o.margin, "hinge_embedding_loss", "margin");
-  require_same_shape(input, target, "hinge_embedding_loss");
+  require_floating(input, "hinge_embedding_loss");
+  require_pair(input, target, "hinge_embedding_loss");
   refuse_target_grad(target, "hinge_embedding_loss");
-  const Tensor apart = where(target == 1, 0, relu(o.margin - input));
-  return reduced(apart + where(target == -1, 0, input), how);
+  const Tensor y = target.to(f64);  // -1 is no number of unsigned dtypes
+  const Tensor apart = where(y == 1, 0, relu(o.margin - input));
+  return reduced(apart + where(y == -1, 0, input), how);
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "soft_margin_loss");
-  require_same_shape(input, target, "soft_margin_loss");
+  require_pair(input, target, "soft_margin_loss");
   return reduced(-logsigmoid(target * input), how);
 }
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
   const Reduce how = reduction(o.reduction, "margin_ranking_loss");
   finite(o.margin, "margin_ranking_loss", "margin");
-  require_same_shape(input1, input2, "margin_ranking_loss");
-  require_same_shape(input1, target, "margin_ranking_loss");
+  require_pair(input1, input2, "margin_ranking_loss");
+  require_pair(input1, target, "margin_ranking_loss");
   return reduced(relu(target * (input2 - input1) + o.margin), how);
 }
 
@@ -178,16 +186,17 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   const Reduce how = reduction(o.reduction, "cosine_embedding_loss");
   const char* op = "cosine_embedding_loss";
   finite(o.margin, op, "margin");
-  require_same_shape(input1, input2, op);
-  if (input1.dim() < 1 || input1.dim() > 2 || target.checked(op).dim() != input1.dim() - 1)
-    throw Error(Error::Kind::shape, op,
-                "inputs " + input1.shape().str() + " and target " + target.shape().str() + ", not [N, D] and [N]");
+  require_floating(input1, op), require_floating(input2, op);
+  require_pair(input1, input2, op);
+  const Shape rows = input1.dim() == 2 ? Shape{input1.size(0)} : Shape();
+  require((input1.dim() == 1 || input1.dim() == 2) && target.checked(op).shape() == rows, ErrorKind::shape, op,
+          "inputs ", input1, " and target ", target, ", not [N, D] and [N]");
   refuse_target_grad(target, op);
   constexpr double least = 1e-12;
   const Tensor squares = (sum(square(input1), -1) + least) * (sum(square(input2), -1) + least);
   const Tensor cosine = sum(input1 * input2, -1) / sqrt(squares);
-  const Tensor apart = where(target == -1, relu(cosine - o.margin), 0);
-  return reduced(where(target == 1, 1 - cosine, apart), how);
+  const Tensor y = target.to(f64), apart = where(y == -1, relu(cosine - o.margin), 0);
+  return reduced(where(y == 1, 1 - cosine, apart), how);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
@@ -196,8 +205,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const char* op = "triplet_margin_loss";
   above_zero(o.margin, op, "margin"), finite(o.eps, op, "eps");
   if (!(o.p >= 0)) throw Error(Error::Kind::argument, op, "p must be at least 0, not " + std::to_string(o.p));
-  require_same_shape(anchor, positive, op);
-  require_same_shape(anchor, negative, op);
+  require_pair(anchor, positive, op);
+  require_pair(anchor, negative, op);
   const auto distance = [&](const Tensor& a, const Tensor& b) { return norm(a - b + o.eps, o.p, -1); };
   const Tensor near = distance(anchor, positive);
   Tensor far = distance(anchor, negative);

@@ -1,29 +1,27 @@
 // What the losses share: checking shapes, and what becomes of the losses of the elements.
 #pragma once
 #include <volta/ops.h>
-#include <volta/ops/loss.h>
 
+#include "ops/check.h"
 namespace volta::loss {
 
 inline Reduce reduction(const Choice<Reduce>& given, const char* op) {
   const Reduce how = given.of(op, "reduction");
-  if (how != Reduce::batchmean) return how;
-  throw Error(Error::Kind::argument, op, "reduction 'batchmean' is of kl_div; here it is one of none, mean, sum");
+  require(how != Reduce::batchmean, ErrorKind::argument, op, "reduction 'batchmean' is of kl_div alone");
+  return how;
 }
 
 inline Tensor reduced(const Tensor& losses, Reduce how) {
   return how == Reduce::none ? losses : how == Reduce::mean ? mean(losses) : sum(losses);
 }
 
-inline void require_same_shape(const Tensor& input, const Tensor& target, const char* op) {
-  if (input.checked(op).shape() != target.checked(op).shape())
-    throw Error(Error::Kind::shape, op,
-                "input " + input.shape().str() + " and target " + target.shape().str() + " differ in shape");
-}
-
-inline void require_floats(const Tensor& input, const char* op) {
-  if (!is_floating(input.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "the input must be floating, not " + std::string(name(input.dtype())));
+// Losses are floats, and so is one of the two at least.
+inline void require_pair(const Tensor& input, const Tensor& target, const char* op) {
+  require(input.checked(op).shape() == target.checked(op).shape(), ErrorKind::shape, op, "input ", input,
+          " and target ", target, " differ in shape");
+  common_device(input, target, op);
+  require(is_floating(promote(input.dtype(), target.dtype())), ErrorKind::dtype, op, "needs floats, got ",
+          input.dtype(), " and ", target.dtype());
 }
 
 }  // namespace volta::loss

@@ -1,9 +1,8 @@
 // Normalisation: what shares its statistics, and the running ones.
-#include <volta/ops/norm.h>
+#include <volta/ops.h>
 
 #include <volta/create.h>
 #include <volta/grad_mode.h>
-#include <volta/ops.h>
 
 #include "core/arguments.h"
 #include "graph/composed.h"
@@ -14,20 +13,19 @@ namespace volta {
 namespace {
 
 void check_vector(const Tensor& v, int64_t channels, const char* op, const char* what, const Tensor& x) {
-  if (v.defined() && (v.dim() != 1 || v.numel() != channels))
-    throw Error(Error::Kind::shape, op,
-                std::string(what) + " of shape " + v.shape().str() + " does not fit the " + std::to_string(channels) +
-                    " channels of " + x.shape().str());
+  if (!v.defined()) return;
+  require(v.dim() == 1 && v.numel() == channels, ErrorKind::shape, op, what, " of shape ", v, " does not fit the ",
+          channels, " channels of ", x);
+  require(is_floating(v.dtype()), ErrorKind::dtype, op, what, " must be of floats, got ", v.dtype());
 }
 void check_channels(const Tensor& x, const char* op, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                     const Tensor& var) {
-  if (x.dim() < 2) throw Error(Error::Kind::shape, op, "needs [n, channels, ...], got " + x.shape().str());
+  require(x.dim() >= 2, ErrorKind::shape, op, "needs [n, channels, ...], got ", x);
   check_vector(weight, x.size(1), op, "a weight", x);
   check_vector(bias, x.size(1), op, "a bias", x);
   check_vector(mean, x.size(1), op, "a running mean", x);
   check_vector(var, x.size(1), op, "a running variance", x);
-  if (mean.defined() != var.defined())
-    throw Error(Error::Kind::argument, op, "the running mean and variance come together");
+  require(mean.defined() == var.defined(), ErrorKind::argument, op, "the running mean and variance come together");
 }
 
 // Rows of the last axes, which are to be of this shape.
@@ -37,13 +35,11 @@ NormSets row_sets(const Tensor& x, const Shape& shape, const char* op, const Ten
   const int from = int(x.dim()) - shape.size();
   bool fits = from >= 0 && !shape.empty();
   for (int i = 0; fits && i < shape.size(); ++i) fits = x.shape()[from + i] == shape[i];
-  if (!fits)
-    throw Error(Error::Kind::shape, op,
-                "the last axes of " + x.shape().str() + " are not the normalised shape " + shape.str());
+  require(fits, ErrorKind::shape, op, "the last axes of ", x, " are not the normalised shape ", shape);
   for (const Tensor& v : {weight, bias})
-    if (v.defined() && v.shape() != shape)
-      throw Error(Error::Kind::shape, op,
-                  "a weight or bias of shape " + v.shape().str() + " for the normalised shape " + shape.str());
+    if (v.defined())
+      require(v.shape() == shape, ErrorKind::shape, op, "a weight or bias of shape ", v, " for the normalised shape ",
+              shape);
   int64_t rows = 1;
   for (int i = 0; i < from; ++i) rows *= x.shape()[i];
   return {op, rows, 1, shape.numel(), 1, eps};
@@ -95,8 +91,8 @@ Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, c
   finite(momentum, sets.op, "momentum");
   NormStatistics statistics;
   if (!own) {
-    if (!mean.defined())
-      throw Error(Error::Kind::argument, sets.op, "needs running statistics to normalise by, or the input's own");
+    require(mean.defined(), ErrorKind::argument, sets.op,
+            "needs running statistics to normalise by, or the input's own");
     NormSets of_channels = sets;
     of_channels.over_outer = true;
     if (any_needs_grad(mean, var)) return by_recorded(of_channels, x, mean, var, weight, bias);
@@ -104,13 +100,10 @@ Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, c
     return normalized(of_channels, x, weight, bias, statistics);
   }
   const int64_t n = sets.inner * (sets.over_outer ? sets.outer : 1);
-  if (n == 1 && x.numel() > 0)
-    throw Error(
-        Error::Kind::shape, sets.op,
-        "an input of shape " + x.shape().str() + " has one value per channel: nothing to normalise by; use eval");
-  if (any_needs_grad(mean, var))
-    throw Error(Error::Kind::autograd, sets.op,
-                "running statistics that require grad cannot be updated; detach() them or use eval");
+  require(n != 1 || x.numel() == 0, ErrorKind::shape, sets.op, "an input of shape ", x,
+          " has one value per channel: nothing to normalise by; use eval");
+  require(!any_needs_grad(mean, var), ErrorKind::autograd, sets.op,
+          "running statistics that require grad cannot be updated; detach() them or use eval");
   const Tensor y = normalized(sets, x, weight, bias, statistics);
   if (mean.defined() && n > 1 && x.numel() > 0 && !is_replaying()) {
     const NoGrad off;
@@ -139,9 +132,8 @@ Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight, std::
 Tensor group_norm(const Tensor& x, Int groups, const Tensor& weight, const Tensor& bias, double eps) {
   require_floating(x, "group_norm");
   check_channels(x, "group_norm", weight, bias, {}, {});
-  if (groups < 1 || x.size(1) % groups)
-    throw Error(Error::Kind::shape, "group_norm",
-                std::to_string(groups) + " groups do not divide the channels of " + x.shape().str());
+  require(groups > 0 && x.size(1) % groups == 0, ErrorKind::shape, "group_norm", groups,
+          " groups do not divide the channels of ", x);
   NormSets sets = channel_sets(x, "group_norm", eps);
   sets.channels = x.size(1) / groups, sets.groups = groups;
   NormStatistics statistics;
@@ -166,24 +158,25 @@ Tensor instance_norm(const Tensor& x, const Tensor& mean, const Tensor& var, con
 }
 
 Tensor local_response_norm(const Tensor& x, Int size, double alpha, double beta, double k) {
-  if (size < 1 || x.checked("local_response_norm").dim() < 3)
-    throw Error(Error::Kind::shape, "local_response_norm",
-                "needs [n, c, ...] and a positive size, got " + x.shape().str() + " and " + std::to_string(size));
-  finite(alpha, "local_response_norm", "alpha"), finite(beta, "local_response_norm", "beta");
-  finite(k, "local_response_norm", "k");
+  const char* op = "local_response_norm";
+  require_floating(x, op);
+  require(size > 0 && x.dim() > 2, ErrorKind::shape, op, "needs [n, c, ...] and a positive size, got ", x, " and ",
+          size);
+  finite(alpha, op, "alpha"), finite(beta, op, "beta"), finite(k, op, "k");
   if (is_half(x.dtype())) return local_response_norm(x.to(f32), size, alpha, beta, k).to(x.dtype());
-  const Tensor squares = blamed_on("local_response_norm", [&] {
-    return pad(x.square().movedim(1, -1), {size / 2, (size - 1) / 2});
+  const Tensor means = blamed_on(op, [&] {
+    const Tensor squares = pad(x.square().movedim(1, -1), {size / 2, (size - 1) / 2});
+    return squares.unfold(-1, size, 1).mean(-1).movedim(-1, 1);
   });
-  const Tensor means = squares.unfold(-1, size, 1).mean(-1).movedim(-1, 1);
   return x / pow(means * alpha + k, beta);
 }
 
 // Halves are divided and multiplied in f32: quotients of small ones, in the gradients above all, leave their range.
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps) {
   not_negative(eps, "normalize", "eps");
-  if (is_half(x.checked("normalize").dtype())) return normalize(x.to(f32), p, dim, eps).to(x.dtype());
-  return x / clamp_min(norm(x, p, dim, true), eps);
+  require_floating(x, "normalize");
+  if (is_half(x.dtype())) return normalize(x.to(f32), p, dim, eps).to(x.dtype());
+  return x / clamp_min(blamed_on("normalize", [&] { return norm(x, p, dim, true); }), eps);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   not_negative(eps, "cosine_similarity", "eps");
@@ -195,8 +188,9 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   finite(eps, "pairwise_distance", "eps");
   const DType dtype = promote(a.checked("pairwise_distance").dtype(), b.checked("pairwise_distance").dtype());
+  require(is_floating(dtype), ErrorKind::dtype, "pairwise_distance", "needs floats, got ", dtype);
   if (is_half(dtype)) return pairwise_distance(a.to(f32), b.to(f32), p, eps, keepdim).to(dtype);
-  return norm(a - b + eps, p, -1, keepdim);
+  return blamed_on("pairwise_distance", [&] { return norm(a - b + eps, p, -1, keepdim); });
 }
 
 }  // namespace volta

@@ -4,8 +4,6 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
-#include <volta/ops/packed_sequence.h>
-
 #include "core/checked_arithmetic.h"
 #include "ops/check.h"
 
@@ -65,6 +63,7 @@ PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>&
 PaddedSequence pad_packed_sequence(const PackedSequence& p, bool batch_first, double padding_value) {
   const char* op = "pad_packed_sequence";
   p.check(op);
+  require_storable(padding_value, p.data.dtype(), op);
   const int64_t rows = p.data.size(0), batch = int64_t(p.order.size()), time = int64_t(p.batch_sizes.size());
   std::vector<int64_t> places(size_t(batch * time), rows);  // the row after the last is padding
   int64_t row = 0;

@@ -1,6 +1,4 @@
 // Pooling: windows become tables of taps, which taps.h folds by maximum or sum.
-#include <volta/ops/pool.h>
-
 #include <algorithm>
 
 #include <volta/create.h>
@@ -67,11 +65,21 @@ std::vector<double> counts(const Taps& t, const Window& w, bool with_padding) {
   return n;
 }
 
-constexpr const char *max_names[] = {"max_pool1d", "max_pool2d", "max_pool3d"},
+constexpr const char *max_names[] = {"max_pool1d",
+                                     "max_pool2d",
+                                     "max_pool3d",
+                                     "max_pool1d_with_indices",
+                                     "max_pool2d_with_indices",
+                                     "max_pool3d_with_indices"},
                      *avg_names[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"},
                      *lp_names[] = {"lp_pool1d", "lp_pool2d", "lp_pool3d"},
                      *adaptive_avg_names[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"},
-                     *adaptive_max_names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"},
+                     *adaptive_max_names[] = {"adaptive_max_pool1d",
+                                              "adaptive_max_pool2d",
+                                              "adaptive_max_pool3d",
+                                              "adaptive_max_pool1d_with_indices",
+                                              "adaptive_max_pool2d_with_indices",
+                                              "adaptive_max_pool3d_with_indices"},
                      *unpool_names[] = {"max_unpool1d", "max_unpool2d", "max_unpool3d"};
 
 // The sizes asked for, -1 replaced by the input's.
@@ -97,7 +105,7 @@ TapTable adaptive_table(const Tensor& x, const Shape& sizes, const char* op) {
 }  // namespace
 
 ValuesIndices max(int axes, const Tensor& x, const PerAxis& kernel, const MaxPoolOptions& o, bool indices) {
-  const char* op = max_names[axes - 1];
+  const char* op = max_names[axes - 1 + 3 * indices];
   check_input(x, axes, op);
   return max_of_taps(op, x, taps_of(x, windows_of(axes, op, kernel, o.stride, o.padding, o.dilation, o.ceil_mode), op),
                      indices);
@@ -123,7 +131,8 @@ Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPo
   check_input(x, axes, op);
   require(p != 0, ErrorKind::argument, op, "norm_type must not be 0");
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
-  const Tensor means = average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
+  const Tensor means =
+      blamed_on(op, [&] { return average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode}); });
   return pow(sign(means) * relu(abs(means)) * double(checked_numel(sizes, op)), 1 / p);
 }
 
@@ -139,7 +148,7 @@ Tensor adaptive_average(int axes, const Tensor& x, const PerAxis& output_size) {
 }
 
 ValuesIndices adaptive_max(int axes, const Tensor& x, const PerAxis& output_size, bool indices) {
-  const char* op = adaptive_max_names[axes - 1];
+  const char* op = adaptive_max_names[axes - 1 + 3 * indices];
   const Shape sizes = adaptive_sizes(x, axes, output_size, op);
   return max_of_taps(op, x, adaptive_table(x, sizes, op), indices);
 }
@@ -176,3 +185,34 @@ Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& k
 }
 
 }  // namespace volta::pooling
+
+namespace volta {
+
+// clang-format off
+Tensor max_pool1d(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(1, x, k, o, false).values; }
+Tensor max_pool2d(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(2, x, k, o, false).values; }
+Tensor max_pool3d(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(3, x, k, o, false).values; }
+ValuesIndices max_pool1d_with_indices(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(1, x, k, o, true); }
+ValuesIndices max_pool2d_with_indices(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(2, x, k, o, true); }
+ValuesIndices max_pool3d_with_indices(const Tensor& x, const PerAxis& k, const MaxPoolOptions& o) { return pooling::max(3, x, k, o, true); }
+Tensor avg_pool1d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(1, x, k, o); }
+Tensor avg_pool2d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(2, x, k, o); }
+Tensor avg_pool3d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(3, x, k, o); }
+Tensor lp_pool1d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(1, x, p, k, o); }
+Tensor lp_pool2d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(2, x, p, k, o); }
+Tensor lp_pool3d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(3, x, p, k, o); }
+Tensor adaptive_avg_pool1d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(1, x, size); }
+Tensor adaptive_avg_pool2d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(2, x, size); }
+Tensor adaptive_avg_pool3d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(3, x, size); }
+Tensor adaptive_max_pool1d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(1, x, size, false).values; }
+Tensor adaptive_max_pool2d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(2, x, size, false).values; }
+Tensor adaptive_max_pool3d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(3, x, size, false).values; }
+ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(1, x, size, true); }
+ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(2, x, size, true); }
+ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, const PerAxis& size) { return pooling::adaptive_max(3, x, size, true); }
+Tensor max_unpool1d(const Tensor& x, const Tensor& at, const PerAxis& k, const MaxUnpoolOptions& o) { return pooling::unpool(1, x, at, k, o); }
+Tensor max_unpool2d(const Tensor& x, const Tensor& at, const PerAxis& k, const MaxUnpoolOptions& o) { return pooling::unpool(2, x, at, k, o); }
+Tensor max_unpool3d(const Tensor& x, const Tensor& at, const PerAxis& k, const MaxUnpoolOptions& o) { return pooling::unpool(3, x, at, k, o); }
+// clang-format on
+
+}  // namespace volta

@@ -3,8 +3,6 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
-#include <volta/ops/attention.h>
-
 #include "core/arguments.h"
 #include "core/checked_arithmetic.h"
 #include "ops/check.h"

@@ -3,8 +3,6 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
-#include <volta/ops/packed_sequence.h>
-
 #include "ops/check.h"
 
 namespace volta {
@@ -14,6 +12,7 @@ Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptio
   const bool left = o.padding_side.of(op, "padding_side") == PaddingSide::left;
   require(!sequences.empty(), ErrorKind::argument, op, "needs a sequence");
   const Tensor& first = sequences[0].checked(op);
+  require_storable(o.padding_value, first.dtype(), op);
   int64_t time = 0;
   for (const Tensor& x : sequences) {
     bool fits = x.checked(op).dim() >= 1 && x.dim() == first.dim();
@@ -48,10 +47,10 @@ std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64
 }
 
 PackedSequence pack_sequence(const std::vector<Tensor>& sequences) {
-  const Tensor padded = pad_sequence(sequences);
+  const Tensor padded = blamed_on("pack_sequence", [&] { return pad_sequence(sequences); });
   std::vector<int64_t> lengths;
   for (const Tensor& x : sequences) lengths.push_back(x.size(0));
-  return pack_padded_sequence(padded, lengths);
+  return blamed_on("pack_sequence", [&] { return pack_padded_sequence(padded, lengths); });
 }
 
 }  // namespace volta

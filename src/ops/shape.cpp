@@ -146,7 +146,9 @@ Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
 
 Tensor clone(const Tensor& x) { return copied("clone", x.checked("clone"), x.dtype(), true); }
 
-Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : copied("contiguous", x, x.dtype(), false); }
+Tensor contiguous(const Tensor& x) {
+  return x.checked("contiguous").is_contiguous() ? x : copied("contiguous", x, x.dtype(), false);
+}
 
 Tensor to(const Tensor& x, DType dtype) {
   if (x.checked("to").dtype() == dtype) return x;

@@ -102,7 +102,7 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
           "too many combinations");
   const int64_t rows = combination_count(with_replacement ? many : n, r, op);
   checked_numel({rows, r}, op);
-  const Tensor places = empty({rows * r}, {.dtype = i64});
+  const Tensor places = blamed_on(op, [&] { return empty({rows * r}, {.dtype = i64}); });
   std::vector<int64_t> now(static_cast<size_t>(r));
   for (size_t k = 0; k < now.size(); ++k) now[k] = with_replacement ? 0 : int64_t(k);
   for (int64_t row = 0; row < rows; ++row) {

@@ -101,7 +101,8 @@ Tensor trapezoids(const Tensor& y, const Tensor& x, const TrapezoidOptions& o, i
   require(places.dim() <= y.dim(), ErrorKind::shape, op, "places of shape ", x, " do not fit shape ", y);
   const int own = axis - int(y.dim() - places.dim());
   require(own >= 0 && places.size(own) == n, ErrorKind::shape, op, "places of shape ", x, " do not fit shape ", y);
-  return sums * ((narrow(places, own, 1, n - 1) - narrow(places, own, 0, n - 1)) * 0.5);
+  const Tensor widths = (narrow(places, own, 1, n - 1) - narrow(places, own, 0, n - 1)) * 0.5;
+  return blamed_on(op, [&] { return sums * widths; });
 }
 
 }  // namespace
@@ -117,16 +118,16 @@ Tensor nanquantile(const Tensor& x, const Operand& q, std::optional<int64_t> dim
 
 Tensor nanmean(const Tensor& x, const Axes& dim, bool keepdim) {
   require_floating(x, "nanmean");
-  const Tensor many = unrecorded([&] { return logical_not(isnan(x)).to(i64).sum(dim, keepdim); });
+  const Tensor many =
+      unrecorded([&] { return blamed_on("nanmean", [&] { return logical_not(isnan(x)).to(i64).sum(dim, keepdim); }); });
   const DType wide = traits(x.dtype()).compute;
   return (nansum(x.to(wide), dim, keepdim) / many.to(wide)).to(x.dtype());
 }
 
 Tensor nanmedian(const Tensor& x) {
   const char* op = "nanmedian";
-  if (!is_floating(x.checked(op).dtype())) return median(x);
-  const int64_t n = x.numel();
-  if (n == 0) return median(x);
+  const int64_t n = x.checked(op).numel();
+  if (n == 0 || !is_floating(x.dtype())) return blamed_on(op, [&] { return median(x); });
   const Tensor y = unrecorded([&] { return nanmedian(x.reshape({n}), 0).values; });
   const Saved kept = save_output(y);
   return record(op, y, {x}, [in = save(x), kept](const Tensor& g, Gradients& d) {
@@ -138,7 +139,7 @@ Tensor nanmedian(const Tensor& x) {
 ValuesIndices nanmedian(const Tensor& x, int64_t dim, bool keepdim) {
   const char* op = "nanmedian";
   const int axis = axis_of(x, dim, op);
-  if (!is_floating(x.dtype()) || x.dim() == 0) return median(x, dim, keepdim);
+  if (!is_floating(x.dtype()) || x.dim() == 0) return blamed_on(op, [&] { return median(x, dim, keepdim); });
   const Reduction r(x, axis, keepdim, op);
   require(r.count > 0 || r.kept.numel() == 0, ErrorKind::shape, op, "no result over zero elements, for shape ", x);
   if (r.kept.numel() == 0) return median(x, dim, keepdim);
@@ -157,11 +158,11 @@ MinMax aminmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
 
 VarMean var_mean(const Tensor& x, const Axes& dim, const VarOptions& options) {
   require_floating(x, "var_mean");
-  return {var(x, dim, options), mean(x, dim, options.keepdim)};
+  return blamed_on("var_mean", [&] { return VarMean{var(x, dim, options), mean(x, dim, options.keepdim)}; });
 }
 StdMean std_mean(const Tensor& x, const Axes& dim, const VarOptions& options) {
   require_floating(x, "std_mean");
-  return {std_dev(x, dim, options), mean(x, dim, options.keepdim)};
+  return blamed_on("std_mean", [&] { return StdMean{std_dev(x, dim, options), mean(x, dim, options.keepdim)}; });
 }
 
 Tensor cov(const Tensor& x, const CovOptions& options) {
@@ -193,8 +194,7 @@ Tensor Tensor::cov() const { return volta::cov(*this); }
 Tensor Tensor::cov(const CovOptions& options) const { return volta::cov(*this, options); }
 
 Tensor corrcoef(const Tensor& x) {
-  require(x.checked("corrcoef").dim() <= 2, ErrorKind::shape, "corrcoef", "needs at most two axes, got shape ", x);
-  const Tensor c = cov(x);
+  const Tensor c = blamed_on("corrcoef", [&] { return cov(x); });
   if (c.dim() == 0) return c / c;
   const Tensor deviation = sqrt(c.diagonal());
   return clamp(c / deviation.unsqueeze(1) / deviation.unsqueeze(0), -1, 1);  // rounding may leave the range

@@ -190,7 +190,7 @@ Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
 }
 
 Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
-  const int axis = axis_of(x, dim, "unflatten");
+  const int axis = axis_of(x, dim, "unflatten", 1);
   return x.reshape(spliced(x.shape(), axis, 1, infer_shape(sizes, {x.size(axis)}, "unflatten")));
 }
 

@@ -306,7 +306,7 @@ void add_lookups(std::vector<Call>& calls) {
                      const Shape shape = flat ? some(s, 1, 0, 9) : some(s, 2, 0, 5);
                      const Tensor ids = s.indices(shape, rows),
                                   offsets = flat ? s.indices(some(s, 1, 1, 4), 4).sort(-1).values : Tensor();
-                     return Tensors{embedding_bag(w, ids, offsets, o, s.chance(20) ? s.floats(shape) : Tensor())};
+                     return Tensors{embedding_bag(ids, w, offsets, o, s.chance(20) ? s.floats(shape) : Tensor())};
                    }});
 }
 

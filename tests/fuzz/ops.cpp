@@ -1,5 +1,6 @@
 // Every op of the generated list, its arguments drawn by their types and names.
 #include <sstream>
+#include <stdexcept>
 
 #include "source.h"
 
@@ -53,6 +54,16 @@ template <class T> T drawn(Source& s, const std::string& name) {
                           "i->ii", "ij,kl->", "i,j,k->kji", ",", "i!", "ijkl,lkji"});
   } else if constexpr (std::is_same_v<T, DType>) {
     return DType(s.within(0, 12));
+  } else if constexpr (std::is_same_v<T, Int>) {
+    return s.chance(80) ? s.few() : s.size();
+  } else if constexpr (std::is_same_v<T, PerAxis>) {
+    return s.per_axis(int(s.within(1, 3)));
+  } else if constexpr (std::is_same_v<T, PackedSequence>) {
+    return {s.tensor(), s.list(), s.list()};
+  } else if constexpr (requires { T{}.reduction; }) {
+    T options;
+    options.reduction = s.choice<Reduce>();
+    return options;
   } else if constexpr (std::is_same_v<T, Choice<ScatterReduce>>) {
     return s.choice<ScatterReduce>();
   } else if constexpr (std::is_same_v<T, VarOptions>) {
@@ -77,6 +88,7 @@ template <class R> std::vector<Tensor> results(R&& r) {
   if constexpr (std::is_same_v<T, Tensor>) return {r};
   else if constexpr (std::is_same_v<T, std::vector<Tensor>>) return r;
   else if constexpr (std::is_same_v<T, ValuesIndices>) return {r.values, r.indices};
+  else if constexpr (requires { r.data; }) return {r.data};
   else return {};
 }
 
@@ -88,17 +100,31 @@ template <size_t from, class... A> std::tuple<std::decay_t<A>...> drawn_all(Sour
   (std::index_sequence_for<A...>());
 }
 
+// What f gives. An Error names the op that was called, not one that it is made of.
+template <class F> std::vector<Tensor> named(const char* op, F f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    if (e.op() == op || e.op() + "_" == op) throw;
+    throw std::runtime_error("an Error of " + e.op());
+  }
+}
+
 template <class R, class... A> void add(std::vector<Call>& calls, const char* op, const char* words, R (*f)(A...)) {
-  calls.push_back(
-      {op, [f, names = split(words)](Source& s) { return results(std::apply(f, drawn_all<0, A...>(s, names))); }});
+  calls.push_back({op, [op, f, names = split(words)](Source& s) {
+                     const auto arguments = drawn_all<0, A...>(s, names);
+                     return named(op, [&] { return results(std::apply(f, arguments)); });
+                   }});
 }
 template <class... A>
 void add_in_place(std::vector<Call>& calls, const char* op, const char* words, Tensor (*f)(Tensor&, A...)) {
-  calls.push_back({op, [f, names = split(words)](Source& s) {
+  calls.push_back({op, [op, f, names = split(words)](Source& s) {
                      Tensor x = s.tensor();
                      if (x.defined() && s.chance(80)) x = x.clone();
                      auto arguments = drawn_all<1, A...>(s, names);
-                     return std::vector<Tensor>{std::apply([&](auto&... a) { return f(x, a...); }, arguments)};
+                     return named(op, [&] {
+                       return std::vector<Tensor>{std::apply([&](auto&... a) { return f(x, a...); }, arguments)};
+                     });
                    }});
 }
 

@@ -1,7 +1,7 @@
 // Activations as layers, used as nn::ReLU()(x); the numbers are PyTorch's.
 #pragma once
 #include <volta/nn/lambda.h>
-#include <volta/ops/activation.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

@@ -1,7 +1,7 @@
 // The multi-head layer with its cache for decoding, and layers of positions.
 #pragma once
 #include <volta/nn/linear.h>
-#include <volta/ops/attention.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

@@ -1,7 +1,7 @@
 // Layers of convolution and its transpose in one, two and three dimensions.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/ops/conv.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

@@ -1,7 +1,7 @@
 // Layers of dropout. Active in training mode only.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/ops/dropout.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

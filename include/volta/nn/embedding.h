@@ -3,7 +3,7 @@
 #include <string>
 
 #include <volta/nn/layer.h>
-#include <volta/ops/embedding.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

@@ -1,7 +1,7 @@
 // Layers of fractional max pooling.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/ops/fractional_pool.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

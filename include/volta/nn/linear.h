@@ -1,7 +1,7 @@
 // Linear and bilinear maps.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/ops/bilinear.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

@@ -1,6 +1,6 @@
 // The losses as layers that hold their options.
 #pragma once
-#include <volta/ops/loss.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

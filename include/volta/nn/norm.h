@@ -1,7 +1,7 @@
 // Layers of normalisation, with their weights and running statistics.
 #pragma once
 #include <volta/nn/lambda.h>
-#include <volta/ops/norm.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

@@ -1,7 +1,7 @@
 // Layers of pooling.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/ops/pool.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

@@ -1,7 +1,7 @@
 // Layers that change the resolution.
 #pragma once
 #include <volta/nn/layer.h>
-#include <volta/ops/resample.h>
+#include <volta/ops.h>
 
 namespace volta::nn {
 

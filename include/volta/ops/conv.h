@@ -1,4 +1,4 @@
-// Convolution and its transpose in one, two and three dimensions, and the choice of the algorithm.
+// Options of convolution and of its transpose, and the choice of the algorithm.
 #pragma once
 #include <volta/conv_algorithm.h>
 #include <volta/per_axis.h>
@@ -40,25 +40,6 @@ struct ConvTransposeOptions {
   Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;
   Int chunk = 0;
 };
-
-// x [n, in, l] or [in, l] with weight [out, in / groups, k]: conv1d(x, w, b, {.stride = 2, .padding = 1}).
-[[nodiscard]] Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                            const ConvOptions& options = {});
-// x [n, in, h, w] with weight [out, in / groups, kh, kw]: conv2d(x, w, b, {.padding = "same"}).
-[[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                            const ConvOptions& options = {});
-// x [n, in, d, h, w]: conv3d(x, w, b, {.dilation = {1, 2, 2}}).
-[[nodiscard]] Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                            const ConvOptions& options = {});
-
-// The gradient of conv by its input as a function of its own: weight [in, out / groups, k...];
-// conv_transpose2d(x, w, b, {.stride = 2, .padding = 1, .output_padding = 1}).
-[[nodiscard]] Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                                      const ConvTransposeOptions& options = {});  // conv_transpose1d(x, w)
-[[nodiscard]] Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                                      const ConvTransposeOptions& options = {});
-[[nodiscard]] Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                                      const ConvTransposeOptions& options = {});  // conv_transpose3d(x, w)
 
 // What a convolution of these would use, its choice made: conv_algorithm(x, w, {.padding = 1}). The same function serves
 // one, two and three dimensions. Devices without the loop compute tap by tap and answer `direct`.

@@ -19,11 +19,6 @@ struct PaddedSequence {
   Tensor data;
   std::vector<int64_t> lengths;
 };
-// pack_padded_sequence(x, {5, 3, 2}) of [time, batch, ...], or [batch, time, ...]; lengths in any order.
-[[nodiscard]] PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths,
-                                                  bool batch_first = false);
-PaddedSequence pad_packed_sequence(const PackedSequence& packed, bool batch_first = false,
-                                   double padding_value = 0);  // back
 
 enum class PaddingSide { right, left };
 constexpr std::array<std::string_view, 2> choice_names(PaddingSide) { return {"right", "left"}; }
@@ -32,12 +27,5 @@ struct PadSequenceOptions {
   double padding_value = 0;
   Choice<PaddingSide> padding_side = PaddingSide::right;
 };
-// Sequences [length, ...] as one tensor [time, batch, ...], the shorter ones filled up: pad_sequence({a, b, c}).
-[[nodiscard]] Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptions& options = {});
-// The way back: unpad_sequence(padded, {5, 3, 2}).
-[[nodiscard]] std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64_t>& lengths,
-                                                 bool batch_first = false);
-[[nodiscard]] PackedSequence pack_sequence(
-    const std::vector<Tensor>& sequences);  // pack_sequence({a, b, c}), in any order
 
 }  // namespace volta
