@@ -39,10 +39,10 @@ constexpr auto reduce_ops = describe_all(reducers::Named{});
 void run_reducer(const ReduceOp& f, const Tensor& x, const Reduction& r, const Tensor& values, const Tensor& indices,
                  double parameter = 0) {
   const Layout out = Layout::contiguous(r.kept);
-  ReduceCall call{f.index, traits(x.dtype()).compute, {}, {}, arg(x), r.mask, parameter};
-  if (f.elements == Elements::number && is_integral(values.dtype())) call.compute = values.dtype();
-  if (values.defined()) call.out = arg(values);
-  if (indices.defined()) call.indices = arg(indices);
+  const bool whole = f.elements == Elements::number && is_integral(values.dtype());
+  const DType compute = whole ? values.dtype() : traits(x.dtype()).compute;
+  const auto to = [](const Tensor& y) { return y.defined() ? arg(y) : Arg(); };
+  ReduceCall call{f.index, compute, to(values), to(indices), arg(x), r.mask, parameter};
   call.out.layout = call.indices.layout = &out;
   backend(x.device()).reduce(call);
 }
