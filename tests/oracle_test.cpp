@@ -352,6 +352,7 @@ const std::map<std::string, std::string>& left_out() {
       {"bilinear", "compared in layers_test.cpp"},
       {"clip", "clamp under its other name"},
       {"deg2rad", "see pointwise_test.cpp"},
+      {"logmeanexp", "no name of PyTorch's; see reduce_test.cpp"},
       {"xlogy", "see pointwise_test.cpp"},
       {"embedding_bag", "compared in layers_test.cpp"},
       {"type_as", "asked about as to"},

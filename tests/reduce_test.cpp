@@ -281,6 +281,17 @@ Error::Kind kind_of(const std::function<void()>& f) {
   return Error::Kind::internal;
 }
 
+TEST(ValuesReduce, LogMeanExp) {
+  const Tensor x = tensor<double>({{0, 1, 2}, {1000, 1000, 1001}, {-inf, -inf, -inf}, {-inf, 2, inf}});
+  EXPECT_TRUE(allclose(logmeanexp(x, 1), logsumexp(x, 1) - std::log(3), {.rtol = 1e-15}));
+  EXPECT_EQ(logmeanexp(x, 1, true).shape(), (Shape{4, 1}));
+  EXPECT_EQ(logmeanexp(full({70000}, 3.0, {f16})).item<float>(), 3);
+  EXPECT_EQ(logmeanexp(tensor({2, 2})).dtype(), default_dtype());
+  EXPECT_TRUE(std::isnan(logmeanexp(zeros({0})).item<float>()));
+  Tensor low = full({2}, -inf, {.dtype = f64, .requires_grad = true});
+  EXPECT_EQ(grad(logmeanexp(low), low).to_vector<double>(), (std::vector<double>{0, 0}));
+}
+
 TEST(ErrorsReduce, BadCalls) {
   const Tensor whole = zeros({2, 3}, {.dtype = i32}), x = zeros({2, 3}), none = zeros({0, 3});
   EXPECT_EQ(kind_of([&] { mean(whole); }), Error::Kind::dtype);

@@ -163,6 +163,10 @@ struct LogSumExp : Op<Reducer<Elements::real>, "logsumexp", "log of the sum of e
   }
 };
 
+struct LogMeanExp : Op<LogSumExp, "logmeanexp", "log of the mean of exponentials, stable: logmeanexp(x, 1)"> {
+  template <class T> static constexpr T finish(State<T> s, T count) { return log(s.sum / count) + shift(s.top); }
+  template <class T> static constexpr T back(T g, T x, T y, T count) { return LogSumExp::back(g, x, y) / count; }
+};
 struct NanSum : Op<Sum, "nansum", "sum with NaN counted as 0: nansum(x)"> {
   template <class T> static constexpr T lift(T x) { return choose(x == x, x, T{}); }
   template <class T> static constexpr T back(T g, T x, T) { return select(isnan(x), T(0), g); }
@@ -171,7 +175,7 @@ struct Any : Op<Truths<Max>, "any", "true where any element is non-zero: any(x, 
 struct All : Op<Truths<Min>, "all", "true where all elements are non-zero: all(x)"> {};
 
 // Those with a function of their own, name(x, dim, keepdim).
-using Named = List<NanSum, Any, All, LogSumExp>;
+using Named = List<NanSum, Any, All, LogSumExp, LogMeanExp>;
 
 template <class R>
 concept Differentiable = requires {
