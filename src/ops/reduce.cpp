@@ -268,9 +268,9 @@ Shape Reduction::axes() const {
   return list;
 }
 
-Tensor Reduction::restore(const Tensor& y) const {
-  if (grad_enabled()) return expand(reshape(y, kept), from);
-  Layout l{from, from, layout(y).offset};
+Tensor Reduction::restore(const Tensor& y, bool repeat) const {
+  if (grad_enabled()) return repeat ? expand(reshape(y, kept), from) : reshape(y, kept);
+  Layout l{repeat ? from : kept, from, layout(y).offset};
   for (int i = 0, k = 0; i < from.size(); ++i) {
     const bool gone = mask >> i & 1;
     l.strides[i] = gone ? 0 : layout(y).strides[k];
@@ -310,12 +310,11 @@ Tensor reduce_over(const ReduceOp& op, const Tensor& x, const Axes& dim, bool ke
   const bool by_result = op.uses() & 4, by_element = op.uses() & 2 || (by_result && is_half(dtype));
   const Saved result = by_result ? save_output(y) : Saved();
   return record(op.name, y, {x}, [&op, r, x = save(x, by_element), result](const Tensor& g, Gradients& d) {
-    const auto kept = [&](const Tensor& t) { return t.shape() == r.kept ? t : reshape(t, r.kept); };
     const Tensor in = x ? widened(d.take(x)) : Tensor();
     const Tensor out = !result              ? Tensor()
                        : is_half(g.dtype()) ? reduce_over(op, in, r.axes(), true)
-                                            : kept(d.take(result));
-    const TensorExpr terms[] = {kept(widened(g)), in, out, TensorExpr(double(r.count))};
+                                            : r.restore(d.take(result), false);
+    const TensorExpr terms[] = {r.restore(widened(g), false), in, out, TensorExpr(double(r.count))};
     const TensorExpr dx = op.derivative(terms);
     if (dx.constant()) d[0] = full(r.from, dx.value(), {g.dtype(), g.device()});
     else d[0] = dx.tensor().shape() == r.from ? dx.tensor() : expand(dx.tensor(), r.from);

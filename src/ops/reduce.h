@@ -18,8 +18,8 @@ struct Reduction {
   uint32_t mask = 0;  // bit per reduced axis
   int64_t count = 1;  // elements in each result
 
-  // A tensor of the result's shape, repeated along the reduced axes: the gradient of a sum.
-  Tensor restore(const Tensor& y) const;
+  // A tensor of the result's shape with the reduced axes, repeated along them or of size 1: the gradient of a sum.
+  Tensor restore(const Tensor& y, bool repeat = true) const;
   Shape axes() const;  // reduced
 };
 
