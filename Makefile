@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage nightly docs figures fuzz fuzz-torch oracle install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-torch oracle install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,12 +14,10 @@ setup:  ## install missing tools (asks before using sudo)
 	@tools/setup
 
 build: setup  ## build everything, optimised, in build/release
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS)
+	@tools/build release $(JOBS) all $(CMAKE_ARGS)
 
 demo: setup  ## train a network on handwritten digits
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS) --target example_digits
+	@tools/build release $(JOBS) example_digits $(CMAKE_ARGS)
 	@build/release/examples/digits data/digits
 
 test: setup  ## build and run all tests
@@ -32,16 +30,18 @@ tsan: setup  ## what runs on several threads, under ThreadSanitizer
 	@tools/run_tests tsan $(JOBS) $(CMAKE_ARGS)
 
 fuzz: setup  ## CALLS random calls of everything under the sanitizers, from SEED on
-	@cmake --preset asan $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset asan --parallel $(JOBS) --target volta_fuzz
+	@tools/build asan $(JOBS) volta_fuzz $(CMAKE_ARGS)
 	@build/asan/tests/fuzz/volta_fuzz --calls $(CALLS) --seed $(SEED)
 
-nightly: setup  ## the whole suite under every sanitizer, coverage, long fuzzing
+nightly: setup  ## lint of all files, the suite under every sanitizer, gates, long fuzzing
 	@tools/nightly $(JOBS)
 
 coverage: setup  ## line coverage of src/ in build/coverage/coverage.html
 	@tools/run_tests coverage $(JOBS) $(CMAKE_ARGS)
 	@tools/coverage build/coverage
+
+gates: setup  ## commit checks over all files, 98% coverage, benchmarks no slower than the baseline
+	@tools/gates $(JOBS)
 
 bench: build  ## compare with LibTorch: tables and build/bench/compare.json
 	@bench/compare
@@ -58,33 +58,30 @@ figures: build  ## compile time, start-up, memory and size beside LibTorch's
 	@cmake --build build/shared --parallel $(JOBS) --target volta
 	@bench/figures --library build/shared/libvolta.so
 
-lint: setup  ## clang-format and clang-tidy
+lint: setup  ## clang-format and clang-tidy, for at most LINT_SECONDS (default 300)
 	@tools/lint
 
 format:  ## reformat the sources
 	@tools/format
 
 docs: setup  ## write the op table, docs/ops.md
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --target volta_generate
+	@tools/build release $(JOBS) volta_generate $(CMAKE_ARGS)
 	@cp build/release/generated/ops.md docs/ops.md && echo "docs/ops.md written"
 
-oracle:  ## ask PyTorch anew for the answers in tests/data/oracle
+oracle:  ## ask PyTorch anew for the answers in tests/data, of all or of NAMES
 	@bench/setup_peer > /dev/null
-	@build/bench/peer/bin/python tests/oracle/make.py
+	@build/bench/peer/bin/python tests/oracle/make.py $(NAMES)
 
 FUZZ_COUNT ?= 200000
 FUZZ_SEED ?= 1
 fuzz-torch:  ## run FUZZ_COUNT random chains of ops here and in PyTorch, and compare
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS) --target volta_fuzz_torch
+	@tools/build release $(JOBS) volta_fuzz_torch $(CMAKE_ARGS)
 	@bench/setup_peer > /dev/null
 	@build/bench/peer/bin/python tests/fuzz/torch/fuzz.py --program build/release/tests/volta_fuzz_torch \
 	  --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
 
 install: setup  ## install the library under PREFIX (default /usr/local)
-	@cmake --preset release $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset release --parallel $(JOBS) --target volta
+	@tools/build release $(JOBS) volta $(CMAKE_ARGS)
 	@cmake --install build/release --prefix $(PREFIX)
 
 clean:  ## remove build/

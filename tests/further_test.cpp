@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "backend/fused.h"
+#include "ops/fused.h"
 #include "oracle/training.h"
 
 namespace volta::oracle {

@@ -17,14 +17,14 @@ struct Case {
 
 std::vector<Case> cases(bool only_differentiable) {
   std::vector<Case> list;
-  for (const Device& d : devices())
+  for (const Device& d : all_devices())
     for (const Sample& s : samples())
       if (s.differentiable || !only_differentiable) list.push_back({&s, d});
   return list;
 }
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
-  std::string text = info.param.sample->label + (info.param.device.is_cuda() ? "_cuda" : "");
+  std::string text = info.param.sample->label + (info.param.device.is_cpu() ? "" : "_" + info.param.device.str());
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text + "_" + std::to_string(info.index);

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "backend/fused.h"
+#include "ops/fused.h"
 #include "samples.h"
 
 namespace volta {

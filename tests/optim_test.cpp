@@ -374,7 +374,7 @@ TEST(OptimOwn, DerivesFromTheBase) {
   struct Signs : optim::Optimizer {
     Signs(optim::Params p, double lr) : Optimizer("Signs", std::move(p), {.lr = lr}, {"seen"}) {}
     void update(const Tensor& p, const Tensor& g, optim::State& state, const optim::ParamGroup& group) override {
-      optim::one_pass(
+      optim::fused_update(
           p, g, std::array{group.lr},
           [](const auto& c, auto& x, const auto& d, auto& seen) {
             seen = seen + d * d;

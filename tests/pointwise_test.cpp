@@ -77,6 +77,24 @@ TEST(ValuesNextafter, OfHalves) {
 }
 
 // From a library of arbitrary precision, at the f64 numbers nearest to those written.
+TEST(ValuesAngles, DegreesAndRadians) {
+  const Tensor degrees = tensor<double>({0, 90, -180, 360, 1}), radians = deg2rad(degrees);
+  EXPECT_EQ(radians.to_vector<double>(), (std::vector<double>{0, M_PI / 2, -M_PI, 2 * M_PI, M_PI / 180}));
+  EXPECT_TRUE(allclose(rad2deg(radians), degrees, {.rtol = 1e-15}));
+  EXPECT_EQ(deg2rad(tensor({180})).dtype(), default_dtype());
+}
+
+TEST(ValuesXlogy, IsZeroWithTheFirstOperand) {
+  Tensor a = tensor<double>({0, 0, 0, 2, 2, -1, 0}, {.requires_grad = true});
+  const Tensor b = tensor<double>({0, -1, INFINITY, 0, 3, 0.5, NAN}), y = xlogy(a, b);
+  const std::vector<double> expected{0, 0, 0, -INFINITY, 2 * std::log(3), -std::log(0.5)};
+  EXPECT_EQ(y.narrow(0, 0, 6).to_vector<double>(), expected);
+  EXPECT_TRUE(std::isnan(y[6].item<double>()));
+  const std::vector<double> slope{0, 0, 0, -INFINITY, std::log(3), std::log(0.5)};
+  EXPECT_EQ(grad(y.sum(), a).narrow(0, 0, 6).to_vector<double>(), slope);
+  EXPECT_EQ(xlogy(2, tensor({1, 1})).to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
 TEST(ValuesPolygamma, OfHigherOrders) {
   const struct {
     int64_t n;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "backend/fused.h"
+#include "ops/fused.h"
 #include "samples.h"
 
 namespace volta {

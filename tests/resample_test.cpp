@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backend/fused.h"
+#include "ops/fused.h"
 #include "samples.h"
 
 namespace volta {
@@ -218,7 +218,7 @@ TEST(ResampleLayers, CallTheirFunctions) {
   const InterpolateOptions o{.scale_factor = {2}, .mode = "bilinear"};
   EXPECT_TRUE(equal(nn::Upsample(o)(x), interpolate(x, o)));
   EXPECT_TRUE(equal(nn::Unfold(3, {.padding = 1})(x), im2col(x, 3, {.padding = 1})));
-  EXPECT_TRUE(equal(nn::ReduceOp({6, 6}, 2, {.stride = 2})(nn::Unfold(2, {.stride = 2})(x)), x));
+  EXPECT_TRUE(equal(nn::Fold({6, 6}, 2, {.stride = 2})(nn::Unfold(2, {.stride = 2})(x)), x));
   const auto r = attempt([&] { nn::Unfold(9)(x); });
   EXPECT_NE(std::string(r.error().what()).find("Unfold"), std::string::npos);
 }

@@ -6,6 +6,8 @@
 
 #include "math/elementwise_names.h"
 #include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "toy_device.h"
 
 namespace volta::test {
 namespace {
@@ -45,6 +47,7 @@ const std::map<std::string, std::vector<std::pair<double, double>>>& ranges() {
       {"clamp", {{-2, 2}, {-1.2, -0.8}, {0.8, 1.2}}},
       {"hypot", {{0.3, 2}, {0.3, 2}}},
       {"atan2", {{0.3, 2}, {0.3, 2}}},
+      {"xlogy", {{0.3, 2}, {0.3, 2}}},
       {"leaky_relu", {{-2, 2}, {0.01, 0.5}}},
   };
   return table;
@@ -71,6 +74,21 @@ Sample pointwise_sample(const PointName& name, int index) {
   return s;
 }
 
+// A reduction of the list, over all elements, some axes, and one that is kept.
+template <class R> void add_reducer(std::vector<Sample>& list, int index) {
+  const auto found = ranges().find(R::name);
+  const std::pair<double, double> r = found == ranges().end() ? std::pair{-2.0, 2.0} : found->second[0];
+  const Input in =
+      R::elements == reducers::Elements::truth ? integers({3, 4, 2}, 2) : Input{{3, 4, 2}, r.first, r.second};
+  const auto add = [&](const char* which, const Axes& dim, bool keepdim) {
+    list.push_back(one(R::name, std::string(R::name) + which, {in},
+                       [=](const Tensors& x) { return reduce_over(reduce_op(index), x[0], dim, keepdim); }));
+  };
+  add(" all", {}, false);
+  add(" axes", {0, 2}, false);
+  add(" keepdim", -2, true);
+}
+
 // Indices in range of an axis of size n, made from the values so that they vary; duplicates included.
 Tensor as_index(const Tensor& x, int64_t n) {
   if (!x.defined()) return zeros({4, 5}, {.dtype = i64});
@@ -87,7 +105,6 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("mean", "mean axis", {cube}, [](const Tensors& x) { return x[0].mean(1); }));
   list.push_back(one("prod", "prod all", {{{2, 3}}}, [](const Tensors& x) { return x[0].prod(); }));
   list.push_back(one("prod", "prod axis", {cube}, [](const Tensors& x) { return x[0].prod(1); }));
-  list.push_back(one("nansum", "nansum", {cube}, [](const Tensors& x) { return x[0].nansum(1); }));
   list.push_back(one("amax", "amax", {cube}, [](const Tensors& x) { return x[0].amax({1, 2}); }));
   list.push_back(one("amin", "amin", {cube}, [](const Tensors& x) { return x[0].amin(0, true); }));
   list.push_back(one("max", "max all", {matrix}, [](const Tensors& x) { return x[0].max(); }));
@@ -96,8 +113,6 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("min", "min axis", {matrix}, [](const Tensors& x) { return x[0].min(0, true).values; }));
   list.push_back(one("argmax", "argmax", {matrix}, [](const Tensors& x) { return x[0].argmax(1); }));
   list.push_back(one("argmin", "argmin", {matrix}, [](const Tensors& x) { return x[0].argmin(); }));
-  list.push_back(one("any", "any", {integers({4, 5}, 2)}, [](const Tensors& x) { return x[0].any(1); }));
-  list.push_back(one("all", "all", {integers({4, 5}, 2)}, [](const Tensors& x) { return x[0].all(0); }));
   list.push_back(
       one("count_nonzero", "count_nonzero", {matrix}, [](const Tensors& x) { return x[0].count_nonzero(1); }));
   list.push_back(one("var", "var", {matrix}, [](const Tensors& x) { return x[0].var(1); }));
@@ -111,7 +126,6 @@ void add_reductions(std::vector<Sample>& list) {
         [p](const Tensors& x) { return Tensors{x[0].norm(p, 1)}; },
         {positive},
     });
-  list.push_back(one("logsumexp", "logsumexp", {cube}, [](const Tensors& x) { return x[0].logsumexp({0, 2}); }));
   list.push_back(one("median", "median all", {matrix}, [](const Tensors& x) { return x[0].median(); }));
   list.push_back(one("median", "median axis", {matrix}, [](const Tensors& x) { return x[0].median(1).values; }));
   const auto with_nan = [](const Tensor& t) {
@@ -511,6 +525,10 @@ const std::vector<Sample>& samples() {
     for_each_function([&](const Function& f, const std::string& name, const std::string&) {
       declared[name] = {f.takes(), f.also.grad};
     });
+    for_each(reducers::Named{}, [&]<class R>(int i) {
+      add_reducer<R>(all, i);
+      declared[R::name] = {takes_of(R::elements), reducers::Differentiable<R> ? Grad::any : Grad::no};
+    });
     add_reductions(all);
     add_linear(all);
     add_views(all);
@@ -544,6 +562,11 @@ Tensors draw(const Sample& sample, DType dtype, Device device, bool requires_gra
 std::vector<Device> devices() {
   std::vector<Device> list{Device()};
   if (cuda::is_available()) list.emplace_back("cuda");
+  return list;
+}
+std::vector<Device> all_devices() {
+  std::vector<Device> list = devices();
+  list.push_back(toy_device());
   return list;
 }
 

@@ -54,6 +54,7 @@ void add_losses(std::vector<Sample>& list);
 const std::vector<Sample>& samples();
 
 Tensors draw(const Sample& sample, DType dtype, Device device = {}, bool requires_grad = false);
-std::vector<Device> devices();  // the CPU, and the first GPU where there is one
+std::vector<Device> devices();      // the CPU, and the first GPU where there is one
+std::vector<Device> all_devices();  // and one of the tests' own, which has nothing but the required loops
 
 }  // namespace volta::test

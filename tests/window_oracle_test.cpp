@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backend/fused.h"
+#include "ops/fused.h"
 #include "oracle/reader.h"
 
 namespace volta::oracle {

@@ -27,11 +27,11 @@ template <class Op, int Kernel> TensorExpr lifted(const TensorExpr* x) {
 }
 
 // Evaluates the derivative on probes, once.
-template <class Op, int Kernel> uint32_t uses() {
+template <TensorExpr (*derivative)(const TensorExpr*)> uint32_t uses() {
   static const uint32_t bits = [] {
     TensorExpr x[ElementwiseOp::max_arity + 2] = {TensorExpr::probe(1), TensorExpr::probe(2), TensorExpr::probe(4),
                                                   TensorExpr::probe(8), TensorExpr::probe(16)};
-    const TensorExpr d = lifted<Op, Kernel>(x);
+    const TensorExpr d = derivative(x);
     return d.mask() | (d.untouched() && d.mask() == uses_g ? passes_through : 0);
   }();
   return bits;
@@ -59,7 +59,7 @@ template <class Op> constexpr ElementwiseOp describe(int index, const Rows* (*ro
           rows,
           lift,
           {&lifted<Op, 1>, &lifted<Op, 2>, &lifted<Op, 3>},
-          {&uses<Op, 1>, &uses<Op, 2>, &uses<Op, 3>}};
+          {&uses<&lifted<Op, 1>>, &uses<&lifted<Op, 2>>, &uses<&lifted<Op, 3>>}};
 }
 
 Tensor map(const ElementwiseOp& op, std::span<const Operand> operands);

@@ -6,7 +6,7 @@
 
 namespace volta {
 
-enum class DeviceType : uint8_t { cpu, cuda };
+enum class DeviceType : uint8_t { cpu, cuda };  // and those that were registered
 
 struct Device {
   DeviceType type = DeviceType::cpu;
@@ -14,7 +14,7 @@ struct Device {
 
   constexpr Device() = default;
   constexpr Device(DeviceType t, int64_t i = 0) : type(t), index(uint8_t(i)) {
-    if (t > DeviceType::cuda || i < 0 || i > (t == DeviceType::cpu ? 0 : 255)) throw_error(t, i);
+    if (t > DeviceType::cuda || i < 0 || i > (t == DeviceType::cpu ? 0 : 255)) check(t, i);
   }
   Device(std::string_view name);  // "cpu", "cuda" (the first GPU) or "cuda:N"; anything else is an Error
   Device(const char* name) : Device(std::string_view(name)) {}
@@ -26,7 +26,7 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 
  private:
-  [[noreturn]] static void throw_error(DeviceType type, int64_t index);
+  static void check(DeviceType type, int64_t index);  // throws where there is no such device
 };
 
 namespace cuda {

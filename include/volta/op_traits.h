@@ -1,5 +1,6 @@
 // What a pointwise op may say of itself, and the defaults for what it leaves out. Knows nothing of tensors.
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <string_view>
@@ -32,6 +33,17 @@ class TensorExpr;  // lift.h
 template <class T> using Truth = decltype(std::declval<T>() < std::declval<T>());  // bool for numbers
 
 namespace detail {
+
+template <size_t N> struct Text {
+  char characters[N];
+  constexpr Text(const char (&text)[N]) { std::copy_n(text, N, characters); }
+};
+
+// What an op is or where it is defined, its name and documentation, and its operands with their defaults if not x, or
+// a, b, ….
+template <class Base, Text Name, Text Doc, Text Args = ""> struct Op : Base {
+  static constexpr const char *name = Name.characters, *doc = Doc.characters, *args = Args.characters;
+};
 
 template <class Op, class T> constexpr int arity_of() {
   if constexpr (requires(T x) { Op::template f<T>(x); }) return 1;
@@ -98,6 +110,13 @@ template <class... Lists> using Concat = typename ConcatOf<Lists...>::type;
 template <class... Ops, class F> constexpr void for_each(List<Ops...>, F&& f) {
   int i = 0;
   (f.template operator()<Ops>(i++), ...);
+}
+// f(TypeTag<Op>) for the op of the list that has this index.
+template <class Result, class... Ops, class F> constexpr Result at_index(List<Ops...>, int index, F f) {
+  Result found{};
+  int i = 0;
+  ((i++ == index ? void(found = f(TypeTag<Ops>{})) : void()), ...);
+  return found;
 }
 template <class Op, class... Ops> constexpr int index_of(List<Ops...>) {
   int i = 0, found = -1;

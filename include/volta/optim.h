@@ -2,6 +2,6 @@
 #pragma once
 #include <volta/optim/algorithms.h>
 #include <volta/optim/average.h>
-#include <volta/optim/one_pass.h>
+#include <volta/optim/fused_update.h>
 #include <volta/optim/optimizer.h>
 #include <volta/optim/schedule.h>

@@ -18,13 +18,13 @@ template <class Form> Tensor made(IntrusivePtr<Storage> storage, const Form& for
 
 Tensor allocate(const Shape& shape, DType dtype, Device device, const char* op) {
   const int64_t bytes = checked_numel(shape, op) * size_of(dtype);
-  return made(backend(device).allocate(bytes, device.index, op), shape, dtype);
+  return made(backend(device).allocate(bytes, device, op), shape, dtype);
 }
 
 Tensor allocate_like(const Layout& dense, DType dtype, Device device, const char* op) {
   Layout layout = dense;
   layout.offset = 0;
-  return made(backend(device).allocate(dense.numel() * size_of(dtype), device.index, op), layout, dtype);
+  return made(backend(device).allocate(dense.numel() * size_of(dtype), device, op), layout, dtype);
 }
 
 Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op) {

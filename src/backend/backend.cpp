@@ -1,81 +1,88 @@
-// Finds the backend of a device, by name too.
+// The devices: finds the backend of one, by name too.
 #include "backend/backend.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <atomic>
+#include <mutex>
 
-#include "backend/conv.h"
-#include "backend/cpu/cpu.h"
 #include "backend/cuda/cuda.h"
-#include "core/storage.h"
+#include "core/check.h"
 
 namespace volta {
 namespace {
 
-class CpuBackend final : public Backend {
-  IntrusivePtr<Storage> allocate(int64_t bytes, int, const char* op) override { return host_storage(bytes, op); }
-  void copy(const Arg& out, const Arg& in) override { cpu::copy(out, in); }
-  void elementwise(const ElementwiseCall& call) override { cpu::elementwise(call); }
-  void reduce(const ReduceCall& call) override { cpu::reduce(call); }
-  void softmax(const SoftmaxCall& call) override { cpu::softmax(call); }
-  void scan(const ScanCall& call) override { cpu::scan(call); }
-  void gather(const GatherCall& call) override { cpu::gather(call); }
-  void scatter(const ScatterCall& call) override { cpu::scatter(call); }
-  void sort(const SortCall& call) override { cpu::sort(call); }
-  void search(const SearchCall& call) override { cpu::search(call); }
-  void random(const RandomCall& call) override { cpu::fill_random(call); }
-  void iota(const Arg& out, Scalar start, Scalar step) override { cpu::iota(out, start, step); }
-  void matmul(const MatmulCall& call) override { cpu::matmul(call); }
-  bool conv(const ConvCall& call) override { return cpu::conv(call); }
-  bool norm(const NormCall& call) override { return cpu::norm(call); }
-  bool pool(const PoolCall& call) override { return cpu::pool(call); }
-  bool attention(const AttentionCall& call) override { return cpu::attention(call); }
-  bool recurrent(const RecurrentCall& call) override { return cpu::recurrent(call); }
-  void upload(void* device, const void* host, int64_t bytes) override { std::memcpy(device, host, size_t(bytes)); }
-  void download(void* host, const void* device, int64_t bytes) override { std::memcpy(host, device, size_t(bytes)); }
+constexpr int most_types = 16;
+struct DeviceEntry {
+  const char* name;
+  Backend& (*find)(int index);
 };
+constinit std::array<DeviceEntry, most_types> entries = {
+    {{"cpu", [](int) -> Backend& { return cpu_backend(); }}, {"cuda", cuda_backend}}};
+constinit std::atomic<int> entry_count = 2;
+
+// The largest index a device of a type can have.
+int most_index(DeviceType type) { return type == DeviceType::cpu ? 0 : 255; }
 
 }  // namespace
 
-Backend& cpu_backend() {
-  static CpuBackend* b = new CpuBackend;
-  return *b;
+DeviceType register_device(const char* name, Backend& (*find)(int index)) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const int count = entry_count.load();
+  for (int i = 0; i < count; ++i)
+    require(std::string_view(entries[size_t(i)].name) != name, ErrorKind::device, "register_device",
+            "there is a device '", name, "' already");
+  require(count < most_types, ErrorKind::device, "register_device", "there are ", count, " kinds of devices already");
+  entries[size_t(count)] = {name, find};
+  entry_count.store(count + 1, std::memory_order_release);
+  return DeviceType(count);
 }
 
 Backend& backend(Device device) {
   if (device.is_cpu()) return cpu_backend();
-  return cuda_backend(device.index);
+  return entries[size_t(device.type)].find(device.index);
 }
 
 Device::Device(std::string_view text) {
-  const auto fail = [&](const char* why) {
+  const auto fail = [&](const std::string& why) {
     throw Error(Error::Kind::device, "device", "'" + std::string(text) + "' " + why);
   };
   const size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
-  if (kind == "cpu") type = DeviceType::cpu;
-  else if (kind == "cuda") type = DeviceType::cuda;
-  else fail("is not a device; use \"cpu\", \"cuda\" or \"cuda:N\"");
+  const int count = entry_count.load(std::memory_order_acquire);
+  int number = 0;
+  while (number < count && kind != entries[size_t(number)].name) ++number;
+  if (number == count) {
+    std::string known;
+    for (int i = 0; i < count; ++i) known += (i > 0 ? "\", \"" : "") + std::string(entries[size_t(i)].name);
+    fail("is not a device; use \"" + known + "\" or, with a number, \"cuda:N\"");
+  }
+  type = DeviceType(number);
   if (colon == std::string_view::npos) return;
   const std::string_view digits = text.substr(colon + 1);
   if (digits.empty()) fail("has no device number after the colon");
-  int number = 0;
+  int at = 0;
   for (char c : digits) {
     if (c < '0' || c > '9') fail("names no device: what follows the colon is not a number from 0 on");
-    number = std::min(number * 10 + (c - '0'), 256);
+    at = std::min(at * 10 + (c - '0'), 256);
   }
-  if (number > (type == DeviceType::cpu ? 0 : 255)) fail("names no device: the number is too large");
-  index = uint8_t(number);
+  if (at > most_index(type)) fail("names no device: the number is too large");
+  index = uint8_t(at);
 }
 
-void Device::throw_error(DeviceType type, int64_t index) {
-  const std::string kind = type == DeviceType::cpu    ? "cpu"
-                           : type == DeviceType::cuda ? "cuda"
-                                                      : "DeviceType(" + std::to_string(int(type)) + ")";
+void Device::check(DeviceType type, int64_t index) {
+  const int count = entry_count.load(std::memory_order_acquire);
+  if (int(type) < count && index >= 0 && index <= most_index(type)) return;
+  const std::string kind =
+      int(type) < count ? entries[size_t(type)].name : "DeviceType(" + std::to_string(int(type)) + ")";
   throw Error(Error::Kind::device, "device", "there is no " + kind + ":" + std::to_string(index));
 }
 
-std::string Device::str() const { return is_cpu() ? "cpu" : "cuda:" + std::to_string(int(index)); }
+std::string Device::str() const {
+  const std::string name = entries[size_t(type)].name;
+  return is_cpu() ? name : name + ":" + std::to_string(int(index));
+}
 
 #ifndef VOLTA_HAVE_CUDA  // what builds without CUDA answer when asked for a GPU
 Backend& cuda_backend(int index) {

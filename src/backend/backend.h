@@ -1,8 +1,11 @@
 // Backend: the dozen kinds of loop a device must offer, each described by a plain struct.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 
+#include <volta/conv_algorithm.h>
 #include <volta/op_traits.h>
 #include <volta/operand.h>
 
@@ -34,46 +37,26 @@ struct ElementwiseCall {
 };
 
 // Reductions. `out` has the rank of `in`, with size 1 where `reduced` has its bit set.
-enum class ReduceOp : uint8_t {
-  sum,
-  mean,
-  prod,
-  max,
-  min,
-  any,
-  all,
-  count_nonzero,
-  nansum,
-  argmax,
-  argmin,
-  sum_squares,
-  sum_abs,
-  sum_powers,
-  var,
-  logsumexp
-};
 struct ReduceCall {
-  ReduceOp fold;
+  int reducer;       // in Reducers
   DType compute;     // of the accumulation: f32 for halves, f64, i64 …
-  Arg out, indices;  // indices: for max and min along one axis, when wanted (i64)
+  Arg out, indices;  // indices (i64): of a reducer that is indexed; either may be without data
   Arg in;
   uint32_t reduced;  // bit per axis
-  double parameter;  // p of sum_powers, correction of var
+  double parameter;  // of the reducer
 };
 
-// Ops on whole rows along one axis.
-enum class SoftmaxOp : uint8_t { softmax, log_softmax, softmax_back, log_softmax_back };
+// Softmax or its logarithm along one axis, or the gradient of either.
 struct SoftmaxCall {
-  SoftmaxOp op;
+  bool log, back;
   Arg out;
   Arg in[2];  // forward: x; back: (g, y)
   int axis;
 };
 
-enum class Scan : uint8_t { sum, prod, max, min, logsumexp };
 struct ScanCall {
-  Scan scan;
-  Arg out, indices;  // indices: for max and min (i64)
+  int reducer;       // in Scans
+  Arg out, indices;  // indices (i64): of a reducer that is indexed
   Arg in;
   int axis;
   bool reverse;
@@ -124,17 +107,35 @@ struct MatmulCall {
   bool accumulate = false;
 };
 
-// Fused loops, described in headers of their own beside this one.
+// Smallest and largest of indices.
+struct IndexRange {
+  int64_t low, high;
+};
+
+// The positions of the true elements of a mask (contiguous bytes, true when not 0), ascending, are written where
+// `place(their number)` points, as i64.
+struct PositionsCall {
+  Arg mask;
+  std::function<int64_t*(int64_t count)> place;
+};
+
+// Further loops, described in headers of their own beside this one.
 struct ConvCall;
 struct PoolCall;
 struct NormCall;
+struct NormBackwardCall;
 struct AttentionCall;
+struct AttentionBackwardCall;
 struct RecurrentCall;
+struct RecurrentBackwardCall;
+struct CrossEntropyCall;
+struct CrossEntropyBackwardCall;
+struct UpdateCall;
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual IntrusivePtr<Storage> allocate(int64_t bytes, int index, const char* op) = 0;
+  virtual IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) = 0;
   virtual void copy(const Arg& out, const Arg& in) = 0;  // same device, same shape, any dtypes and strides
   virtual void elementwise(const ElementwiseCall& call) = 0;
   virtual void reduce(const ReduceCall& call) = 0;
@@ -148,18 +149,48 @@ class Backend {
   // out[i] = start + i * step for a vector of any stride; floats are computed in f64, integers in i64 (wrapping).
   virtual void iota(const Arg& out, Scalar start, Scalar step) = 0;
   virtual void matmul(const MatmulCall& call) = 0;
-  // Loops a device may have. Where they return false nothing was done, and the op is composed of the loops above.
-  virtual bool conv(const ConvCall&) { return false; }
-  virtual bool pool(const PoolCall&) { return false; }
-  virtual bool norm(const NormCall&) { return false; }
-  virtual bool attention(const AttentionCall&) { return false; }
-  virtual bool recurrent(const RecurrentCall&) { return false; }
   // Between the host and this device; contiguous bytes, complete when it returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
+
+  // What a device may know and have besides. Ops ask whether it offers a call, whose outputs may then be without data, and
+  // are composed of the loops above where it does not (ops/fused.h). Where a forward loop is offered, so is its backward.
+  virtual bool knows_indices() const { return false; }  // index_range answers, without waiting
+  virtual std::optional<IndexRange> index_range(const Arg&) const { return {}; }
+  virtual bool repeats_bits() const { return true; }  // sums do not depend on the order in which threads meet
+  virtual bool offers(const ElementwiseOp& op) const {
+    return op.index >= 0;
+  }  // users' ops have rows for the host alone
+  virtual bool offers(const ConvCall&) const { return false; }
+  virtual bool offers(const PoolCall&) const { return false; }
+  virtual bool offers(const NormCall&) const { return false; }
+  virtual bool offers(const AttentionCall&) const { return false; }
+  virtual bool offers(const RecurrentCall&) const { return false; }
+  virtual bool offers(const CrossEntropyCall&) const { return false; }
+  virtual bool offers(const UpdateCall&) const { return false; }
+  virtual bool offers(const PositionsCall&) const { return false; }
+  virtual ConvAlgorithm algorithm(const ConvCall&) const { return ConvAlgorithm::direct; }
+  virtual bool fuses_inputs(const RecurrentCall&) const {
+    return false;
+  }  // whether its loop had better multiply the inputs too
+  virtual void conv(const ConvCall&) {}
+  virtual void pool(const PoolCall&) {}
+  virtual void norm(const NormCall&) {}
+  virtual void norm_backward(const NormBackwardCall&) {}
+  virtual void attention(const AttentionCall&) {}
+  virtual void attention_backward(const AttentionBackwardCall&) {}
+  virtual void recurrent(const RecurrentCall&) {}
+  virtual void recurrent_backward(const RecurrentBackwardCall&) {}
+  virtual void cross_entropy(const CrossEntropyCall&) {}
+  virtual void cross_entropy_backward(const CrossEntropyBackwardCall&) {}
+  virtual void update(const UpdateCall&) {}
+  virtual void positions(const PositionsCall&) {}
 };
 
 Backend& backend(Device device);  // throws Error::Kind::device, naming the device, when there is none
 Backend& cpu_backend();
+
+// Adds a device: Device("name") and Device("name:2") then lead to find(index), which throws where there is no such one.
+DeviceType register_device(const char* name, Backend& (*find)(int index));
 
 }  // namespace volta

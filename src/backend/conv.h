@@ -36,10 +36,4 @@ struct ConvCall {
   ConvGeometry geometry;
 };
 
-namespace cpu {
-bool conv(const ConvCall& call);
-// What a call uses: x and w need only their dtype.
-ConvAlgorithm chosen_algorithm(const ConvCall& call);
-}  // namespace cpu
-
 }  // namespace volta

@@ -124,6 +124,11 @@ struct LogAddExp2 : Op<Floating, "logaddexp2", "log2(2^a + 2^b), stable"> {
   }
   template <class T> static constexpr T back1(T g, T a, T b, T y) { return back0(g, b, a, y); }
 };
+struct Xlogy : Op<Floating, "xlogy", "a log(b), 0 where a is 0 unless b is NaN"> {
+  template <class T> static constexpr T f(T a, T b) { return select((a == T(0)) & (b == b), T(0), a * log(b)); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) { return g * f(select(a == T(0), T(0), T(1)), b); }
+  template <class T> static constexpr T back1(T g, T a, T b, T) { return g * a / b; }
+};
 // clang-format off
 struct Eq : Op<AnyType, "eq", "a == b"> { static constexpr auto f(auto a, auto b) { return a == b; } };
 struct Ne : Op<AnyType, "ne", "a != b"> { static constexpr auto f(auto a, auto b) { return a != b; } };
@@ -200,9 +205,9 @@ struct ClampMax : Op<AnyType, "clamp_max", "x held at or below max", "x, max"> {
 };
 
 using BinaryOps = List<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Fmax, Fmin, Fmod, Remainder, FloorDivide, Atan2,
-                       Hypot, Copysign, Nextafter, Heaviside, LogAddExp, LogAddExp2, Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd,
-                       LogicalOr, LogicalXor, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseLeftShift, BitwiseRightShift,
-                       Where, Lerp, MulAdd, Clamp, ClampMin, ClampMax>;
+                       Hypot, Copysign, Nextafter, Heaviside, LogAddExp, LogAddExp2, Xlogy, Eq, Ne, Lt, Le, Gt, Ge,
+                       LogicalAnd, LogicalOr, LogicalXor, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseLeftShift,
+                       BitwiseRightShift, Where, Lerp, MulAdd, Clamp, ClampMin, ClampMax>;
 
 // Inner ops, which functions of other ops call.
 

@@ -1,7 +1,5 @@
 // Pointwise mathematics: powers, exponentials, trigonometry, special functions. One struct is one op.
 #pragma once
-#include <algorithm>
-
 #include <volta/op_traits.h>
 #include <volta/scalar.h>
 #include <volta/scalar/arithmetic.h>
@@ -15,16 +13,6 @@
 namespace volta::point {
 
 using namespace volta::scalar;
-
-template <size_t N> struct Text {
-  char characters[N];
-  constexpr Text(const char (&text)[N]) { std::copy_n(text, N, characters); }
-};
-
-// Where an op is defined, its name and documentation, and its operands with their defaults if not x, or a, b, ….
-template <class Where, Text Name, Text Doc, Text Args = ""> struct Op : Where {
-  static constexpr const char *name = Name.characters, *doc = Doc.characters, *args = Args.characters;
-};
 
 struct Long : Floating {  // too long a formula to gain from running in blocks, or to be inlined for its derivative too
   static constexpr bool in_blocks = false;
@@ -174,6 +162,10 @@ struct Rad2deg : Op<Floating, "rad2deg", "an angle of x radians in degrees"> {
   template <class T> static constexpr T f(T x) { return x * T(57.29577951308232); }
   template <class T> static constexpr T back(T g, T, T) { return f(g); }
 };
+struct Deg2rad : Op<Floating, "deg2rad", "an angle of x degrees in radians"> {
+  template <class T> static constexpr T f(T x) { return x * T(0.017453292519943295); }
+  template <class T> static constexpr T back(T g, T, T) { return f(g); }
+};
 struct BitwiseNot : Op<Integral, "bitwise_not", "~x; logical not of booleans"> {
   template <class T> static constexpr T f(T x) { return bit_not(x); }
 };
@@ -182,7 +174,7 @@ using MathOps = List<Neg, Abs, Sign, Positive, Square, Sqrt, Rsqrt, Reciprocal, 
                      Exp, Exp2, Expm1, Log, Log2, Log10, Log1p,                                     //
                      Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sinc,  //
                      Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Polygamma2,                      //
-                     Floor, Ceil, Trunc, Round, Frac, Rad2deg,                                      //
+                     Floor, Ceil, Trunc, Round, Frac, Rad2deg, Deg2rad,                             //
                      IsNan, IsInf, IsFinite, Signbit, LogicalNot, BitwiseNot>;
 
 }  // namespace volta::point

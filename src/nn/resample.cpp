@@ -11,7 +11,7 @@ Tensor Upsample::operator()(const Tensor& x) const {
 Tensor Unfold::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) { return im2col(in, kernel_size, options); });
 }
-Tensor ReduceOp::operator()(const Tensor& x) const {
+Tensor Fold::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) { return col2im(in, output_size, kernel_size, options); });
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "math/elementwise_names.h"
+#include "math/reducers.h"
 #include "ops/functions.h"
 
 namespace {
@@ -16,7 +17,8 @@ struct Declared {
   std::vector<std::string> parameters;
   std::string doc, dtypes, grad;
   bool method, in_place;
-  int point = -1;  // index in ElementwiseOps
+  int point = -1;    // index in ElementwiseOps
+  int reducer = -1;  // index in reducers::Named
 };
 using Ops = std::vector<Declared>;
 
@@ -62,9 +64,15 @@ Ops all_ops() {
     auto parameters = split_top_level(op.args);
     const std::string type = parameters.size() == 1 ? "const Tensor& " : "const Operand& ";
     for (std::string& p : parameters) p.insert(0, type);
-    list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, volta::takes_words[int(takes_of(op.domain))],
-                    volta::grad_words[!op.differentiable || op.truth], op.masks == 0, op.masks == 0 && !op.truth,
-                    index++});
+    list.push_back(
+        {"pointwise", "Tensor", op.name, parameters, op.doc, volta::takes_words[int(volta::takes_of(op.domain))],
+         volta::grad_words[!op.differentiable || op.truth], op.masks == 0, op.masks == 0 && !op.truth, index++});
+  });
+  volta::detail::for_each(volta::reducers::Named{}, [&]<class R>(int i) {
+    const std::vector<std::string> parameters{"const Tensor& x", "const Axes& dim = {}", "bool keepdim = false"};
+    list.push_back({"reduce", "Tensor", R::name, parameters, R::doc,
+                    volta::takes_words[int(volta::takes_of(R::elements))],
+                    volta::grad_words[!volta::reducers::Differentiable<R>], true, false, -1, i});
   });
   volta::for_each_function([&](const volta::Function& f, const std::string& name, const std::string& doc) {
     auto parameters = split_top_level(f.parameters);
@@ -135,6 +143,9 @@ void write_bodies(std::ostream& out, const Ops& ops) {
     if (op.point >= 0)
       out << "Tensor " << op.name << "(" << join(op, 0, without_default) << ") {\n  const Operand operands[] = {"
           << join(op, 0, name_of) << "};\n  return detail::map(point_op(" << op.point << "), operands);\n}\n";
+    if (op.reducer >= 0)
+      out << "Tensor " << op.name << "(" << join(op, 0, without_default) << ") { return reduce_over(reduce_op("
+          << op.reducer << "), " << join(op, 0, name_of) << "); }\n";
   }
 }
 

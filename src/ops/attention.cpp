@@ -12,6 +12,7 @@
 #include "ops/attention.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -115,9 +116,9 @@ Tensor composed(const Attention& a) {
   return grouped ? y.flatten(-4, -3) : y;
 }
 
-AttentionCall call_of(const Attention& a, const Layout& mask, const Tensor& out, const Tensor& logsumexp) {
+AttentionCall call_of(const Attention& a, const Layout& mask) {
   AttentionCall call{};
-  call.q = arg(a.q), call.k = arg(a.k), call.v = arg(a.v), call.out = arg(out), call.logsumexp = arg(logsumexp);
+  call.q = arg(a.q), call.k = arg(a.k), call.v = arg(a.v);
   call.scale = a.scale, call.causal = a.causal, call.dropout = a.dropout;
   call.seed = a.random.seed, call.offset = a.random.offset;
   if (a.mask.defined()) reads(a.mask), call.mask = {address(a.mask), &mask, a.mask.dtype(), {}};
@@ -140,16 +141,14 @@ Tensor allocate_out(const Attention& a) {
 // Gradients of q, k and v by the fused loop.
 void fused_gradients(const Attention& a, const Tensor& out, const Tensor& logsumexp, const Tensor& g, Gradients& d) {
   const Layout mask = mask_layout(a);
-  AttentionCall call = call_of(a, mask, out, logsumexp);
-  call.backward = true;
-  const int64_t matrices = leading(a.k, 2).numel();
-  const DType wide = compute_type(a), dtype = a.q.dtype();
-  const Tensor parts = zeros(joined({attend_parts(matrices, a.k.size(-2))}, a.q.shape()), {wide, a.q.device()});
+  const DType dtype = a.q.dtype();
+  AttentionBackwardCall call{call_of(a, mask), {}, {}, {}, {}};
+  call.out = arg(out), call.logsumexp = arg(logsumexp);
+  const Tensor dq = allocate(a.q.shape(), compute_type(a), a.q.device(), op);
   const Tensor dk = allocate(a.k.shape(), dtype, a.q.device(), op), dv = allocate(a.v.shape(), dtype, a.q.device(), op);
-  call.grad_out = arg(g), call.grad_q = arg(parts), call.grad_k = arg(dk), call.grad_v = arg(dv);
-  backend(a.q.device()).attention(call);
-  d[0] = parts.size(0) == 1 ? parts.select(0, 0) : parts.sum(0);
-  d[1] = dk, d[2] = dv;
+  call.grad_out = arg(g), call.grad_q = arg(dq), call.grad_k = arg(dk), call.grad_v = arg(dv);
+  backend(a.q.device()).attention_backward(call);
+  d[0] = dq, d[1] = dk, d[2] = dv;
 }
 
 }  // namespace
@@ -166,10 +165,13 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (a.mask.defined() && a.mask.dtype() != boolean) a.mask = a.mask.to(compute_type(a));
   // For one query the products are matrix times vector, which run at the speed of memory.
   if (q.size(-2) == 1 && q.dtype() == compute_type(a)) return composed(a);
+  const Layout mask = mask_layout(a);
+  AttentionCall call = call_of(a, mask);
+  if (!offered(q.device(), call)) return composed(a);
   const Tensor out = allocate_out(a);
   const Tensor logsumexp = allocate(leading(a.q, 1), compute_type(a), q.device(), op);
-  const Layout mask = mask_layout(a);
-  if (!backend(q.device()).attention(call_of(a, mask, out, logsumexp))) return composed(a);
+  call.out = arg(out), call.logsumexp = arg(logsumexp);
+  backend(q.device()).attention(call);
   if (!any_needs_grad(a.q, a.k, a.v, a.mask)) return out;
   Attention kept = a;
   kept.q = kept.k = kept.v = kept.mask = {};

@@ -1,11 +1,13 @@
-// Losses of class labels. Cross-entropy is fused: its gradient, (softmax - one hot) g, is made in one pass.
+// Losses of class labels. Cross-entropy is fused where the device has a loop for it.
 #include <algorithm>
 #include <cmath>
 
-#include "backend/cpu/reduce/cross_entropy.h"
+#include "backend/cross_entropy.h"
 #include "core/arguments.h"
-#include "core/parallel.h"
 #include "graph/record.h"
+#include "ops/check.h"
+#include "ops/elementwise.h"
+#include "ops/fused.h"
 #include "ops/loss.h"
 #include "volta/create.h"
 
@@ -14,12 +16,16 @@ namespace {
 
 using loss::reduced;
 
-// Labels ready for use: whole numbers in range, ignored ones replaced by 0 and given the factor 0.
+// Labels in range, on the scores' device.
 struct Labels {
-  Tensor index;   // i64, on the scores' device, [N, …]
-  Tensor factor;  // weights of the labels; undefined where all are 1
-  Tensor kept;    // false where ignored; undefined where none is
-  int axis;       // of the classes
+  Tensor raw;  // i64 [N, …]
+  int axis;    // of the classes
+  std::optional<int64_t> ignore;
+  bool may_ignore;  // some of them may be ones to ignore
+  // For composed forms:
+  Tensor index = {};   // 0 where ignored
+  Tensor factor = {};  // weights of the labels, 0 where ignored; undefined where all are 1
+  Tensor kept = {};    // false where ignored; undefined where none is
 };
 
 void check_shapes(const Tensor& input, const Tensor& target, int axis, const char* op) {
@@ -31,45 +37,51 @@ void check_shapes(const Tensor& input, const Tensor& target, int axis, const cha
   if (input.size(axis) == 0) throw Error(Error::Kind::shape, op, "scores " + input.shape().str() + " have no classes");
 }
 
-void check_weight(const Tensor& weight, int64_t classes, const char* op) {
-  if (weight.defined() && weight.shape() != Shape{classes})
-    throw Error(Error::Kind::shape, op,
-                "weight " + weight.shape().str() + " does not fit " + std::to_string(classes) + " classes");
+void check_weight(const Tensor& weight, const Tensor& input, int axis, const char* op) {
+  if (!weight.defined()) return;
+  require(weight.shape() == Shape{input.size(axis)}, ErrorKind::shape, op, "weight ", weight, " does not fit ",
+          input.size(axis), " classes");
+  common_device(input, weight, op);
 }
 
-// Whether any label is ignored; throws for one that is neither that nor a class.
+// Whether a label may be one to ignore; throws for one that is neither that nor a class. A device that does not know
+// leaves bad ones for its loop to report.
 bool check_labels(const Tensor& labels, int64_t classes, std::optional<int64_t> ignore, const char* op) {
-  bool ignored = false;
-  const Tensor host = labels.to("cpu").contiguous();
-  const int64_t* label = host.data<int64_t>();
-  for (int64_t i = 0; i < host.numel(); ++i) {
-    if (label[i] == ignore) ignored = true;
-    else if (label[i] < 0 || label[i] >= classes)
-      throw Error(Error::Kind::index, op,
-                  "label " + std::to_string(label[i]) + " (number " + std::to_string(i) + ") is not one of the " +
-                      std::to_string(classes) + " classes");
-  }
-  return ignored;
+  if (labels.numel() == 0) return false;
+  const auto range = backend(labels.device()).index_range(arg(labels));
+  if (!range) return ignore.has_value();
+  if (range->low >= 0 && range->high < classes) return ignore >= range->low && ignore <= range->high;
+  const std::vector<int64_t> all = labels.to_vector<int64_t>();
+  for (size_t i = 0; i < all.size(); ++i)
+    require(all[i] == ignore || (all[i] >= 0 && all[i] < classes), ErrorKind::index, op, "label ", all[i], " (number ",
+            i, ") is not one of the ", classes, " classes");
+  return true;
 }
 
-Labels prepare(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore,
-               const char* op) {
+Labels checked_labels(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore,
+                      const char* op) {
   require_floating(input, op);
   if (!is_integral(target.checked(op).dtype()))
     throw Error(Error::Kind::dtype, op, "labels must be integers, not " + std::string(name(target.dtype())));
   const int axis = input.dim() > 1 ? 1 : 0;
   check_shapes(input, target, axis, op);
-  check_weight(weight, input.size(axis), op);
-  Labels labels{target.to(i64).to(input.device()), {}, {}, axis};
-  const bool ignored = check_labels(labels.index, input.size(axis), ignore, op);
-  if (ignored) {
-    labels.kept = labels.index != *ignore;
-    labels.index = where(labels.kept, labels.index, 0);
+  check_weight(weight, input, axis, op);
+  const Tensor raw = target.to(i64).to(input.device());
+  return {raw, axis, ignore, check_labels(raw, input.size(axis), ignore, op)};
+}
+
+Labels prepare(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore,
+               const char* op) {
+  Labels labels = checked_labels(input, target, weight, ignore, op);
+  labels.index = labels.raw;
+  if (labels.may_ignore) {
+    labels.kept = labels.raw != *ignore;
+    labels.index = where(labels.kept, labels.raw, 0);
     labels.factor = labels.kept.to(input.dtype());
   }
   if (!weight.defined()) return labels;
   const Tensor weights = take(weight.to(input.dtype()), labels.index);
-  labels.factor = ignored ? where(labels.kept, weights, 0) : weights;
+  labels.factor = labels.may_ignore ? where(labels.kept, weights, 0) : weights;
   return labels;
 }
 
@@ -90,82 +102,74 @@ Tensor pick_label(const Tensor& x, const Labels& labels) {
   return gather(x, labels.axis, labels.index.unsqueeze(labels.axis)).squeeze(labels.axis);
 }
 
-// f(first, last) on blocks of rows.
-template <class F> void for_rows(int64_t rows, int64_t columns, F f) {
-  const int64_t block = std::max<int64_t>(1, 8192 / columns);
-  parallel((rows + block - 1) / block, [&](int64_t i) { f(i * block, std::min(rows, (i + 1) * block)); });
+// (softmax - one hot) g: g has one number for each label.
+Tensor composed_gradient(const Tensor& g, const Tensor& x, const Labels& labels) {
+  const Tensor upstream = g.unsqueeze(labels.axis);
+  const Tensor index = labels.may_ignore ? where(labels.raw == *labels.ignore, 0, labels.raw) : labels.raw;
+  return scatter_add(softmax(x, labels.axis) * upstream, labels.axis, index.unsqueeze(labels.axis), -upstream);
 }
 
-bool is_plain(const Tensor& x) {
-  return x.device().is_cpu() && x.dim() == 2 && x.is_contiguous() && !is_half(x.dtype()) && x.numel() > 0;
-}
+// The device's loop over scores [outer, classes, inner], its weights constants.
+class FusedCrossEntropy {
+ public:
+  FusedCrossEntropy(const Tensor& x, const Tensor& index, const Tensor& weight, std::optional<int64_t> ignore)
+      : scores_(x.detach().reshape({x.dim() > 1 ? x.size(0) : 1, x.size(x.dim() > 1 ? 1 : 0), -1})),
+        index_(index.reshape({scores_.size(0), -1})) {
+    if (weight.defined()) weight_ = weight.detach().to(x.dtype()).contiguous(), call_.weight = arg(weight_);
+    call_.scores = arg(scores_), call_.labels = arg(index_), call_.ignore = ignore;
+  }
+  bool available() const { return scores_.numel() > 0 && offered(scores_.device(), call_); }
 
-cpu::CrossEntropyKernel likelihood_of(const Tensor& x) {
-  return cpu::for_isa([]<cpu::Isa level>() { return &cpu::cross_entropy_kernel<level>; })(x.dtype());
-}
+  // Leaves what the gradient needs in `statistics`, and in `factors` if it is given.
+  Tensor forward(Tensor& statistics, Tensor* factors) {
+    const auto [outer, inner] = std::pair(scores_.size(0), scores_.size(2));
+    const Tensor losses = allocate({outer, inner}, scores_.dtype(), scores_.device(), "cross_entropy");
+    statistics = allocate({outer, inner, 2}, f64, scores_.device(), "cross_entropy");
+    if (factors) *factors = empty_like(losses), call_.factors = arg(*factors);
+    call_.losses = arg(losses), call_.statistics = arg(statistics);
+    backend(scores_.device()).cross_entropy(call_);
+    return losses;
+  }
 
-// Of each row the loss, and in `sums` [rows, 2] what the gradient needs: the largest score, and the sum of exponentials.
-template <class T> void losses_of_rows(const Tensor& x, const Tensor& index, const Tensor& out, const Tensor& sums) {
-  const int64_t columns = x.size(1);
-  const cpu::CrossEntropyKernel kernel = likelihood_of(x);
-  for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) {
-      const T* row = x.data<T>() + r * columns;
-      const cpu::ScoreSum s = kernel.sum(columns, row);
-      sums.data<double>()[2 * r] = s.top, sums.data<double>()[2 * r + 1] = s.sum;
-      out.data<T>()[r] = T(std::log(s.sum) - (double(row[index.data<int64_t>()[r]]) - s.top));
-    }
-  });
-}
-
-// (softmax - one hot) g, in one pass.
-template <class T>
-void gradient_of_rows(const Tensor& x, const Tensor& index, const Tensor& sums, const Tensor& g, const Tensor& out) {
-  const int64_t columns = x.size(1), step = g.stride(0);
-  const cpu::CrossEntropyKernel kernel = likelihood_of(x);
-  for_rows(x.size(0), columns, [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) {
-      const T upstream = g.data<T>()[r * step];
-      const double* s = sums.data<double>() + 2 * r;
-      T* row = out.data<T>() + r * columns;
-      kernel.scaled(columns, row, x.data<T>() + r * columns, s[0], double(upstream) / s[1]);
-      row[index.data<int64_t>()[r]] -= upstream;
-    }
-  });
-}
-
-// g has one number for each label.
-Tensor cross_entropy_back(const Tensor& g, const Tensor& x, const Tensor& sums, const Labels& labels) {
-  if (sums.defined() && !grad_enabled()) {
-    const Tensor d = empty_like(x);
-    if (x.dtype() == f32) gradient_of_rows<float>(x, labels.index, sums, g, d);
-    else gradient_of_rows<double>(x, labels.index, sums, g, d);
+  Tensor backward(const Tensor& statistics, const Tensor& factors, const Tensor& g) const {
+    const Tensor d = allocate(scores_.shape(), scores_.dtype(), scores_.device(), "cross_entropy");
+    CrossEntropyBackwardCall call{call_.scores, call_.labels, {}, arg(statistics), arg(g), arg(d)};
+    if (factors.defined()) call.factors = arg(factors);
+    backend(scores_.device()).cross_entropy_backward(call);
     return d;
   }
-  const Tensor upstream = g.unsqueeze(labels.axis);
-  return scatter_add(softmax(x, labels.axis) * upstream, labels.axis, labels.index.unsqueeze(labels.axis), -upstream);
-}
 
-// -log(softmax(x))[label] of each label, unweighted, or their sum or mean.
-Tensor label_losses(const Tensor& x, Labels labels, Reduce how) {
-  Tensor losses, sums;
+ private:
+  Tensor scores_, index_, weight_;
+  CrossEntropyCall call_{};
+};
+
+// Undefined where the device has no loop for it, or the weight has a gradient.
+Tensor fused_cross_entropy(const Tensor& x, const Labels& labels, const Tensor& weight, Reduce how) {
+  Tensor losses, statistics, factors, divisor;
   {
     const NoGrad off;
-    labels.index = labels.index.contiguous();
-    if (is_plain(x)) {
-      losses = empty({x.size(0)}, {.dtype = x.dtype()});
-      sums = empty({x.size(0), 2}, {.dtype = f64});
-      if (x.dtype() == f32) losses_of_rows<float>(x, labels.index, losses, sums);
-      else losses_of_rows<double>(x, labels.index, losses, sums);
-    } else {
-      losses = -pick_label(log_softmax(x, labels.axis), labels);
-    }
-    losses = reduced(losses, how);
+    FusedCrossEntropy fused(x, labels.raw, weight, labels.ignore);
+    if ((weight.defined() && weight.requires_grad()) || !fused.available()) return {};
+    const bool weighted = weight.defined() || labels.may_ignore;
+    losses = fused.forward(statistics, weighted ? &factors : nullptr);
+    if (how == Reduce::mean && weighted) divisor = sum(factors), losses = sum(losses) / divisor;
+    else losses = how == Reduce::none ? losses.reshape(labels.raw.shape()) : reduced(losses, how);
   }
-  return record("cross_entropy", losses, {x}, [x = save(x), sums, labels, how](const Tensor& g, Gradients& d) {
-    const Tensor each = how == Reduce::mean ? g / double(labels.index.numel()) : g;
-    d[0] = cross_entropy_back(how == Reduce::none ? each : each.expand(labels.index.shape()), d.take(x), sums, labels);
-  });
+  return record(
+      "cross_entropy", losses, {x},
+      [x = save(x), statistics, factors, divisor, labels, how](const Tensor& g, Gradients& d) {
+        Tensor each = g;
+        if (how == Reduce::mean) each = divisor.defined() ? g / divisor : g / double(labels.raw.numel());
+        each = how == Reduce::none ? each : each.expand(labels.raw.shape());
+        const Tensor in = d.take(x);
+        if (grad_enabled()) {
+          d[0] = composed_gradient(factors.defined() ? each * factors.reshape(each.shape()) : each, in, labels);
+          return;
+        }
+        const FusedCrossEntropy fused(in, labels.raw, {}, {});
+        d[0] = fused.backward(statistics, factors, each.reshape({statistics.size(0), -1})).reshape(in.shape());
+      });
 }
 
 // One factor for each class, in the shape of the scores' class axis.
@@ -191,7 +195,7 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
   if (x.dim() == 0) throw Error(Error::Kind::shape, "cross_entropy", "the scores need an axis of classes");
   const int axis = x.dim() > 1 ? 1 : 0;
   const int64_t classes = x.size(axis);
-  check_weight(o.weight, classes, "cross_entropy");
+  check_weight(o.weight, x, axis, "cross_entropy");
   Tensor wanted = target;
   if (o.label_smoothing > 0) wanted = (1 - o.label_smoothing) * target + o.label_smoothing / double(classes);
   if (o.weight.defined()) wanted = wanted * along_classes(o.weight, x, axis);
@@ -208,10 +212,13 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
     throw Error(Error::Kind::argument, op,
                 "label_smoothing must be in [0, 1], not " + std::to_string(o.label_smoothing));
   if (is_floating(target.checked(op).dtype())) return of_probabilities(input, target, o);
+  if (o.label_smoothing == 0) {
+    const Labels labels = checked_labels(input, target, o.weight, o.ignore_index, op);
+    if (const Tensor loss = fused_cross_entropy(input, labels, o.weight, o.reduction); loss.defined()) return loss;
+  }
   const Labels labels = prepare(input, target, o.weight, o.ignore_index, op);
   if (o.label_smoothing > 0) return smoothed(input, labels, o);
-  if (!labels.factor.defined()) return label_losses(input, labels, o.reduction);
-  return finish(label_losses(input, labels, Reduce::none), labels, o.reduction);
+  return finish(-pick_label(log_softmax(input, labels.axis), labels), labels, o.reduction);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions& o) {

@@ -10,6 +10,7 @@
 #include "ops/check.h"
 #include "ops/conv.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -28,17 +29,20 @@ Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor&
     const NoGrad off;
     return with_bias(zeros(shape, {.dtype = a.dtype(), .device = a.device()}));
   }
-  const Tensor out = allocate(shape, a.dtype(), a.device(), c.op);
   const Tensor first = piece == ConvPiece::input ? a.contiguous() : a,
                second = piece == ConvPiece::forward ? b.contiguous() : b;
   ConvCall call{piece, c.algorithm, c.chunk, {}, {}, {}, {}, c.g};
   Arg* const places[3][3] = {{&call.y, &call.x, &call.w}, {&call.x, &call.w, &call.y}, {&call.w, &call.x, &call.y}};
-  *places[int(piece)][0] = arg(out);
   *places[int(piece)][1] = arg(first);
   *places[int(piece)][2] = arg(second);
   const Tensor row = bias.defined() ? bias.contiguous() : bias;
   if (row.defined()) call.bias = arg(row);
-  if (backend(out.device()).conv(call)) return out;
+  if (offered(a.device(), call)) {
+    const Tensor out = allocate(shape, a.dtype(), a.device(), c.op);
+    *places[int(piece)][0] = arg(out);
+    backend(a.device()).conv(call);
+    return out;
+  }
   const NoGrad off;
   const bool half = is_half(a.dtype());  // summed over taps in f32
   return with_bias(convolve_by_taps(c, piece, half ? a.to(f32) : a, half ? b.to(f32) : b)).to(a.dtype());
@@ -267,8 +271,7 @@ ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& w, const ConvOptions
   const int rank = int(w.checked(op).dim()) - 2;
   require(rank >= 1 && rank <= space, ErrorKind::shape, op, "needs a weight of 3 to 5 axes, got ", w);
   const Convolution c = convolution_of(op, rank, x, w, {}, options);
-  if (!x.device().is_cpu()) return ConvAlgorithm::direct;
-  return cpu::chosen_algorithm({piece.of(op, "piece"), c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
+  return backend(x.device()).algorithm({piece.of(op, "piece"), c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {

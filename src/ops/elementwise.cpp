@@ -6,6 +6,7 @@
 #include "graph/record.h"
 #include "math/elementwise.h"
 #include "ops/check.h"
+#include "ops/reduce.h"
 
 namespace volta {
 namespace {
@@ -71,11 +72,11 @@ struct PointNode final : Node {
     output = {};
   }
 
-  // Users' ops have kernels for the CPU only; elsewhere their rules run as expressions of tensors.
+  // Where a device has no kernel of a user's op, its rules run as expressions of tensors.
   Tensor by_operand(const Tensor& g, int i) {
     const uint32_t used = op->uses[i]();
     if (used & passes_through) return g;
-    const bool lifted = used == 0 || grad_enabled() || (op->index < 0 && !first.device.is_cpu());
+    const bool lifted = used == 0 || grad_enabled() || !backend(first.device).offers(*op);
     return lifted ? as_expression(g, i, used) : as_kernel(g, i, used);
   }
 
@@ -221,7 +222,8 @@ Tensor scaled(const Tensor& x, double value, const char* op) {
 }
 
 void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
-  broadcast_shapes(x.checked(op).shape(), broadcast_shapes(a.checked(op).shape(), b.checked(op).shape(), op), op);
+  common_device(x, a, op), common_device(x, b, op);
+  broadcast_shapes(x.shape(), broadcast_shapes(a.shape(), b.shape(), op), op);
 }
 
 }  // namespace
@@ -248,7 +250,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 
 Tensor detail::map(const ElementwiseOp& op, std::span<const Operand> x) {
   const Inferred r = infer(op, x);
-  if (op.index < 0 && !r.device.is_cpu()) return composed_elementwise(op, x, r);
+  if (!backend(r.device).offers(op)) return composed_elementwise(op, x, r);
   const IntrusivePtr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : IntrusivePtr<Node>();
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);

@@ -1,11 +1,11 @@
 // Every op that is not pointwise, declared once: functions, methods, the table in the docs and the tests' op lists come
-// from here. Pointwise ops declare themselves in src/math. Not ops, and declared by hand: what makes tensors (create.h,
+// from here. Pointwise ops and plain reductions declare themselves in src/math. Not ops, and declared by hand: what makes tensors (create.h,
 // random.h, and sinusoidal_positions), check_finite (gives its argument back), conv_algorithm (gives a name),
 // pooling:: (of any number of axes: the bodies of the ops below), and the methods of PackedSequence.
 #pragma once
 #include <string>
 
-#include <volta/op_traits.h>
+#include "math/reducers.h"
 
 namespace volta {
 
@@ -22,11 +22,12 @@ inline constexpr const char* takes_words[] = {
     "",        "all", "all but bool", "floating", "integers and bool", "all; integers and bool as the default float",
     "integers"};
 
-// Of a pointwise op.
+// Of a pointwise op, and of a reduction.
 constexpr Takes takes_of(Domain domain) {
   constexpr Takes of[] = {Takes::promoted, Takes::numeric, Takes::all, Takes::integral};
   return of[int(domain)];
 }
+constexpr Takes takes_of(reducers::Elements e) { return e == reducers::Elements::real ? Takes::promoted : Takes::all; }
 
 struct Group {
   const char* name;
@@ -104,7 +105,6 @@ inline constexpr Function functions[] = {
     {"reduce", "sum", "x, Axes dim = {}, keepdim", "sum over axes; integers sum as i64: sum(x, {0, 2})"},
     {"reduce", "mean", "x, Axes dim = {}, keepdim", "arithmetic mean over axes: mean(x, -1, true)", floats},
     {"reduce", "prod", "x, Axes dim = {}, keepdim", "product over axes: prod(x)"},
-    {"reduce", "nansum", "x, Axes dim = {}, keepdim", "sum with NaN counted as 0: nansum(x)"},
     {"reduce", "amax", "x, Axes dim = {}, keepdim",
      "largest over axes; tied elements share the gradient: amax(x, {1, 2})"},
     {"reduce", "amin", "x, Axes dim = {}, keepdim", "smallest over axes; tied elements share the gradient: amin(x, 0)"},
@@ -117,15 +117,12 @@ inline constexpr Function functions[] = {
     {"reduce", "argmax", "x, int? dim = {}, keepdim",
      "index of the largest; of the flattened tensor without an axis: argmax(x, 1)", no_grad},
     {"reduce", "argmin", "x, int? dim = {}, keepdim", "index of the smallest: argmin(x, 1)", no_grad},
-    {"reduce", "any", "x, Axes dim = {}, keepdim", "true where any element is non-zero: any(x, 0)", no_grad},
-    {"reduce", "all", "x, Axes dim = {}, keepdim", "true where all elements are non-zero: all(x)", no_grad},
     {"reduce", "count_nonzero", "x, Axes dim = {}", "how many elements are not 0: count_nonzero(x, 1)", no_grad},
     {"reduce", "var", "x, Axes dim = {}, VarOptions", "variance over axes: var(x, 1, {.correction = 0})", floats},
     {"reduce", "std_dev", "x, Axes dim = {}, VarOptions",
      "standard deviation over axes; the method is x.std(…)", {.as = As::function, .takes = Takes::floating}},
     {"reduce", "norm", "x, double p = 2, Axes dim = {}, keepdim",
      "p-norm over axes, p from 0 to infinity: norm(x, 1, -1)", floats},
-    {"reduce", "logsumexp", "x, Axes dim, keepdim", "log of the sum of exponentials, stable: logsumexp(x, 1)", as_floats},
     {"reduce", "median", "x", "the lower median of all elements: median(x)"},
     {"reduce", "median", "x, int dim, keepdim",
      "the lower median along an axis and where it stands: median(x, 1)", two_results},

@@ -6,11 +6,11 @@
 
 #include <volta/ops.h>
 
-#include "backend/cpu/cpu.h"
 #include "core/checked_arithmetic.h"
 #include "graph/record.h"
 #include "math/elementwise.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 
@@ -31,19 +31,19 @@ Tensor as_index(const Tensor& index, const char* op) {
 }
 
 void check_indices(const Tensor& index, int64_t size, int axis, const char* op) {
-  if (index.numel() == 0 || !index.device().is_cpu()) return;
-  const auto [low, high] = cpu::index_range(arg(index));
-  require_range(low, high, 0, size, axis, op);
+  if (index.numel() == 0) return;
+  if (const auto range = backend(index.device()).index_range(arg(index)))
+    require_range(range->low, range->high, 0, size, axis, op);
 }
 
 Tensor counted_from_start(const Tensor& index, int64_t size, int axis, const char* op) {
   if (index.numel() == 0) return index;
   const NoGrad off;
+  const auto range = backend(index.device()).index_range(arg(index));
   // A bad one stays what it is, for the loop to report.
-  if (!index.device().is_cpu()) return where(logical_and(index < 0, index >= -size), index + size, index);
-  const auto [low, high] = cpu::index_range(arg(index));
-  require_range(low, high, -size, size, axis, op);
-  return low < 0 ? where(index < 0, index + size, index) : index;
+  if (!range) return where(logical_and(index < 0, index >= -size), index + size, index);
+  require_range(range->low, range->high, -size, size, axis, op);
+  return range->low < 0 ? where(index < 0, index + size, index) : index;
 }
 
 Tensor number(Scalar value, const Tensor& like) { return full({}, value, {like.dtype(), like.device()}); }
@@ -449,10 +449,13 @@ Tensor true_positions(const Tensor& mask) {
   const Options options{i64, mask.device()};
   if (n == 0) return empty({0}, options);
   const Tensor flat = mask.reshape({n}).contiguous();
-  if (mask.device().is_cpu()) {
-    const cpu::TruePositions positions(static_cast<const uint8_t*>(flat.raw_data()), n);
-    const Tensor out = empty({positions.count()}, options);
-    positions.write(out.data<int64_t>());
+  Tensor out;
+  const PositionsCall call{arg(flat), [&](int64_t count) {
+                             out = empty({count}, options);
+                             return static_cast<int64_t*>(address(out));
+                           }};
+  if (offered(mask.device(), call)) {
+    backend(mask.device()).positions(call);
     return out;
   }
   // Each true element's place among the true ones is a running count; the others go to one place past the end.

@@ -4,12 +4,12 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "backend/fused.h"
 #include "backend/norm.h"
 #include "core/arguments.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -44,53 +44,48 @@ Tensor mean_of(const Tensor& in, const NormSets& s) {
   return first + (in - first).mean(axes_of(s), true);
 }
 
+// The device's loop, with its operands in memory as it wants them.
 class FusedNorm {
  public:
   FusedNorm(const NormSets& s, const Tensor& x, const Tensor& weight, const NormStatistics& statistics)
       : sets_(s), compute_(compute_of(x)), x_(gathered(x, s, compute_)) {
-    if (weight.defined()) weight_ = weight.to(compute_).contiguous(), call_.weight = arg(weight_);
+    if (weight.defined()) weight_ = weight.to(compute_).contiguous(), operands_.weight = arg(weight_);
     const bool scattered = is_scattered(s);
-    call_.outer = scattered ? 1 : s.outer, call_.inner = scattered ? s.outer * s.inner : s.inner;
-    call_.groups = s.groups, call_.channels = s.channels;
-    call_.over_outer = s.over_outer, call_.centered = s.centered, call_.given = statistics.given, call_.eps = s.eps;
-    call_.x = arg(x_), call_.mean = arg(statistics.mean), call_.var = arg(statistics.var);
+    operands_.outer = scattered ? 1 : s.outer, operands_.inner = scattered ? s.outer * s.inner : s.inner;
+    operands_.groups = s.groups, operands_.channels = s.channels, operands_.eps = s.eps;
+    operands_.over_outer = s.over_outer, operands_.centered = s.centered, operands_.given = statistics.given;
+    operands_.x = arg(x_), operands_.mean = arg(statistics.mean), operands_.var = arg(statistics.var);
   }
+  bool available() const { return x_.numel() > 0 && offered(x_.device(), NormCall{operands_, {}, {}}); }
 
-  // Undefined where the device has no such loop.
   Tensor forward(const Tensor& bias, const Tensor& like) {
+    NormCall call{operands_, {}, {}};
     Tensor shift;
-    if (bias.defined()) shift = bias.to(compute_).contiguous(), call_.bias = arg(shift);
+    if (bias.defined()) shift = bias.to(compute_).contiguous(), call.bias = arg(shift);
     const Tensor y = allocate(x_.shape(), compute_, x_.device(), sets_.op);
-    call_.y = arg(y);
-    return run() ? restored(y, sets_, like) : Tensor();
+    call.y = arg(y);
+    backend(x_.device()).norm(call);
+    return restored(y, sets_, like);
   }
 
-  bool backward(const Tensor& g, const Tensor& like, Gradients& d) {
+  void backward(const Tensor& g, const Tensor& like, Gradients& d) {
+    NormBackwardCall call{operands_, {}, {}, {}};
     const Tensor up = gathered(g, sets_, compute_);
+    const Tensor weights = allocate({2, sets_.groups * sets_.channels}, compute_, x_.device(), sets_.op);
     Tensor dx;
-    if (d.needs(0)) dx = allocate(x_.shape(), compute_, x_.device(), sets_.op), call_.dx = arg(dx);
-    // Few enough rows to a part that plain sums over them are exact enough; few enough parts to be worth their memory.
-    const int64_t enough = std::max(65536 / (sets_.groups * sets_.channels), sets_.outer / 16);
-    const int64_t rows = sets_.inner > 1 ? 1 : std::clamp<int64_t>(enough, 1, 256);
-    call_.parts = sets_.over_outer ? 1 : (sets_.outer + rows - 1) / rows;
-    const Tensor sums = zeros({call_.parts, 2, sets_.groups * sets_.channels}, {compute_, x_.device()});
-    call_.g = arg(up), call_.sums = arg(sums);
-    if (!run()) return false;
+    if (d.needs(0)) dx = allocate(x_.shape(), compute_, x_.device(), sets_.op), call.dx = arg(dx);
+    call.g = arg(up), call.grad_weights = arg(weights);
+    backend(x_.device()).norm_backward(call);
     if (d.needs(0)) d[0] = restored(dx, sets_, like);
-    if (!d.needs(1) && !d.needs(2)) return true;
-    const Tensor total = sums.sum(0);
-    if (d.needs(1)) d[1] = total.select(0, 1);
-    if (d.needs(2)) d[2] = total.select(0, 0);
-    return true;
+    if (d.needs(1)) d[1] = weights.select(0, 1);
+    if (d.needs(2)) d[2] = weights.select(0, 0);
   }
 
  private:
-  bool run() { return use_fused_loops && backend(x_.device()).norm(call_); }
-
   NormSets sets_;
   DType compute_;
   Tensor x_, weight_;
-  NormCall call_{};
+  NormOperands operands_{};
 };
 
 Tensor composed(const NormSets& s, const Tensor& x, const Tensor& weight, const Tensor& bias, NormStatistics& st) {
@@ -140,8 +135,8 @@ Tensor normalized(const NormSets& s, const Tensor& x, const Tensor& weight, cons
     if (st.given) st.mean = st.mean.to(compute).contiguous(), st.var = st.var.to(compute).contiguous();
     else
       for (Tensor* t : {&st.mean, &st.var}) *t = allocate(statistics_shape(s), compute, x.device(), s.op);
-    if (x.numel() > 0) y = FusedNorm(s, x, weight, st).forward(bias, x);
-    if (!y.defined()) y = composed(s, x, weight, bias, st);
+    FusedNorm fused(s, x, weight, st);
+    y = fused.available() ? fused.forward(bias, x) : composed(s, x, weight, bias, st);
   }
   if (!any_needs_grad(x, weight, bias)) return y;
   const Shape shape = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : Shape();
@@ -150,8 +145,9 @@ Tensor normalized(const NormSets& s, const Tensor& x, const Tensor& weight, cons
                  var = save(st.var)](const Tensor& g, Gradients& d) {
                   const Tensor in = d.take(x), scale = weight ? d.take(weight) : Tensor();
                   const NormStatistics kept{d.take(mean), d.take(var), given};
-                  if (grad_enabled() || in.numel() == 0 || !FusedNorm(s, in, scale, kept).backward(g, in, d))
-                    composed_gradients(s, in, scale, kept, g, d);
+                  if (FusedNorm fused(s, in, scale, kept); !grad_enabled() && fused.available())
+                    fused.backward(g, in, d);
+                  else composed_gradients(s, in, scale, kept, g, d);
                   for (size_t i : {1, 2})
                     if (d.needs(i)) d[i] = d[i].reshape(shape);
                 });

@@ -7,6 +7,7 @@
 
 #include "graph/composed.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -39,19 +40,17 @@ RecurStates composed(const RecurrentLayer& l, const Tensor& x, const Tensor& h0,
   return {stack(hidden), now.cells.defined() ? stack(cells) : Tensor()};
 }
 
-RecurrentCall call_of(const RecurrentLayer& l, const Tensor& x) {
-  RecurrentCall call{};
-  call.reverse = l.reverse, call.cell = l.cell;
+RecurrentOperands operands_of(const RecurrentLayer& l, const Tensor& x) {
+  RecurrentOperands call{};
+  call.reverse = l.reverse, call.cell = l.cell, call.dtype = x.dtype();
   call.time = x.size(0), call.batch = x.size(1), call.size = l.w_hh.size(1), call.inputs = x.size(2);
-  call.w_hh = arg(l.w_hh), call.w_ih = arg(l.w_ih);
+  call.x = arg(x), call.w_hh = arg(l.w_hh), call.w_ih = arg(l.w_ih);
   if (l.lengths) call.lengths = l.lengths->data();
   return call;
 }
 
-bool fused_inputs(const RecurrentLayer& l, const Tensor& x) {
-  RecurrentCall question = call_of(l, x);
-  question.fused_inputs = true;
-  return x.size(2) > 0 && backend(x.device()).recurrent(question);
+bool fuses_inputs(const RecurrentLayer& l, const Tensor& x) {
+  return x.size(2) > 0 && backend(x.device()).fuses_inputs({operands_of(l, x), {}});
 }
 
 // What a fused call leaves for its gradient.
@@ -73,9 +72,9 @@ void fused_gradients(const RecurrentLayer& l, const Tensor& x, const Trace& save
   const bool gru = l.cell == Cell::gru, lstm = l.cell == Cell::lstm;
   const Tensor gh = last_contiguous(g[0]), gc = lstm ? last_contiguous(g[1]) : Tensor();
   const Tensor gates = empty_like(saved.gates), state = gru ? empty_like(saved.gates) : gates;
-  RecurrentCall call = call_of(l, x);
-  call.backward = true, call.fused_inputs = d.needs(0) && fused_inputs(l, x);
-  call.x = arg(x), call.gates = arg(saved.gates), call.hidden = arg(saved.hidden), call.h0 = arg(saved.h0);
+  RecurrentBackwardCall call{operands_of(l, x), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  call.fused_inputs = d.needs(0) && fuses_inputs(l, x);
+  call.gates = arg(saved.gates), call.hidden = arg(saved.hidden), call.h0 = arg(saved.h0);
   if (saved.cells.defined()) call.cells = arg(saved.cells);
   if (lstm) call.c0 = arg(saved.c0);
   const Tensor h0 = empty_like(saved.h0), c0 = lstm ? empty_like(saved.c0) : Tensor();
@@ -87,7 +86,7 @@ void fused_gradients(const RecurrentLayer& l, const Tensor& x, const Trace& save
   if (d.needs(4)) call.grad_w_hh = arg(d[4] = empty(l.w_hh.shape(), {x.dtype(), x.device()}));
   if (gh.defined()) call.grad_hidden = arg(gh);
   if (gc.defined()) call.grad_cells = arg(gc);
-  backend(x.device()).recurrent(call);
+  backend(x.device()).recurrent_backward(call);
   if (d.needs(0) && !call.fused_inputs) d[0] = matmul(gates, l.w_ih);
   if (d.needs(1)) d[1] = h0;
   if (d.needs(2)) d[2] = c0;
@@ -97,7 +96,7 @@ void fused_gradients(const RecurrentLayer& l, const Tensor& x, const Trace& save
 
 RecurStates fused(const RecurrentLayer& given, const Tensor& input, const Tensor& h0, const Tensor& c0) {
   const int64_t size = given.w_hh.size(1), gates = gates_of(given.cell) * size;
-  const bool gru = given.cell == Cell::gru, lstm = given.cell == Cell::lstm, takes = fused_inputs(given, input);
+  const bool gru = given.cell == Cell::gru, lstm = given.cell == Cell::lstm, takes = fuses_inputs(given, input);
   // If not in the loop, inputs are multiplied as one matrix.
   const Tensor x = takes ? last_contiguous(input) : input.contiguous();
   RecurrentLayer l = given;
@@ -117,9 +116,9 @@ RecurStates fused(const RecurrentLayer& given, const Tensor& input, const Tensor
     trace.hidden = y.hidden.detach();
     if (lstm || gru) trace.cells = empty_steps(x, size, false);
     if (lstm) y.cells = trace.cells.detach();
-    RecurrentCall call = call_of(l, x);
+    RecurrentCall call{operands_of(l, x), {}};
     call.fused_inputs = takes;
-    call.x = arg(x), call.gates = arg(trace.gates), call.hidden = arg(y.hidden), call.h0 = arg(trace.h0);
+    call.gates = arg(trace.gates), call.hidden = arg(y.hidden), call.h0 = arg(trace.h0);
     if (trace.cells.defined()) call.cells = arg(trace.cells);
     if (lstm) call.c0 = arg(trace.c0);
     if (bias.defined()) call.bias = arg(bias);
@@ -171,9 +170,9 @@ RecurStates recur(const RecurrentLayer& layer, const Tensor& x, const Tensor& h0
     const RecurStates y = recur(l, wide(x), wide(h0), wide(c0));
     return {y.hidden.to(x.dtype()), y.cells.defined() ? y.cells.to(x.dtype()) : y.cells};
   }
-  const RecurrentCall question = call_of(layer, x);
   const bool repays = x.size(0) > 1 && x.size(1) > 0;  // the fused loop packs the weight first
-  if (!repays || layer.w_hr.defined() || !backend(x.device()).recurrent(question)) return composed(layer, x, h0, c0);
+  if (!repays || layer.w_hr.defined() || !offered(x.device(), RecurrentCall{operands_of(layer, x), {}}))
+    return composed(layer, x, h0, c0);
   return fused(layer, x, h0, c0);
 }
 

@@ -5,6 +5,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/tensor_expr.h>
 
 #include "graph/record.h"
 #include "ops/elementwise.h"
@@ -13,20 +14,42 @@
 namespace volta {
 namespace {
 
-Tensor run_fold(ReduceOp fold, const Tensor& x, const Reduction& r, DType result, double parameter = 0,
-                Tensor* indices = nullptr) {
-  Tensor y = allocate(r.to, result, x.device(), r.op);
-  if (indices) *indices = allocate(r.to, i64, x.device(), r.op);
+using reducers::Elements;
+
+template <class R> TensorExpr derivative(const TensorExpr* x) {
+  if constexpr (requires { R::back(x[0], x[1], x[2]); }) return R::back(x[0], x[1], x[2]);
+  else return R::back(x[0], x[1], x[2], x[3]);
+}
+
+template <class R> constexpr ReduceOp describe() {
+  ReduceOp op{"", index_of<R>(Reducers{}), R::elements};
+  if constexpr (requires { R::name; }) op.name = R::name;
+  if constexpr (reducers::Differentiable<R>) op.derivative = &derivative<R>, op.uses = &uses<&derivative<R>>;
+  return op;
+}
+template <class R> constexpr ReduceOp reducer = describe<R>();
+template <class R> constexpr int scan_by = index_of<R>(Scans{});
+
+template <class... R> constexpr std::array<ReduceOp, sizeof...(R)> describe_all(List<R...>) {
+  return {describe<R>()...};
+}
+constexpr auto reduce_ops = describe_all(reducers::Named{});
+
+// Into values and indices, either of which may be undefined.
+void run_reducer(const ReduceOp& f, const Tensor& x, const Reduction& r, const Tensor& values, const Tensor& indices,
+                 double parameter = 0) {
   const Layout out = Layout::contiguous(r.kept);
-  ReduceCall call{fold, traits(x.dtype()).compute, arg(y), {}, arg(x), r.mask, parameter};
-  if (is_integral(result) && (fold == ReduceOp::sum || fold == ReduceOp::prod || fold == ReduceOp::nansum))
-    call.compute = result;
-  call.out.layout = &out;
-  if (indices) {
-    call.indices = arg(*indices);
-    call.indices.layout = &out;
-  }
+  ReduceCall call{f.index, traits(x.dtype()).compute, {}, {}, arg(x), r.mask, parameter};
+  if (f.elements == Elements::number && is_integral(values.dtype())) call.compute = values.dtype();
+  if (values.defined()) call.out = arg(values);
+  if (indices.defined()) call.indices = arg(indices);
+  call.out.layout = call.indices.layout = &out;
   backend(x.device()).reduce(call);
+}
+
+Tensor reduced(const ReduceOp& f, const Tensor& x, const Reduction& r, DType result, double parameter = 0) {
+  const Tensor y = allocate(r.to, result, x.device(), r.op);
+  run_reducer(f, x, r, y, {}, parameter);
   return y;
 }
 
@@ -48,7 +71,7 @@ Tensor safe_quotient(const Tensor& a, const Tensor& b) {
 // The gradient g shared evenly by the elements of x that equal their result y (or are NaN as it is).
 Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Reduction& r) {
   const Tensor mask = unrecorded([&] { return logical_or(eq(x, r.restore(y)), isnan(x)); });
-  const Tensor many = run_fold(ReduceOp::sum, mask, r, i64).to(traits(x.dtype()).compute);
+  const Tensor many = reduced(reducer<reducers::Sum>, mask, r, i64).to(traits(x.dtype()).compute);
   return where(mask, r.restore(widened(g) / many), 0);
 }
 
@@ -60,7 +83,7 @@ Tensor shared_by_equals(Tensor y, const Tensor& x, const Reduction& r) {
 }
 
 Tensor sum_over(const Tensor& x, const Reduction& r) {
-  return record(r.op, run_fold(ReduceOp::sum, x, r, sum_type(x.dtype())), {x},
+  return record(r.op, reduced(reducer<reducers::Sum>, x, r, sum_type(x.dtype())), {x},
                 [r](const Tensor& g) { return r.restore(g); });
 }
 
@@ -80,26 +103,28 @@ Tensor prod_back(const Tensor& g, const Tensor& x, const Reduction& r) {
   return r.restore(g) * movedim(reshape(others, moved.shape()), last, axes);
 }
 
-Tensor extreme(const char* op, ReduceOp fold, const Tensor& x, const Axes& dim, bool keepdim) {
+Tensor extreme(const char* op, const ReduceOp& f, const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, op);
   require_elements(x, r);
-  return shared_by_equals(run_fold(fold, x, r, x.dtype()), x, r);
+  return shared_by_equals(reduced(f, x, r, x.dtype()), x, r);
 }
 
-ValuesIndices extreme_along(const char* op, ReduceOp fold, const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices extreme_along(const char* op, const ReduceOp& f, const Tensor& x, int64_t dim, bool keepdim) {
   const int axis = axis_of(x, dim, op);
   const Reduction r(x, axis, keepdim, op);
   require_elements(x, r);
-  ValuesIndices y;
-  y.values = run_fold(fold, x, r, x.dtype(), 0, &y.indices);
+  ValuesIndices y{allocate(r.to, x.dtype(), x.device(), op), allocate(r.to, i64, x.device(), op)};
+  run_reducer(f, x, r, y.values, y.indices);
   y.values = chosen(op, std::move(y.values), x, axis, y.indices);
   return y;
 }
 
-Tensor index_of_extreme(const char* op, ReduceOp fold, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+Tensor index_of_extreme(const char* op, const ReduceOp& f, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   const Reduction r(x, dim ? Axes(*dim) : Axes(), keepdim, op);
   require_elements(x, r);
-  return run_fold(fold, x, r, i64);
+  const Tensor y = allocate(r.to, i64, x.device(), op);
+  run_reducer(f, x, r, {}, y);
+  return y;
 }
 
 // The variance y or its root; d var = 2 (x - mean) / n, and of the root that over 2 y, or 0 where y is.
@@ -107,7 +132,7 @@ Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const
   require_floating(x, op);
   const Reduction r(x, dim, options.keepdim, op);
   const double n = std::max(double(r.count) - options.correction, 0.0);
-  Tensor y = run_fold(ReduceOp::var, x, r, root ? f64 : x.dtype(), options.correction);
+  Tensor y = reduced(reducer<reducers::Var>, x, r, root ? f64 : x.dtype(), options.correction);
   if (!root)
     return record(op, y, {x}, [r, n, x = save(x)](const Tensor& g, Gradients& d) {
       const Tensor wide = widened(d.take(x));
@@ -124,11 +149,11 @@ Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const
 // The p-norm, in f32 for halves. Powers are summed in one pass and the root taken of the few results.
 Tensor norm_value(const Tensor& x, double p, const Reduction& r) {
   const DType wide = traits(x.dtype()).compute;
-  if (p == 2) return sqrt(run_fold(ReduceOp::sum_squares, x, r, wide));
-  if (p == 1) return run_fold(ReduceOp::sum_abs, x, r, wide);
-  if (p == 0) return run_fold(ReduceOp::count_nonzero, x, r, i64).to(wide);
-  if (std::isinf(p)) return run_fold(p > 0 ? ReduceOp::max : ReduceOp::min, abs(x), r, wide);
-  return pow(run_fold(ReduceOp::sum_powers, x, r, wide, p), 1 / p);
+  if (p == 2) return sqrt(reduced(reducer<reducers::SumSquares>, x, r, wide));
+  if (p == 1) return reduced(reducer<reducers::SumAbs>, x, r, wide);
+  if (p == 0) return reduced(reducer<reducers::CountNonzero>, x, r, i64).to(wide);
+  if (std::isinf(p)) return reduced(p > 0 ? reducer<reducers::Max> : reducer<reducers::Min>, abs(x), r, wide);
+  return pow(reduced(reducer<reducers::SumPowers>, x, r, wide, p), 1 / p);
 }
 
 // d|x|_p / dx = sign(x) (|x| / y)^(p-1), and 0 at the corners where it has no value.
@@ -151,38 +176,37 @@ Tensor median_index(const Tensor& x, int64_t axis) {
 }
 
 // A result as dense as the last operand, in its order of axes.
-Tensor run_rows(SoftmaxOp kind, const Tensor& a, const Tensor& b, int axis, const char* op) {
+Tensor run_softmax(bool log, const Tensor& a, const Tensor& b, int axis, const char* op) {
   const Tensor& like = b.defined() ? b : a;
   const Tensor y = allocate_as(like, like.dtype(), like.device(), op);
-  backend(y.device()).softmax({kind, row_arg(y), {row_arg(a), row_arg(like)}, axis});
+  backend(y.device()).softmax({log, b.defined(), row_arg(y), {row_arg(a), row_arg(like)}, axis});
   return y;
 }
 
-Tensor run_scan(Scan scan, const Tensor& x, int axis, bool reverse, DType result, const char* op,
+Tensor run_scan(int reducer, const Tensor& x, int axis, bool reverse, DType result, const char* op,
                 Tensor* indices = nullptr) {
   Tensor y = allocate(x.shape(), result, x.device(), op);
   if (indices) *indices = allocate(x.shape(), i64, x.device(), op);
-  backend(x.device()).scan({scan, row_arg(y), indices ? row_arg(*indices) : Arg{}, row_arg(x), axis, reverse});
+  backend(x.device()).scan({reducer, row_arg(y), indices ? row_arg(*indices) : Arg{}, row_arg(x), axis, reverse});
   return y;
 }
 
 // softmax or its logarithm y, with the gradient in one pass or, where it is to be differentiated itself, as `rule`.
-template <class Rule>
-Tensor soft_rows(const char* op, SoftmaxOp forward, SoftmaxOp back, const Tensor& x, int64_t dim, Rule rule) {
+template <class Rule> Tensor soft_rows(const char* op, bool log, const Tensor& x, int64_t dim, Rule rule) {
   require_floating(x, op);
   const int axis = axis_of(x, dim, op);
-  const Tensor y = run_rows(forward, x, {}, axis, op);
+  const Tensor y = run_softmax(log, x, {}, axis, op);
   if (!any_needs_grad(x)) return y;
   return record(op, y, {x}, [=, saved = save_output(y)](const Tensor& g, Gradients& d) {
     const Tensor out = d.take(saved);
     // The composed rule, too, rounds halves once, at its end.
     const DType wide = traits(g.dtype()).compute;
-    d[0] = grad_enabled() ? rule(g.to(wide), out.to(wide), axis).to(g.dtype()) : run_rows(back, g, out, axis, op);
+    d[0] = grad_enabled() ? rule(g.to(wide), out.to(wide), axis).to(g.dtype()) : run_softmax(log, g, out, axis, op);
   });
 }
 
 Tensor running_sum(const Tensor& x, int axis, bool reverse) {
-  return record("cumsum", run_scan(Scan::sum, x, axis, reverse, sum_type(x.dtype()), "cumsum"), {x},
+  return record("cumsum", run_scan(scan_by<reducers::Sum>, x, axis, reverse, sum_type(x.dtype()), "cumsum"), {x},
                 [axis, reverse](const Tensor& g) { return running_sum(g, axis, !reverse); });
 }
 
@@ -217,10 +241,10 @@ Tensor logcumsumexp_back(const Tensor& g, const Tensor& x, const Tensor& y, int 
   return exp_difference(x, y) * recurrence(cat({decay, zeros_like(narrow(x, axis, 0, 1))}, axis), g, axis);
 }
 
-ValuesIndices running_extreme(const char* op, Scan scan, const Tensor& x, int64_t dim) {
+ValuesIndices running_extreme(const char* op, int reducer, const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, op);
   ValuesIndices y;
-  y.values = run_scan(scan, x, axis, false, x.dtype(), op, &y.indices);
+  y.values = run_scan(reducer, x, axis, false, x.dtype(), op, &y.indices);
   y.values = chosen(op, std::move(y.values), x, axis, y.indices);
   return y;
 }
@@ -269,7 +293,33 @@ Tensor sum_to(const Tensor& x, const Shape& shape, const char* op) {
   Reduction r(x, axes, true, op);
   if (grad_enabled()) return reshape(sum_over(x, r), shape);
   r.to = shape;
-  return run_fold(ReduceOp::sum, x, r, x.dtype());
+  return reduced(reducer<reducers::Sum>, x, r, x.dtype());
+}
+
+const ReduceOp& reduce_op(int index) { return reduce_ops[size_t(index)]; }
+
+Tensor reduce_over(const ReduceOp& op, const Tensor& x, const Axes& dim, bool keepdim) {
+  const DType dtype = x.checked(op.name).dtype();
+  if (op.elements == Elements::real && !is_floating(dtype)) return reduce_over(op, x.to(default_dtype()), dim, keepdim);
+  const Reduction r(x, dim, keepdim, op.name);
+  if (op.elements == Elements::ordered) require_elements(x, r);
+  const Tensor y = reduced(op, x, r,
+                           op.elements == Elements::truth    ? boolean
+                           : op.elements == Elements::number ? sum_type(dtype)
+                                                             : dtype);
+  if (!op.derivative || !any_needs_grad(x)) return y;
+  // The result of halves is taken again, in f32.
+  const bool by_result = op.uses() & 4, by_element = op.uses() & 2 || (by_result && is_half(dtype));
+  const Saved result = by_result ? save_output(y) : Saved();
+  return record(op.name, y, {x}, [&op, r, x = save(x, by_element), result](const Tensor& g, Gradients& d) {
+    const Tensor in = x ? widened(d.take(x)) : Tensor();
+    const Tensor out = !result              ? Tensor()
+                       : is_half(g.dtype()) ? reduce_over(op, in, r.axes(), true)
+                                            : reshape(d.take(result), r.kept);
+    const TensorExpr terms[] = {reshape(widened(g), r.kept), in, out, TensorExpr(double(r.count))};
+    const TensorExpr dx = op.derivative(terms);
+    d[0] = dx.constant() ? full(r.from, dx.value(), {g.dtype(), g.device()}) : expand(dx.tensor(), r.from);
+  });
 }
 
 Tensor sum(const Tensor& x, const Axes& dim, bool keepdim) { return sum_over(x, Reduction(x, dim, keepdim, "sum")); }
@@ -277,43 +327,39 @@ Tensor sum(const Tensor& x, const Axes& dim, bool keepdim) { return sum_over(x, 
 Tensor mean(const Tensor& x, const Axes& dim, bool keepdim) {
   require_floating(x, "mean");
   const Reduction r(x, dim, keepdim, "mean");
-  return record("mean", run_fold(ReduceOp::mean, x, r, x.dtype()), {x},
+  return record("mean", reduced(reducer<reducers::Mean>, x, r, x.dtype()), {x},
                 [r](const Tensor& g) { return r.restore(g * (1.0 / double(r.count))); });
 }
 
 Tensor prod(const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, "prod");
-  return record("prod", run_fold(ReduceOp::prod, x, r, sum_type(x.dtype())), {x},
+  return record("prod", reduced(reducer<reducers::Prod>, x, r, sum_type(x.dtype())), {x},
                 [r, x = save(x)](const Tensor& g, Gradients& d) { d[0] = prod_back(g, d.take(x), r); });
 }
 
-Tensor nansum(const Tensor& x, const Axes& dim, bool keepdim) {
-  const Reduction r(x, dim, keepdim, "nansum");
-  return record("nansum", run_fold(ReduceOp::nansum, x, r, sum_type(x.dtype())), {x},
-                [r, x = save(x)](const Tensor& g, Gradients& d) { d[0] = where(isnan(d.take(x)), 0, r.restore(g)); });
+Tensor amax(const Tensor& x, const Axes& dim, bool keepdim) {
+  return extreme("amax", reducer<reducers::Max>, x, dim, keepdim);
 }
-
-Tensor amax(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("amax", ReduceOp::max, x, dim, keepdim); }
-Tensor amin(const Tensor& x, const Axes& dim, bool keepdim) { return extreme("amin", ReduceOp::min, x, dim, keepdim); }
-Tensor max(const Tensor& x) { return extreme("max", ReduceOp::max, x, {}, false); }
-Tensor min(const Tensor& x) { return extreme("min", ReduceOp::min, x, {}, false); }
-ValuesIndices max(const Tensor& x, int64_t dim, bool keep) { return extreme_along("max", ReduceOp::max, x, dim, keep); }
-ValuesIndices min(const Tensor& x, int64_t dim, bool keep) { return extreme_along("min", ReduceOp::min, x, dim, keep); }
+Tensor amin(const Tensor& x, const Axes& dim, bool keepdim) {
+  return extreme("amin", reducer<reducers::Min>, x, dim, keepdim);
+}
+Tensor max(const Tensor& x) { return extreme("max", reducer<reducers::Max>, x, {}, false); }
+Tensor min(const Tensor& x) { return extreme("min", reducer<reducers::Min>, x, {}, false); }
+ValuesIndices max(const Tensor& x, int64_t dim, bool keep) {
+  return extreme_along("max", reducer<reducers::FirstMax>, x, dim, keep);
+}
+ValuesIndices min(const Tensor& x, int64_t dim, bool keep) {
+  return extreme_along("min", reducer<reducers::FirstMin>, x, dim, keep);
+}
 Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  return index_of_extreme("argmax", ReduceOp::argmax, x, dim, keepdim);
+  return index_of_extreme("argmax", reducer<reducers::FirstMax>, x, dim, keepdim);
 }
 Tensor argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  return index_of_extreme("argmin", ReduceOp::argmin, x, dim, keepdim);
+  return index_of_extreme("argmin", reducer<reducers::FirstMin>, x, dim, keepdim);
 }
 
-Tensor any(const Tensor& x, const Axes& dim, bool keepdim) {
-  return run_fold(ReduceOp::any, x, Reduction(x, dim, keepdim, "any"), boolean);
-}
-Tensor all(const Tensor& x, const Axes& dim, bool keepdim) {
-  return run_fold(ReduceOp::all, x, Reduction(x, dim, keepdim, "all"), boolean);
-}
 Tensor count_nonzero(const Tensor& x, const Axes& dim) {
-  return run_fold(ReduceOp::count_nonzero, x, Reduction(x, dim, false, "count_nonzero"), i64);
+  return reduced(reducer<reducers::CountNonzero>, x, Reduction(x, dim, false, "count_nonzero"), i64);
 }
 
 Tensor var(const Tensor& x, const Axes& dim, const VarOptions& options) {
@@ -323,17 +369,6 @@ Tensor std_dev(const Tensor& x, const Axes& dim, const VarOptions& options) {
   return spread("std_dev", true, x, dim, options);
 }
 Tensor Tensor::std(const Axes& dim, const VarOptions& options) const { return std_dev(*this, dim, options); }
-
-Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim) {
-  if (!is_floating(x.checked("logsumexp").dtype())) return logsumexp(x.to(default_dtype()), dim, keepdim);
-  const Reduction r(x, dim, keepdim, "logsumexp");
-  const Tensor y = run_fold(ReduceOp::logsumexp, x, r, x.dtype());
-  return record("logsumexp", y, {x}, [r, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
-    const Tensor wide = widened(d.take(x));
-    const Tensor total = is_half(g.dtype()) ? logsumexp(wide, r.axes(), true) : reshape(d.take(y), r.kept);
-    d[0] = r.restore(g) * exp(wide - where(eq(total, -INFINITY), 0, total));
-  });
-}
 
 Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
   require_floating(x, "norm");
@@ -364,12 +399,12 @@ ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
 }
 
 Tensor softmax(const Tensor& x, int64_t dim) {
-  return soft_rows("softmax", SoftmaxOp::softmax, SoftmaxOp::softmax_back, x, dim,
+  return soft_rows("softmax", false, x, dim,
                    [](const Tensor& g, const Tensor& y, int axis) { return y * (g - sum(g * y, axis, true)); });
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {
-  return soft_rows("log_softmax", SoftmaxOp::log_softmax, SoftmaxOp::log_softmax_back, x, dim,
+  return soft_rows("log_softmax", true, x, dim,
                    [](const Tensor& g, const Tensor& y, int axis) { return g - exp(y) * sum(g, axis, true); });
 }
 
@@ -377,20 +412,24 @@ Tensor cumsum(const Tensor& x, int64_t dim) { return running_sum(x, axis_of(x, d
 
 Tensor cumprod(const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, "cumprod");
-  return record("cumprod", run_scan(Scan::prod, x, axis, false, sum_type(x.dtype()), "cumprod"), {x},
+  return record("cumprod", run_scan(scan_by<reducers::Prod>, x, axis, false, sum_type(x.dtype()), "cumprod"), {x},
                 [axis, x = save(x)](const Tensor& g, Gradients& d) {
                   const Tensor in = d.take(x);
                   d[0] = in.numel() <= 1 ? g : cumprod_back(g, in, axis);
                 });
 }
 
-ValuesIndices cummax(const Tensor& x, int64_t dim) { return running_extreme("cummax", Scan::max, x, dim); }
-ValuesIndices cummin(const Tensor& x, int64_t dim) { return running_extreme("cummin", Scan::min, x, dim); }
+ValuesIndices cummax(const Tensor& x, int64_t dim) {
+  return running_extreme("cummax", scan_by<reducers::LastMax>, x, dim);
+}
+ValuesIndices cummin(const Tensor& x, int64_t dim) {
+  return running_extreme("cummin", scan_by<reducers::LastMin>, x, dim);
+}
 
 Tensor logcumsumexp(const Tensor& x, int64_t dim) {
   require_floating(x, "logcumsumexp");
   const int axis = axis_of(x, dim, "logcumsumexp");
-  const Tensor y = run_scan(Scan::logsumexp, x, axis, false, x.dtype(), "logcumsumexp");
+  const Tensor y = run_scan(scan_by<reducers::LogSumExp>, x, axis, false, x.dtype(), "logcumsumexp");
   return record("logcumsumexp", y, {x}, [axis, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
     const Tensor in = d.take(x);
     d[0] = in.numel() <= 1 ? g : logcumsumexp_back(g, in, d.take(y), axis);

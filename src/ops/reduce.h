@@ -3,6 +3,7 @@
 #include <volta/tensor.h>
 
 #include "backend/backend.h"
+#include "math/reducers.h"
 #include "ops/check.h"
 
 namespace volta {
@@ -21,6 +22,18 @@ struct Reduction {
   Tensor restore(const Tensor& y) const;
   Shape axes() const;  // reduced
 };
+
+// A reducer as data: what the framework needs to check, run and differentiate it.
+struct ReduceOp {
+  const char* name;
+  int index;  // in Reducers
+  reducers::Elements elements;
+  scalar::TensorExpr (*derivative)(const scalar::TensorExpr* x) = nullptr;  // (g, element, result, count)
+  uint32_t (*uses)() = nullptr;  // what the derivative depends on, as that of an ElementwiseOp
+};
+const ReduceOp& reduce_op(int index);  // in reducers::Named
+
+Tensor reduce_over(const ReduceOp& op, const Tensor& x, const Axes& dim, bool keepdim);
 
 // Sums broadcast axes away until x has `shape`: the transpose of broadcasting.
 Tensor sum_to(const Tensor& x, const Shape& shape, const char* op);

@@ -63,8 +63,8 @@ Advanced advanced(Tensor& view, int axis, const Index& i, const Shape& shape, in
   return {axis, std::max(1, int(t.dim())), true_positions(t), t.numel()};
 }
 
-// Several indices as one into the joined axes. Outside the CPU a bad one becomes a place past the end, which the loop
-// reports.
+// Several indices as one into the joined axes. Where a device does not know their range, a bad one becomes a place past
+// the end, which the loop reports.
 Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
   if (list.size() == 1) return list[0].index;
   const NoGrad off;
@@ -72,7 +72,7 @@ Tensor combined_index(const std::vector<Advanced>& list, int64_t total) {
   for (const Advanced& a : list) {
     const Tensor& i = a.index;
     place = place.defined() ? place * a.total + i : i;
-    if (i.device().is_cpu()) continue;
+    if (backend(i.device()).knows_indices()) continue;
     const Tensor outside = logical_or(i < 0, i >= a.total);
     bad = bad.defined() ? logical_or(bad, outside) : outside;
   }

@@ -2,17 +2,19 @@
 #include "ops/taps.h"
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
 
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "backend/fused.h"
 #include "backend/pool.h"
 #include "core/checked_arithmetic.h"
 #include "core/room.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -124,13 +126,34 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
   }
   const bool back = pool == Pool::max_back || pool == Pool::sum_back;
   call.planes = (back ? in : out).numel() / outputs;
-  return use_fused_loops && backend(in.device()).pool(call);
+  if (!offered(in.device(), call)) return false;
+  backend(in.device()).pool(call);
+  return true;
 }
 
-Tensor on(const std::vector<double>& values, const Tensor& like) {
-  return tensor(values).to(like.dtype()).to(like.device());
+// A table of numbers on a device. Training meets the same few again and again: the last ones are kept there, so that a step
+// transfers nothing.
+template <class T> Tensor kept_on(const std::vector<T>& values, DType dtype, Device device) {
+  struct Table {
+    std::vector<T> values;
+    DType dtype;
+    Tensor tensor;
+  };
+  constexpr size_t most_tables = 64, most_values = 1 << 14;
+  static std::mutex mutex;
+  static auto* const tables = new std::deque<Table>;  // outlives every static tensor
+  const std::lock_guard lock(mutex);
+  for (const Table& t : *tables)
+    if (t.dtype == dtype && t.tensor.device() == device && t.values == values) return t.tensor;
+  const Tensor made = tensor(values).to(dtype).to(device);
+  if (values.size() > most_values) return made;
+  if (tables->size() == most_tables) tables->pop_front();
+  return tables->emplace_back(Table{values, dtype, made}).tensor;
 }
-Tensor on(const std::vector<int64_t>& values, const Tensor& like) { return tensor(values).to(like.device()); }
+Tensor on(const std::vector<double>& values, const Tensor& like) {
+  return kept_on(values, like.dtype(), like.device());
+}
+Tensor on(const std::vector<int64_t>& values, const Tensor& like) { return kept_on(values, i64, like.device()); }
 
 // v over [count, out] or [out], to be multiplied with an axis that was split into [count, out].
 Tensor beside(const Tensor& v, int64_t count, int64_t out, int axes_after) {

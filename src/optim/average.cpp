@@ -6,7 +6,9 @@
 
 #include <volta/autograd.h>
 #include <volta/create.h>
-#include <volta/optim/one_pass.h>
+#include <volta/ops.h>
+
+#include "optim/update.h"
 
 namespace volta {
 namespace {
@@ -32,7 +34,6 @@ Tensor nn::clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, c
   if (o.error_if_nonfinite && !isfinite(total).item<bool>())
     throw Error(Error::Kind::argument, op, "the norm of the gradients is " + std::to_string(total.item<double>()));
   const Tensor scale = clamp_max(max_norm / (total + 1e-6), 1);
-  if (total.device().is_cpu() && scale.item<double>() == 1) return total;
   for (Tensor& g : all) g.mul_(scale.to(g.device()).to(g.dtype()));
   return total;
 }
@@ -65,13 +66,14 @@ Average::Average(std::vector<Tensor> params, std::optional<double> decay) : para
 void Average::update() {
   const NoGrad off;
   const double weight = updates_ == 0 ? 1 : decay_ ? 1 - *decay_ : 1 / double(updates_ + 1);
+  UpdateBatch batch;
   for (size_t i = 0; i < params_.size(); ++i) {
     if (averages_[i].shape() != params_[i].shape()) averages_[i] = params_[i].detach().clone();  // it was assigned
     else if (!is_floating(params_[i].dtype()) || updates_ == 0) averages_[i].copy_(params_[i].detach());
     else
-      one_pass(averages_[i], params_[i].detach(), std::array{weight},
-               [](const auto& c, auto& mean, const auto& x) { mean = mean + c[0] * (x - mean); });
+      batch.add(update_rule<update::Average>, {weight}, averages_[i], params_[i].detach().to(averages_[i].dtype()), {});
   }
+  batch.run();
   ++updates_;
 }
 

@@ -3,18 +3,13 @@
 #include <cmath>
 
 #include <volta/create.h>
+#include <volta/ops.h>
 #include <volta/optim/algorithms.h>
-#include <volta/optim/one_pass.h>
-#include <volta/scalar.h>
+
+#include "optim/update.h"
 
 namespace volta::optim {
 namespace {
-
-using scalar::sign;
-
-// Numbers meet where() in a formula of one element; tensors find the op.
-template <scalar::Real T> T where(bool c, T a, T b) { return c ? a : b; }
-template <scalar::Real T> T clamp(T x, T low, T high) { return x < low ? low : x > high ? high : x; }
 
 double spacing(DType t) { return t == f64 ? 0x1p-52 : t == f32 ? 0x1p-23 : t == f16 ? 0x1p-10 : 0x1p-7; }
 
@@ -34,15 +29,7 @@ void ASGD::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
   state.at(0, p);
   if (state.slots.size() < 3) state.slots = {state.slots[0], tensor<double>(group.lr), tensor<double>(1)};
   const double eta = state.slots[1].item<double>(), mu = state.slots[2].item<double>();
-  one_pass(
-      p, g, std::array{group.weight_decay, 1 - options_.lambd * eta, eta, mu},
-      [](const auto& c, auto& x, const auto& grad, auto& mean) {
-        const auto& [decay, keep, step, share] = c;
-        const auto d = grad + decay * x;
-        x = keep * x - step * d;
-        mean = mean + share * (x - mean);
-      },
-      state.slots[0]);
+  queue(update_rule<update::Asgd>, {group.weight_decay, 1 - options_.lambd * eta, eta, mu}, p, g, {state.slots[0]});
   const double t = double(state.step);
   state.slots[1] = tensor<double>(group.lr / std::pow(1 + options_.lambd * group.lr * t, options_.alpha));
   state.slots[2] = tensor<double>(1 / std::max(1., t - options_.t0));
@@ -60,20 +47,9 @@ Rprop::Rprop(Params params, const Options& o)
 }
 
 void Rprop::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
-  state.slots.resize(std::max<size_t>(state.slots.size(), 2));
-  one_pass(
-      p, g,
-      std::array{options_.etas.first, options_.etas.second, options_.step_sizes.first, options_.step_sizes.second},
-      [](const auto& c, auto& x, const auto& grad, auto& before, auto& size) {
-        const auto& [minus, plus, least, most] = c;
-        const auto turn = grad * before;
-        const auto one = size * 0 + 1;
-        size = clamp(size * where(turn > 0, one * plus, where(turn < 0, one * minus, one)), least, most);
-        const auto d = where(turn < 0, one * 0, grad);
-        x = x - sign(d) * size;
-        before = d;
-      },
-      state.at(0, p), state.at(1, p, group.lr));
+  const auto [minus, plus] = options_.etas;
+  const auto [least, most] = options_.step_sizes;
+  queue(update_rule<update::Rprop>, {minus, plus, least, most}, p, g, {state.at(0, p), state.at(1, p, group.lr)});
 }
 
 Adafactor::Adafactor(Params params, const Options& o)

@@ -2,16 +2,13 @@
 #include <cmath>
 
 #include <volta/create.h>
+#include <volta/ops.h>
 #include <volta/optim/algorithms.h>
-#include <volta/optim/one_pass.h>
-#include <volta/scalar.h>
 
-#include "optim/adam_step.h"
+#include "optim/update.h"
 
 namespace volta::optim {
 namespace {
-
-using scalar::sqrt;
 
 // Near U V^T of x = U S V^T: x is pushed through a polynomial that moves singular values of (0, 1] towards 1.
 Tensor orthogonalized(const Tensor& x, const MuonOptions& o) {
@@ -59,9 +56,8 @@ void Muon::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
   const double rows = double(matrix.size(0)), columns = double(matrix.size(1));
   const double size = options_.adjust_lr_fn == AdjustLR::match_rms_adamw ? 0.2 * std::sqrt(std::max(rows, columns))
                                                                          : std::sqrt(std::max(1., rows / columns));
-  one_pass(p, orthogonalized(matrix, options_).reshape(p.shape()).to(p.dtype()),
-           std::array{1 - group.lr * group.weight_decay, group.lr * size},
-           [](const auto& c, auto& x, const auto& d) { x = c[0] * x - c[1] * d; });
+  queue(update_rule<update::ScaledStep>, {1 - group.lr * group.weight_decay, group.lr * size}, p,
+        orthogonalized(matrix, options_).reshape(p.shape()).to(p.dtype()));
 }
 
 LAMB::LAMB(Params params, const Options& o)
@@ -70,19 +66,12 @@ LAMB::LAMB(Params params, const Options& o)
 
 void LAMB::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const auto [b1, b2] = group.betas;
-  Tensor direction = empty_like(state.at(0, p));
-  state.at(1, p);
-  one_pass(
-      p, g,
-      std::array{1 - b1, b2, 1 - b2, correction(b1, state.step), correction(b2, state.step), group.eps,
-                 group.weight_decay},
-      [](const auto& c, auto& x, const auto& grad, auto& m, auto& v, auto& d) {
-        const auto& [mix, beta2, add, c1, c2, eps, decay] = c;
-        m = m + mix * (grad - m);
-        v = beta2 * v + add * grad * grad;
-        d = m / c1 / (sqrt(v / c2) + eps) + decay * x;
-      },
-      state.at(0, p), state.at(1, p), direction);
+  const Tensor direction = empty_like(state.at(0, p));
+  UpdateBatch batch;
+  batch.add(update_rule<update::Lamb>,
+            {1 - b1, b2, 1 - b2, correction(b1, state.step), correction(b2, state.step), group.eps, group.weight_decay},
+            p, g, {state.at(0, p), state.at(1, p), direction});
+  batch.run();
   const Tensor size = norm(p.detach().to(direction.dtype())), length = norm(direction);
   const Tensor trust = where((size > 0) & (length > 0), size / length, 1);
   p.detach().sub_((group.lr * trust * direction).to(p.dtype()));

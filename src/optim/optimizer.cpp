@@ -5,24 +5,13 @@
 #include <cmath>
 #include <set>
 
+#include <volta/autograd.h>
 #include <volta/create.h>
-#include <volta/optim/one_pass.h>
 
 #include "core/impl.h"
-#include "core/parallel.h"
+#include "optim/update.h"
 
 namespace volta::optim {
-namespace detail {
-
-void split(int64_t count, const std::function<void(int64_t, int64_t)>& part) {
-  constexpr int64_t chunk = 1 << 14;
-  parallel((count + chunk - 1) / chunk, [&](int64_t i) { part(i * chunk, std::min(count, (i + 1) * chunk)); });
-}
-
-void changed(const Tensor& x) { bump_version(x); }
-
-}  // namespace detail
-
 Tensor& State::at(size_t slot, const Tensor& param, double value) {
   if (slots.size() <= slot) slots.resize(slot + 1);
   // A parameter that was assigned another shape starts anew.
@@ -33,12 +22,23 @@ Tensor& State::at(size_t slot, const Tensor& param, double value) {
 
 Optimizer::Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots,
                      bool maximize)
-    : name_(std::move(name)), defaults_(std::move(defaults)), slot_names_(std::move(slots)), maximize_(maximize) {
+    : name_(std::move(name)),
+      defaults_(std::move(defaults)),
+      slot_names_(std::move(slots)),
+      maximize_(maximize),
+      queued_(new UpdateBatch) {
   counts_ = std::erase(slot_names_, "step") > 0;
   save_setting("maximize", &maximize_);
   check(defaults_);
   if (params.groups.empty()) throw_error("no parameters to optimize");
   for (Group& group : params.groups) add_param_group(std::move(group));
+}
+
+Optimizer::~Optimizer() = default;
+
+void Optimizer::queue(const volta::detail::UpdateRule& rule, UpdateConstants constants, const Tensor& p,
+                      const Tensor& g, std::initializer_list<Tensor> states) {
+  queued_->add(rule, constants, p, g, states);
 }
 
 void Optimizer::throw_error(const std::string& message) const { throw Error(Error::Kind::argument, name_, message); }
@@ -101,6 +101,7 @@ void Optimizer::check_used(const Tensor& p, size_t group, size_t number) const {
 
 void Optimizer::step() {
   const NoGrad off;
+  queued_->clear();  // of a step that was cut short by an error
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
     if (group.params.size() != states_[i].size()) throw_error("use add_param_group to add parameters");
@@ -115,6 +116,7 @@ void Optimizer::step() {
       update(group.params[j], maximize_ ? -*g : *g, states_[i][j], group);
     }
   }
+  queued_->run();
 }
 
 Tensor Optimizer::step(const Closure& closure) {

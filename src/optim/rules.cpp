@@ -1,21 +1,13 @@
-// The optimizers whose update is a formula for one element.
+// The optimizers whose update is a formula for one element (src/math/update.h).
 #include <cmath>
 
 #include <volta/create.h>
 #include <volta/optim/algorithms.h>
-#include <volta/optim/one_pass.h>
-#include <volta/scalar.h>
 
-#include "optim/adam_step.h"
+#include "optim/update.h"
 
 namespace volta::optim {
 namespace {
-
-// In the formulas these names mean one number; on tensors argument-dependent lookup finds the op.
-using scalar::abs;
-template <scalar::Real T> T maximum(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
-using scalar::sign;
-using scalar::sqrt;
 
 double correction(double beta, int64_t step) { return 1 - std::pow(beta, double(step)); }
 
@@ -32,25 +24,12 @@ SGD::SGD(Params params, const Options& o)
 }
 
 void SGD::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
-  if (group.momentum == 0) {
-    one_pass(p, g, std::array{group.lr, group.weight_decay}, [](const auto& c, auto& x, const auto& grad) {
-      const auto& [lr, decay] = c;
-      x = x - lr * (grad + decay * x);
-    });
-    return;
-  }
+  if (group.momentum == 0) return queue(update_rule<update::Sgd>, {group.lr, group.weight_decay}, p, g);
   const bool first = state.slots.empty();
   const double take = first ? 1 : 1 - options_.dampening;
   const double of_gradient = options_.nesterov ? 1 : 0, of_buffer = options_.nesterov ? group.momentum : 1;
-  one_pass(
-      p, g, std::array{group.lr, group.weight_decay, group.momentum, take, of_gradient, of_buffer},
-      [](const auto& c, auto& x, const auto& grad, auto& buffer) {
-        const auto& [lr, decay, keep, add, now, smooth] = c;
-        const auto d = grad + decay * x;
-        buffer = keep * buffer + add * d;
-        x = x - lr * (now * d + smooth * buffer);
-      },
-      state.at(0, p));
+  queue(update_rule<update::Momentum>, {group.lr, group.weight_decay, group.momentum, take, of_gradient, of_buffer}, p,
+        g, {state.at(0, p)});
 }
 
 Adam::Adam(std::string name, Params params, const Options& o, bool decoupled)
@@ -69,38 +48,15 @@ void Adam::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
              options_.amsgrad});
 }
 
-void adam_step(const Tensor& p, const Tensor& g, State& state, const AdamStep& s) {
+void Optimizer::adam_step(const Tensor& p, const Tensor& g, State& state, const AdamStep& s) {
   const auto [b1, b2] = s.betas;
-  const std::array constants{s.into_gradient, s.shrink,
-                             1 - b1,          b2,
-                             1 - b2,          std::sqrt(correction(b2, state.step)),
-                             s.eps,           s.lr / correction(b1, state.step)};
-  state.at(s.slot + s.amsgrad + 1, p);  // the last slot first: making one may move the others
-  const auto slot = [&](size_t i) -> Tensor& { return state.at(s.slot + i, p); };
-  if (s.amsgrad) {
-    one_pass(
-        p, g, constants,
-        [](const auto& c, auto& x, const auto& grad, auto& m, auto& v, auto& most) {
-          const auto& [decay, keep, mix, beta2, add, root, eps, step] = c;
-          const auto d = grad + decay * x;
-          m = m + mix * (d - m);
-          v = beta2 * v + add * d * d;
-          most = maximum(most, v);
-          x = keep * x - step * m / (sqrt(most) / root + eps);
-        },
-        slot(0), slot(1), slot(2));
-    return;
-  }
-  one_pass(
-      p, g, constants,
-      [](const auto& c, auto& x, const auto& grad, auto& m, auto& v) {
-        const auto& [decay, keep, mix, beta2, add, root, eps, step] = c;
-        const auto d = grad + decay * x;
-        m = m + mix * (d - m);
-        v = beta2 * v + add * d * d;
-        x = keep * x - step * m / (sqrt(v) / root + eps);
-      },
-      slot(0), slot(1));
+  const auto slot = [&](size_t i) { return state.at(s.slot + i, p); };
+  const UpdateConstants constants{s.into_gradient, s.shrink,
+                                  1 - b1,          b2,
+                                  1 - b2,          std::sqrt(correction(b2, state.step)),
+                                  s.eps,           s.lr / correction(b1, state.step)};
+  if (s.amsgrad) queue(update_rule<update::Amsgrad>, constants, p, g, {slot(0), slot(1), slot(2)});
+  else queue(update_rule<update::Adam>, constants, p, g, {slot(0), slot(1)});
 }
 
 Adamax::Adamax(Params params, const Options& o)
@@ -110,17 +66,8 @@ Adamax::Adamax(Params params, const Options& o)
 
 void Adamax::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const auto [b1, b2] = group.betas;
-  state.at(1, p);
-  one_pass(
-      p, g, std::array{group.weight_decay, 1 - b1, b2, group.eps, group.lr / correction(b1, state.step)},
-      [](const auto& c, auto& x, const auto& grad, auto& m, auto& largest) {
-        const auto& [decay, mix, beta2, eps, step] = c;
-        const auto d = grad + decay * x;
-        m = m + mix * (d - m);
-        largest = maximum(beta2 * largest, abs(d) + eps);
-        x = x - step * m / largest;
-      },
-      state.at(0, p), state.at(1, p));
+  queue(update_rule<update::Adamax>, {group.weight_decay, 1 - b1, b2, group.eps, group.lr / correction(b1, state.step)},
+        p, g, {state.at(0, p), state.at(1, p)});
 }
 
 NAdam::NAdam(Params params, const Options& o)
@@ -144,19 +91,11 @@ void NAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
   const double product = state.slots[2].item<double>() * mu;
   state.slots[2] = tensor<double>(product);
   const bool decoupled = options_.decoupled_weight_decay;
-  one_pass(
-      p, g,
-      std::array{decoupled ? 0 : group.weight_decay, decoupled ? 1 - group.lr * group.weight_decay : 1, 1 - b1, b2,
-                 1 - b2, correction(b2, state.step), group.eps, group.lr * (1 - mu) / (1 - product),
-                 group.lr * mu_next / (1 - product * mu_next)},
-      [](const auto& c, auto& x, const auto& grad, auto& m, auto& v) {
-        const auto& [decay, keep, mix, beta2, add, correct, eps, of_gradient, of_mean] = c;
-        const auto d = grad + decay * x;
-        m = m + mix * (d - m);
-        v = beta2 * v + add * d * d;
-        x = keep * x - (of_gradient * d + of_mean * m) / (sqrt(v / correct) + eps);
-      },
-      state.at(0, p), state.at(1, p));
+  queue(update_rule<update::NAdam>,
+        {decoupled ? 0 : group.weight_decay, decoupled ? 1 - group.lr * group.weight_decay : 1, 1 - b1, b2, 1 - b2,
+         correction(b2, state.step), group.eps, group.lr * (1 - mu) / (1 - product),
+         group.lr * mu_next / (1 - product * mu_next)},
+        p, g, {state.at(0, p), state.at(1, p)});
 }
 
 RAdam::RAdam(Params params, const Options& o)
@@ -176,20 +115,10 @@ void RAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
   const double rectifier =
       adaptive ? std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) : 1;
   const bool decoupled = options_.decoupled_weight_decay;
-  state.at(1, p);
-  one_pass(
-      p, g,
-      std::array{decoupled ? 0 : group.weight_decay, decoupled ? 1 - group.lr * group.weight_decay : 1, 1 - b1, b2,
-                 1 - b2, adaptive ? group.eps : 1., adaptive ? 1. : 0.,
-                 group.lr / c1 * rectifier * (adaptive ? std::sqrt(c2) : 1)},
-      [](const auto& c, auto& x, const auto& grad, auto& m, auto& v) {
-        const auto& [decay, keep, mix, beta2, add, floor, weigh, step] = c;
-        const auto d = grad + decay * x;
-        m = m + mix * (d - m);
-        v = beta2 * v + add * d * d;
-        x = keep * x - step * m / (weigh * sqrt(v) + floor);
-      },
-      state.at(0, p), state.at(1, p));
+  queue(update_rule<update::RAdam>,
+        {decoupled ? 0 : group.weight_decay, decoupled ? 1 - group.lr * group.weight_decay : 1, 1 - b1, b2, 1 - b2,
+         adaptive ? group.eps : 1., adaptive ? 1. : 0., group.lr / c1 * rectifier * (adaptive ? std::sqrt(c2) : 1)},
+        p, g, {state.at(0, p), state.at(1, p)});
 }
 
 RMSprop::RMSprop(Params params, const Options& o)
@@ -203,43 +132,12 @@ RMSprop::RMSprop(Params params, const Options& o)
 }
 
 void RMSprop::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
-  const std::array constants{group.lr,           group.weight_decay, options_.alpha,
-                             1 - options_.alpha, group.eps,          group.momentum};
-  if (options_.centered) {
-    state.at(2, p);
-    one_pass(
-        p, g, constants,
-        [](const auto& c, auto& x, const auto& grad, auto& square, auto& buffer, auto& mean) {
-          const auto& [lr, decay, keep, add, eps, momentum] = c;
-          const auto d = grad + decay * x;
-          square = keep * square + add * d * d;
-          mean = mean + add * (d - mean);
-          buffer = momentum * buffer + d / (sqrt(square - mean * mean) + eps);
-          x = x - lr * buffer;
-        },
-        state.at(0, p), state.at(1, p), state.at(2, p));
-  } else if (group.momentum > 0) {
-    state.at(1, p);
-    one_pass(
-        p, g, constants,
-        [](const auto& c, auto& x, const auto& grad, auto& square, auto& buffer) {
-          const auto& [lr, decay, keep, add, eps, momentum] = c;
-          const auto d = grad + decay * x;
-          square = keep * square + add * d * d;
-          buffer = momentum * buffer + d / (sqrt(square) + eps);
-          x = x - lr * buffer;
-        },
-        state.at(0, p), state.at(1, p));
-  } else {
-    one_pass(
-        p, g, constants,
-        [](const auto& c, auto& x, const auto& grad, auto& square) {
-          const auto d = grad + c[1] * x;
-          square = c[2] * square + c[3] * d * d;
-          x = x - c[0] * d / (sqrt(square) + c[4]);
-        },
-        state.at(0, p));
-  }
+  const UpdateConstants constants{group.lr,           group.weight_decay, options_.alpha,
+                                  1 - options_.alpha, group.eps,          group.momentum};
+  const auto slot = [&](size_t i) { return state.at(i, p); };
+  if (options_.centered) queue(update_rule<update::RmsPropCentered>, constants, p, g, {slot(0), slot(1), slot(2)});
+  else if (group.momentum > 0) queue(update_rule<update::RmsPropMomentum>, constants, p, g, {slot(0), slot(1)});
+  else queue(update_rule<update::RmsProp>, constants, p, g, {slot(0)});
 }
 
 Adagrad::Adagrad(Params params, const Options& o)
@@ -254,15 +152,8 @@ Adagrad::Adagrad(Params params, const Options& o)
 
 void Adagrad::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const double lr = group.lr / (1 + double(state.step - 1) * options_.lr_decay);
-  one_pass(
-      p, g, std::array{lr, group.weight_decay, group.eps},
-      [](const auto& c, auto& x, const auto& grad, auto& sum) {
-        const auto& [step, decay, eps] = c;
-        const auto d = grad + decay * x;
-        sum = sum + d * d;
-        x = x - step * d / (sqrt(sum) + eps);
-      },
-      state.at(0, p, options_.initial_accumulator_value));
+  queue(update_rule<update::Adagrad>, {lr, group.weight_decay, group.eps}, p, g,
+        {state.at(0, p, options_.initial_accumulator_value)});
 }
 
 Adadelta::Adadelta(Params params, const Options& o)
@@ -274,18 +165,8 @@ Adadelta::Adadelta(Params params, const Options& o)
 }
 
 void Adadelta::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
-  state.at(1, p);
-  one_pass(
-      p, g, std::array{group.lr, group.weight_decay, options_.rho, 1 - options_.rho, group.eps},
-      [](const auto& c, auto& x, const auto& grad, auto& square, auto& moved) {
-        const auto& [lr, decay, keep, add, eps] = c;
-        const auto d = grad + decay * x;
-        square = keep * square + add * d * d;
-        const auto change = sqrt(moved + eps) / sqrt(square + eps) * d;
-        moved = keep * moved + add * change * change;
-        x = x - lr * change;
-      },
-      state.at(0, p), state.at(1, p));
+  queue(update_rule<update::Adadelta>, {group.lr, group.weight_decay, options_.rho, 1 - options_.rho, group.eps}, p, g,
+        {state.at(0, p), state.at(1, p)});
 }
 
 Lion::Lion(Params params, const Options& o)
@@ -293,16 +174,9 @@ Lion::Lion(Params params, const Options& o)
                 o.maximize) {}
 
 void Lion::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
-  one_pass(
-      p, g,
-      std::array{group.lr, 1 - group.lr * group.weight_decay, group.betas.first, 1 - group.betas.first,
-                 group.betas.second, 1 - group.betas.second},
-      [](const auto& c, auto& x, const auto& grad, auto& m) {
-        const auto& [lr, keep, b1, a1, b2, a2] = c;
-        x = keep * x - lr * sign(b1 * m + a1 * grad);
-        m = b2 * m + a2 * grad;
-      },
-      state.at(0, p));
+  const auto [b1, b2] = group.betas;
+  queue(update_rule<update::Lion>, {group.lr, 1 - group.lr * group.weight_decay, b1, 1 - b1, b2, 1 - b2}, p, g,
+        {state.at(0, p)});
 }
 
 }  // namespace volta::optim

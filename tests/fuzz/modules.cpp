@@ -150,10 +150,10 @@ void add_stacks(std::vector<Call>& calls) {
       },
       2);
   add(
-      calls, "ReduceOp",
+      calls, "Fold",
       [](Source& s) {
         const PerAxis size = s.per_axis(2, 3);
-        return nn::ReduceOp(size, s.per_axis(2));
+        return nn::Fold(size, s.per_axis(2));
       },
       1);
   calls.push_back({"Bilinear", [](Source& s) {

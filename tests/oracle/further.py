@@ -17,7 +17,7 @@ def losses(writer, dtype):
         for reduction in reductions:
             words = {**args, "reduction": reduction}
             call = lambda *x: f(*(t.to(x[0].dtype) if t.is_floating_point() else t for t in x), **words)  # noqa: E731
-            writer.case(name, dtype, str(len(writer.lines)), words, operands, *evaluate(call, operands, True, dtype))
+            writer.case(name, dtype, None, words, operands, *evaluate(call, operands, True, dtype))
 
     labels = torch.tensor([[3, 0, -1, 1, 2], [-1, 2, 1, 0, 0], [4, 3, 2, 1, 0], [2, 2, 1, -1, 4]])
     case("multilabel_margin_loss", F.multilabel_margin_loss, [normal(dtype, 4, 5), Fixed(labels)])
@@ -53,7 +53,7 @@ def pools(writer, dtype):
         x = torch.round(normal(dtype, *shape) * 4) / 4
         args = {"axes": axes, "kernel": kernel, "size": size}
         call = lambda t, s: f(t, kernel, output_size=size, return_indices=True, _random_samples=s.to(t.dtype))  # noqa: E731
-        writer.case("fractional_max_pool", dtype, str(len(writer.lines)), args, [x, samples], *evaluate(call, [x, samples], True, dtype))
+        writer.case("fractional_max_pool", dtype, None, args, [x, samples], *evaluate(call, [x, samples], True, dtype))
 
 
 def resampled(writer):
@@ -64,7 +64,7 @@ def resampled(writer):
                 x = normal("f64", 2, 2, 9, 10)
                 call = lambda t: F.interpolate(t, mode=mode, antialias=True, align_corners=align, **words)  # noqa: E731
                 args = {"mode": mode, "align": int(align), **words}
-                writer.case("antialias", "f64", str(len(writer.lines)), args, [x], *evaluate(call, [x], True, "f64"))
+                writer.case("antialias", "f64", None, args, [x], *evaluate(call, [x], True, "f64"))
 
 
 def sequences(writer):
@@ -73,9 +73,9 @@ def sequences(writer):
         for side in ("right", "left"):
             call = lambda *t: torch.nn.utils.rnn.pad_sequence(list(t), first, -1.5, side)  # noqa: E731
             args = {"batch_first": int(first), "side": side}
-            writer.case("pad_sequence", "f64", str(len(writer.lines)), args, x, *evaluate(call, x, True, "f64"))
+            writer.case("pad_sequence", "f64", None, args, x, *evaluate(call, x, True, "f64"))
     packed = torch.nn.utils.rnn.pack_sequence(x, enforce_sorted=False)
-    writer.case("pack_sequence", "f64", str(len(writer.lines)), {}, [Fixed(t) for t in x],
+    writer.case("pack_sequence", "f64", None, {}, [Fixed(t) for t in x],
                 [packed.data, packed.batch_sizes], None, None, None, None)  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def optimizers(writer, dtype):
         values = [torch.stack([a[k] for a in after]) for k in range(len(shapes))]
         keys = ",".join(sorted(opt.state[params[0]]))
         given = [Fixed(x) for x in start + gradients]
-        writer.case(name, dtype, str(len(writer.lines)), {**args, "keys": keys}, given, values, None, None, None, None)
+        writer.case(name, dtype, None, {**args, "keys": keys}, given, values, None, None, None, None)
     torch.set_default_dtype(torch.float32)
 
 
@@ -120,7 +120,7 @@ def schedulers(writer):
             opt.step()
             (before if i < 8 else swa).step()
         values = [torch.tensor(rates, dtype=torch.float64)]
-        writer.case("SWALR", "f64", str(len(writer.lines)), args, [], values, None, None, None, None)
+        writer.case("SWALR", "f64", None, args, [], values, None, None, None, None)
 
 
 def write(writer):

@@ -151,4 +151,4 @@ def write(writer):
                 operands = [x if isinstance(x, Fixed) else cast(x) for x in inputs]
                 operands += [cast(state[k]) if k in learned else Fixed(cast(state[k])) for k in keys]
                 args = {"inputs": len(inputs), "state": keys or "-", "changed": changed or "-"}
-                writer.case(name, dtype, str(len(writer.lines)), args, operands, *evaluate(call, operands, True, dtype))
+                writer.case(name, dtype, None, args, operands, *evaluate(call, operands, True, dtype))

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the oracle, tests/data/oracle/{index.txt,data.bin}: what PyTorch answers for every op, with gradients.
+"""Writes the oracle, tests/data/*/NAME.oracle: what PyTorch answers for every op, layer, loss and optimizer, with gradients.
 
-    bench/setup_peer && build/bench/peer/bin/python tests/oracle/make.py        (or: make oracle)
+    bench/setup_peer && build/bench/peer/bin/python tests/oracle/make.py [NAME...]        (or: make oracle NAMES="...")
 
-The data file is a heap of little-endian arrays in row-major order, each stored once; the index refers to it by byte
-offset.
-The index is lines of words; "-" stands for nothing and "." for the shape of a 0-d tensor:
+Each op has a file of its own, and its numbers depend on nothing but its own calls: a new op adds a file and changes no
+other. With names only their files are written.
+
+A file is an index of lines of words, a line "data", and a heap of little-endian arrays in row-major order, each stored
+once; the index refers to the heap by byte offset. "-" stands for nothing and "." for the shape of a 0-d tensor:
 
     case OP DTYPE LABEL ARGS            one call; ARGS are key=value;key=value (lists as 1,2,3), spaces never occur
     in DTYPE SHAPE AT BASE GRAD EXACT   a tensor operand. With a BASE shape the data has that shape and is expanded
@@ -91,9 +93,11 @@ class Fixed:
         self.tensor = tensor
 
 
-class Writer:
+class Answers:
+    """The file of one op."""
+
     def __init__(self):
-        self.heap, self.where, self.lines, self.skips = bytearray(), {}, [], []
+        self.heap, self.where, self.lines, self.cases = bytearray(), {}, [], 0
 
     def put(self, tensor):
         data = bits(tensor)
@@ -109,46 +113,63 @@ class Writer:
             return "-"
         return self.put(reference)
 
+    def operand(self, x, grad, reference):
+        if isinstance(x, Num):
+            return x.line()
+        base = x.base if isinstance(x, Expanded) else x.tensor if isinstance(x, Fixed) else x
+        shape = x.shape if isinstance(x, Expanded) else base.shape
+        line = f"in {WORDS[base.dtype]} {shape_word(shape)} {self.put(base)} "
+        line += shape_word(base.shape) if isinstance(x, Expanded) else "-"
+        return line + (" - -" if grad is None else f" {self.put(grad)} {self.exact(grad, reference)}")
+
+    def bytes(self):
+        return "\n".join(["volta oracle 2", *self.lines, "data", ""]).encode() + self.heap
+
+
+class Writer:
+    """The files of one folder by name; LAYER/VARIANT stands in the layer's."""
+
+    def __init__(self):
+        self.files = {}
+
+    def file(self, op):
+        return self.files.setdefault(op.split("/")[0], Answers())
+
     def skip(self, op, dtype, reason):
-        self.skips.append(f"skip {op} {dtype} {reason}")
+        self.file(op).lines.append(f"skip {op} {dtype} {reason}")
+
+    def promote(self, op, a, b, result):
+        self.file(op).lines.append(f"promote {op} {a} {b} {result}")
 
     def case(self, op, dtype, label, args, operands, values, references, cotangents, grads, grad_references):
-        """operands: Fixed, Expanded, Num or torch tensors; grads run parallel to them, the other lists to values."""
+        """operands: Fixed, Expanded, Num or torch tensors; grads run parallel to them, the other lists to values. Without
+        a label the cases of a file are numbered."""
+        file = self.file(op)
         words = ";".join(f"{k}={arg_word(v)}" for k, v in args.items()) or "-"
-        self.lines.append(f"case {op} {dtype} {label} {words}")
+        file.lines.append(f"case {op} {dtype} {file.cases if label is None else label} {words}")
+        file.cases += 1
+        of = lambda list_, i: list_[i] if list_ else None  # noqa: E731
         for i, x in enumerate(operands):
-            if isinstance(x, Num):
-                self.lines.append(x.line())
-                continue
-            base = x.base if isinstance(x, Expanded) else x.tensor if isinstance(x, Fixed) else x
-            shape = x.shape if isinstance(x, Expanded) else base.shape
-            line = f"in {WORDS[base.dtype]} {shape_word(shape)} {self.put(base)} "
-            line += shape_word(base.shape) if isinstance(x, Expanded) else "-"
-            g = grads[i] if grads else None
-            line += (
-                " - -"
-                if g is None
-                else f" {self.put(g)} {self.exact(g, grad_references[i] if grad_references else None)}"
-            )
-            self.lines.append(line)
+            file.lines.append(file.operand(x, of(grads, i), of(grad_references, i)))
         for i, y in enumerate(values):
-            r, c = references[i] if references else None, cotangents[i] if cotangents else None
-            self.lines.append(
-                f"out {WORDS[y.dtype]} {shape_word(y.shape)} {self.put(y)} {self.exact(y, r)} "
-                f"{'-' if c is None else self.put(c)}"
+            cotangent = of(cotangents, i)
+            file.lines.append(
+                f"out {WORDS[y.dtype]} {shape_word(y.shape)} {file.put(y)} {file.exact(y, of(references, i))} "
+                f"{'-' if cotangent is None else file.put(cotangent)}"
             )
 
-    def write(self, folder):
+    def write(self, folder, names):
+        """Writes the files named; without names all, and nothing else stays."""
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "data.bin"), "wb") as f:
-            f.write(self.heap)
-        with open(os.path.join(folder, "index.txt"), "w") as f:
-            f.write("\n".join(["volta oracle 1"] + self.lines + self.skips) + "\n")
-        cases = sum(line.startswith("case") for line in self.lines)
-        print(
-            f"{cases} cases, {len(self.skips)} skipped, {len(self.heap)} bytes of data, "
-            f"{sum(len(x) + 1 for x in self.lines + self.skips)} of index"
-        )
+        made = {f"{name}.oracle": file.bytes() for name, file in self.files.items() if not names or name in names}
+        for stale in set(os.listdir(folder)) - set(made) if not names else ():
+            os.remove(os.path.join(folder, stale))
+        for name, content in made.items():
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(content)
+        cases = sum(file.cases for file in self.files.values())
+        sizes = [len(content) for content in made.values()] or [0]
+        print(f"{os.path.basename(folder)}: {cases} cases; {len(made)} files, {sum(sizes)} bytes, at most {max(sizes)}")
 
 
 def arg_word(v):
@@ -281,16 +302,15 @@ def main():
     import training
     import windows
 
-    torch.manual_seed(0)
     torch.set_num_threads(1)
     writer = Writer()
     for part in (pointwise, functions, promotion):
         part.write(writer)
-    writer.write(os.path.join(ROOT, "tests", "data", "oracle"))
+    writer.write(os.path.join(ROOT, "tests", "data", "oracle"), sys.argv[1:])
     for part in (training, layers, sequence, windows, further):
         writer = Writer()
         part.write(writer)
-        writer.write(os.path.join(ROOT, "tests", "data", part.__name__))
+        writer.write(os.path.join(ROOT, "tests", "data", part.__name__), sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""The oracle's pointwise ops: every name of src/math/elementwise.h, on awkward and ordinary values, shapes and dtypes."""
+"""The oracle's pointwise ops: every op of the headers in src/math, on awkward and ordinary values, shapes and dtypes."""
 
+import glob
 import os
 import re
 
@@ -182,10 +183,11 @@ NO_VALUE_AT = {"polygamma2": torch.isinf, "trigamma": lambda x: x.abs() > 1e300}
 
 
 def declared():
-    """(name, domain) of every op in the headers, in order."""
+    """(name, domain) of every op in the headers."""
     found = []
-    for part in ("math", "activation", "binary"):
-        text = open(os.path.join(ROOT, "src", "ops", f"point_{part}.h")).read()
+    for header in sorted(glob.glob(os.path.join(ROOT, "src", "math", "*.h"))):
+        with open(header) as f:
+            text = f.read()
         for domain, name in re.findall(r"struct \w+\s+: Op<(\w+), \"(\w+)\"", text):
             if name != "polygamma":  # by its order: digamma, trigamma and polygamma2
                 found.append((name, "Floating" if domain == "Long" else domain))

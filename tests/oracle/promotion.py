@@ -91,7 +91,7 @@ def write(writer):
             check_with_torch(a, b)
             common = promote(a, b)
             for op in ("add", "mul", "div", "eq", "lt", "where"):
-                writer.lines.append(f"promote {op} {a} {b} {result(op, common)}")
+                writer.promote(op, a, b, result(op, common))
             x, y = ordinary(a, (7,), 50), ordinary(b, (7,), 51)
             for op in ("add", "mul", "lt", "maximum"):
                 value = compute(op, convert(x, common), convert(y, common), common)
@@ -107,7 +107,7 @@ def write(writer):
             if a not in ("u16", "u32", "u64"):
                 assert torch.result_type(torch.ones(1, dtype=NAMES[a]), value) == NAMES[common], (a, kind)
             for op in ("add", "mul", "div", "eq", "lt", "where"):
-                writer.lines.append(f"promote {op} {a} num_{kind} {result(op, common)}")
+                writer.promote(op, a, f"num_{kind}", result(op, common))
             x = ordinary(a, (7,), 53)
             for op in ("add", "mul", "lt"):
                 number = torch.full((7,), value, dtype=torch.float64)

@@ -1,6 +1,9 @@
 // Reads the oracle's files; their format is described in make.py.
 #pragma once
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -14,7 +17,7 @@ namespace volta::oracle {
 
 inline constexpr int64_t nothing = -1;
 
-struct Stored {  // an array in the data file
+struct Stored {  // an array in the data
   DType dtype = f32;
   Shape shape;
   int64_t at = nothing;
@@ -104,24 +107,23 @@ inline Shape shape_named(const std::string& word) {
   return shape;
 }
 
-inline int64_t offset_named(const std::string& word) { return word == "-" ? nothing : std::stoll(word); }
-
 inline Scalar scalar_named(const std::string& kind, const std::string& value) {
   if (kind == "float") return Scalar(std::stod(value));
   if (kind == "bool") return Scalar(value == "1");
   return Scalar(int64_t(std::stoll(value)));
 }
 
-inline Oracle read(const std::string& folder) {
-  Oracle oracle;
-  std::ifstream data(folder + "/data.bin", std::ios::binary), index(folder + "/index.txt");
-  std::stringstream bytes;
-  bytes << data.rdbuf();
-  oracle.data = bytes.str();
+// Adds one file's cases, and its arrays behind those of the files before.
+inline void read_file(const std::filesystem::path& path, Oracle& oracle) {
+  std::ifstream file(path, std::ios::binary);
   std::string line;
-  if (!std::getline(index, line) || line != "volta oracle 1") throw std::runtime_error("no oracle in " + folder);
+  if (!std::getline(file, line) || line != "volta oracle 2") throw std::runtime_error("no oracle in " + path.string());
+  oracle.data.resize((oracle.data.size() + 7) / 8 * 8);
+  const auto offset = [base = int64_t(oracle.data.size())](const std::string& word) {
+    return word == "-" ? nothing : base + std::stoll(word);
+  };
   Case* current = nullptr;
-  while (std::getline(index, line)) {
+  while (std::getline(file, line) && line != "data") {
     std::istringstream words(line);
     std::string w[7];
     for (std::string& word : w) words >> word;
@@ -131,17 +133,27 @@ inline Oracle read(const std::string& folder) {
       current = &list.back();
     } else if (w[0] == "in") {
       const Shape shape = shape_named(w[2]), base = w[4] == "-" ? shape : shape_named(w[4]);
-      current->operands.push_back(
-          Input{{dtype_named(w[1]), base, offset_named(w[3])}, shape, offset_named(w[5]), offset_named(w[6])});
+      current->operands.push_back(Input{{dtype_named(w[1]), base, offset(w[3])}, shape, offset(w[5]), offset(w[6])});
     } else if (w[0] == "num") {
       current->operands.push_back(scalar_named(w[1], w[2]));
     } else if (w[0] == "out") {
-      current->outputs.push_back(
-          {{dtype_named(w[1]), shape_named(w[2]), offset_named(w[3])}, offset_named(w[4]), offset_named(w[5])});
+      current->outputs.push_back({{dtype_named(w[1]), shape_named(w[2]), offset(w[3])}, offset(w[4]), offset(w[5])});
     } else if (w[0] == "promote") {
       oracle.promotions.push_back({w[1], w[2], w[3], dtype_named(w[4])});
     }
   }
+  oracle.data.append(std::istreambuf_iterator<char>(file), {});
+}
+
+// All files of a folder.
+inline Oracle read(const std::string& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".oracle") files.push_back(entry.path());
+  if (files.empty()) throw std::runtime_error("no oracle in " + folder);
+  std::ranges::sort(files);
+  Oracle oracle;
+  for (const auto& file : files) read_file(file, oracle);
   return oracle;
 }
 

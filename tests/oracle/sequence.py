@@ -39,9 +39,8 @@ class Sequence:
         found = iter(torch.autograd.grad(values, wanted, cotangents, allow_unused=True))
         grads = [next(found) if x.requires_grad else None for x in leaves]
         operands = [x.detach() if x.is_floating_point() else Fixed(x) for x in leaves]
-        label = str(len(self.writer.lines))
         values = [y.detach() for y in values]
-        self.writer.case(op, "f64", label, args, operands, values, None, cotangents, grads, None)
+        self.writer.case(op, "f64", None, args, operands, values, None, cotangents, grads, None)
 
 
 def recurrent(s):

@@ -58,7 +58,7 @@ def losses(writer, dtype):
             def call(*x):
                 return f(*(t.to(x[0].dtype) if t.is_floating_point() else t for t in x), **words)
 
-            writer.case(name, dtype, str(len(writer.lines)), words, operands, *evaluate(call, operands, True, dtype))
+            writer.case(name, dtype, None, words, operands, *evaluate(call, operands, True, dtype))
 
     a, b = normal(dtype, 4, 5), normal(dtype, 4, 5, seed=1)
     p, q = uniform(dtype, 4, 5, low=0.05, high=0.95), uniform(dtype, 4, 5, seed=1)
@@ -236,7 +236,7 @@ def optimizers(writer, dtype):
                 after.append([p.detach().clone() for p in params])
         values = [torch.stack([a[k] for a in after]) for k in range(len(shapes))]
         given = [Fixed(x) for x in start + gradients]
-        writer.case(name, dtype, str(len(writer.lines)), args, given, values, None, None, None, None)
+        writer.case(name, dtype, None, args, given, values, None, None, None, None)
     torch.set_default_dtype(torch.float32)
 
 
@@ -257,8 +257,7 @@ def lbfgs(writer):
             opt.step(closure)
             after.append(x.detach().clone())
         args["strong_wolfe"] = line_search is not None
-        label, values = str(len(writer.lines)), [torch.stack(after)]
-        writer.case("LBFGS", "f64", label, args, [Fixed(start)], values, None, None, None, None)
+        writer.case("LBFGS", "f64", None, args, [Fixed(start)], [torch.stack(after)], None, None, None, None)
 
 
 def sequence(opt):
@@ -304,7 +303,7 @@ def schedulers(writer):
             opt.step()
             schedule.step()
         values = [torch.tensor(rates, dtype=torch.float64)]
-        writer.case(name, "f64", str(len(writer.lines)), args, [], values, None, None, None, None)
+        writer.case(name, "f64", None, args, [], values, None, None, None, None)
     plateaus(writer)
 
 
@@ -323,8 +322,7 @@ def plateaus(writer):
             schedule.step(m.item())
             rates.append(opt.param_groups[0]["lr"])
         values = [torch.tensor(rates, dtype=torch.float64)]
-        label = str(len(writer.lines))
-        writer.case("ReduceLROnPlateau", "f64", label, args, [Fixed(metric)], values, None, None, None, None)
+        writer.case("ReduceLROnPlateau", "f64", None, args, [Fixed(metric)], values, None, None, None, None)
 
 
 def write(writer):

@@ -4,6 +4,7 @@ Left out is what PyTorch refuses, results without elements, windows of padding a
 lies outside), and nearest interpolation by a factor, whose gradient PyTorch places otherwise than the values."""
 
 import random
+import zlib
 
 import torch
 import torch.nn.functional as F
@@ -192,9 +193,10 @@ COUNTS = {
 
 
 def write(writer):
-    random.seed(1)
-    torch.manual_seed(1)
     for make, wanted in COUNTS.items():
+        seed = zlib.crc32(make.__name__.encode())
+        random.seed(seed)
+        torch.manual_seed(seed)
         done = 0
         while done < wanted:
             args, f, operands = make()
@@ -205,5 +207,5 @@ def write(writer):
             first = answer[0][0]
             if first.numel() == 0 or bool(torch.isinf(first).any()):
                 continue
-            writer.case(make.__name__, "f64", str(done), args, operands, *answer)
+            writer.case(make.__name__, "f64", None, args, operands, *answer)
             done += 1

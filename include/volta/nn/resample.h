@@ -25,11 +25,11 @@ class Unfold : public Layer {
   ColumnOptions options;
 };
 
-// nn::ReduceOp({8, 8}, 3, {.padding = 1}): col2im.
-class ReduceOp : public Layer {
+// nn::Fold({8, 8}, 3, {.padding = 1}): col2im.
+class Fold : public Layer {
  public:
-  ReduceOp(const PerAxis& output, const PerAxis& kernel, const ColumnOptions& o = {})
-      : Layer("ReduceOp"), output_size(output), kernel_size(kernel), options(o) {}
+  Fold(const PerAxis& output, const PerAxis& kernel, const ColumnOptions& o = {})
+      : Layer("Fold"), output_size(output), kernel_size(kernel), options(o) {}
   Tensor operator()(const Tensor& x) const;
   void fields(Fields&) override {}
   PerAxis output_size, kernel_size;

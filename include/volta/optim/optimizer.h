@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,9 @@
 
 #include <volta/tensor.h>
 
+namespace volta::detail {
+struct UpdateRule;
+}
 namespace volta::optim {
 
 using Betas = std::pair<double, double>;
@@ -70,7 +74,7 @@ class Optimizer {
  public:
   using Closure = std::function<Tensor()>;  // zeroes the gradients, computes the loss, calls backward, returns it
 
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -91,6 +95,20 @@ class Optimizer {
   Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots = {},
             bool maximize = false);
   virtual void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) = 0;
+  // Puts a step of a built-in rule in the queue of this step(), which ends by running those alike in one call.
+  using UpdateConstants = std::initializer_list<double>;
+  void queue(const volta::detail::UpdateRule& rule, UpdateConstants constants, const Tensor& p, const Tensor& g,
+             std::initializer_list<Tensor> states = {});
+  struct AdamStep {
+    size_t slot;  // of the state: the mean is there, the mean of squares behind it, their maximum behind that
+    double lr;
+    double into_gradient;  // weight decay as part of the gradient
+    double shrink;         // factor of the weights
+    double eps;
+    Betas betas;
+    bool amsgrad = false;
+  };
+  void adam_step(const Tensor& p, const Tensor& g, State& state, const AdamStep& step);  // Muon takes it too
   void check_used(const Tensor& p, size_t group, size_t number) const;  // throws if nobody else holds it
 
   // Settings of the whole optimizer that are saved with each group.
@@ -123,6 +141,7 @@ class Optimizer {
   std::vector<std::string> slot_names_;
   bool counts_ = false;  // "step" is saved
   bool maximize_ = false;
+  std::unique_ptr<class UpdateBatch> queued_;
   std::vector<std::pair<std::string, bool*>> switches_;
   std::vector<std::pair<std::string, double*>> numbers_;
   std::vector<std::pair<std::string, std::pair<double, double>*>> pairs_;

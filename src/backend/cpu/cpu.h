@@ -18,10 +18,26 @@ void search(const SearchCall& call);
 void iota(const Arg& out, Scalar start, Scalar step);
 void fill_random(const RandomCall& call);
 void matmul(const MatmulCall& call);
-bool norm(const NormCall& call);
-bool pool(const PoolCall& call);
-bool attention(const AttentionCall& call);
-bool recurrent(const RecurrentCall& call);
+void conv(const ConvCall& call);
+ConvAlgorithm chosen_algorithm(const ConvCall& call);  // x and w need only their dtype
+bool offers_pool(const PoolCall& call);
+void pool(const PoolCall& call);
+void norm(const NormCall& call);
+void norm_backward(const NormBackwardCall& call);
+void attention(const AttentionCall& call);
+void attention_backward(const AttentionBackwardCall& call);
+bool fuses_inputs(const RecurrentCall& call);
+void recurrent(const RecurrentCall& call);
+void recurrent_backward(const RecurrentBackwardCall& call);
+bool offers_cross_entropy(const CrossEntropyCall& call);
+void cross_entropy(const CrossEntropyCall& call);
+void cross_entropy_backward(const CrossEntropyBackwardCall& call);
+void update(const UpdateCall& call);
+void positions(const PositionsCall& call);
+IndexRange index_range(const Arg& index);  // of i64, not empty
+
+// out = the sum of parts, `numbers` contiguous floats each; `out` is contiguous and of their dtype.
+void sum_parts(const Arg& out, void* parts, int64_t count, int64_t numbers);
 
 // Sorting and selection in one contiguous row. Order is total: NaN is the largest value, -0.0 equals +0.0, and of equal
 // elements the one with the lower index comes first, also when descending, so every result is unique.
@@ -33,24 +49,5 @@ void topk_row(DType dtype, int64_t n, int64_t k, const void* in, void* values_ou
               bool sorted);
 // The element that ascending order puts at position k.
 void nth_row(DType dtype, int64_t n, int64_t k, const void* in, void* value_out, int64_t* index_out);
-
-// Smallest and largest element of an i64 tensor that is not empty.
-struct IndexRange {
-  int64_t low, high;
-};
-IndexRange index_range(const Arg& index);
-
-// Positions of the true elements of a mask. Borrows n contiguous bytes, each true when not 0.
-class TruePositions {
- public:
-  TruePositions(const uint8_t* mask, int64_t n);
-  int64_t count() const { return starts_.back(); }
-  void write(int64_t* out) const;  // in ascending order
-
- private:
-  const uint8_t* mask_;
-  int64_t n_;
-  std::vector<int64_t> starts_;  // of each block's positions, and their number
-};
 
 }  // namespace volta::cpu

@@ -141,13 +141,13 @@ Context::Context(int index) : device(index), memory(index) {
   for (cudaEvent_t& event : slot_free_) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), op);
 }
 
-IntrusivePtr<Storage> Context::allocate(int64_t bytes, int, const char* op) {
+IntrusivePtr<Storage> Context::allocate(int64_t bytes, Device on, const char* op) {
   const OnDevice current(device);
   auto* storage = new DeviceStorage;
   auto owner = IntrusivePtr<Storage>::adopt(storage);
   storage->destroy = [](Storage* dead) noexcept { delete static_cast<DeviceStorage*>(dead); };
   storage->room = memory.take(bytes, op);
-  storage->device = Device(DeviceType::cuda, device);
+  storage->device = on;
   storage->data = storage->room->data;
   storage->bytes = bytes;
   return owner;
@@ -186,8 +186,8 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
 void Context::synchronize(const char* op) {
   const OnDevice current(device);
   check(cudaStreamSynchronize(stream), op);
-  require(std::atomic_ref(fault->raised).exchange(0) == 0, ErrorKind::index, op,
-          "an earlier gather or scatter met index ", fault->index, ", out of range for size ", fault->size);
+  require(std::atomic_ref(fault->raised).exchange(0) == 0, ErrorKind::index, op, "an earlier loop met index ",
+          fault->index, ", out of range for size ", fault->size);
 }
 
 bool is_available() { return device_count() > 0; }

@@ -91,7 +91,7 @@ class Context final : public Backend {
   Memory memory;
   Fault* fault = nullptr;
 
-  IntrusivePtr<Storage> allocate(int64_t bytes, int index, const char* op) override;
+  IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) override;
   void copy(const Arg& out, const Arg& in) override;
   void elementwise(const ElementwiseCall& call) override;
   void reduce(const ReduceCall& call) override;
@@ -104,6 +104,13 @@ class Context final : public Backend {
   void random(const RandomCall& call) override;
   void iota(const Arg& out, Scalar start, Scalar step) override;
   void matmul(const MatmulCall& call) override;
+  using Backend::offers;
+  bool repeats_bits() const override { return false; }
+  bool offers(const UpdateCall& call) const override;
+  bool offers(const CrossEntropyCall& call) const override;
+  void cross_entropy(const CrossEntropyCall& call) override;
+  void cross_entropy_backward(const CrossEntropyBackwardCall& call) override;
+  void update(const UpdateCall& call) override;
   void upload(void* to, const void* from, int64_t n) override {
     transfer(to, from, n, cudaMemcpyHostToDevice, "upload");
   }

@@ -1,119 +1,33 @@
-// Reductions as formulas, for folds, scans and softmax: where a state starts, what an element is as a state, how states
-// merge, and what comes out; and the teams of threads that merge what each has found.
+// Reducers as the kernels of folds, scans and softmax take them, and the teams of threads that merge what each has found.
 #pragma once
 #include <cub/util_ptx.cuh>
 
-#include <limits>
-
-#include <volta/scalar.h>
-
 #include "backend/cuda/geometry.h"
+#include "math/reducers.h"
 
 namespace volta::cuda {
-namespace folds {
-
-// Elements are read as E and threads carry S, unless a formula says otherwise. `lift` may want the element's position
-// and the call's parameter, `finish` the number of elements and the parameter.
-template <class S, class E = S> struct Formula {
+// A reducer R of elements that are read as E and taken in as T.
+template <class R, class T, class E = T> struct Formula {
   using Element = E;
-  using State = S;
-  static constexpr bool indexed = false;
-  __device__ static S lift(E x, int64_t, double) { return S(x); }
-  __device__ static S finish(S s, double, double) { return s; }
-};
-
-template <class T, class E = T> struct Sum : Formula<T, E> {
-  __device__ static T start() { return T(0); }
-  __device__ static T merge(T a, T b) { return a + b; }
-};
-template <class T> struct Mean : Sum<T> {
-  __device__ static T finish(T s, double count, double) { return s / T(count); }
-};
-template <class T> struct NanSum : Sum<T> {
-  __device__ static T lift(T x, int64_t, double) { return x == x ? x : T(0); }
-};
-template <class T> struct SumSquares : Sum<T> {
-  __device__ static T lift(T x, int64_t, double) { return x * x; }
-};
-template <class T> struct SumAbs : Sum<T> {
-  __device__ static T lift(T x, int64_t, double) { return scalar::abs(x); }
-};
-template <class T> struct SumPowers : Sum<T> {
-  __device__ static T lift(T x, int64_t, double p) { return scalar::pow(scalar::abs(x), T(p)); }
-};
-template <class T> struct Prod : Formula<T> {
-  __device__ static T start() { return T(1); }
-  __device__ static T merge(T a, T b) { return a * b; }
-};
-
-// What every number is better than.
-template <class T, bool Largest> __device__ constexpr T worst() {
-  using Limits = std::numeric_limits<T>;
-  if (Limits::has_infinity) return Largest ? -Limits::infinity() : Limits::infinity();
-  return Largest ? Limits::lowest() : Limits::max();
-}
-template <class T, bool Largest, class E = T> struct Extreme : Formula<T, E> {
-  __device__ static T start() { return worst<T, Largest>(); }
-  __device__ static T merge(T a, T b) { return Largest ? scalar::max(a, b) : scalar::min(a, b); }
-};
-
-// Truth values travel as words, which threads can exchange.
-using Any = Extreme<uint32_t, true, bool>;
-using All = Extreme<uint32_t, false, bool>;
-using Count = Sum<int64_t, bool>;
-
-// The best element and where it first stands (`Last`: last stands); a NaN is better than any number.
-template <class T, bool Largest, bool Last = false> struct Best : Formula<T> {
-  struct State {
-    T value;
-    int64_t index;
-  };
-  static constexpr bool indexed = true;
-  __device__ static bool better(T x, T than) { return (Largest ? x > than : x < than) | ((x != x) & (than == than)); }
-  __device__ static State start() { return {worst<T, Largest>(), Last ? -1 : std::numeric_limits<int64_t>::max()}; }
-  __device__ static State lift(T x, int64_t i, double) { return {x, i}; }
-  __device__ static State merge(State a, State b) {
-    if (better(b.value, a.value)) return b;
-    const bool preferred = Last ? b.index > a.index : b.index < a.index;
-    return preferred && !better(a.value, b.value) ? b : a;
-  }
-  __device__ static T finish(State s, double, double) { return s.value; }
-};
-
-// Count, mean and the sum of squared deviations, merged by Chan's formula.
-template <class T> struct Variance : Formula<T> {
-  struct State {
-    T count, mean, squares;
-  };
-  __device__ static State start() { return {0, 0, 0}; }
-  __device__ static State lift(T x, int64_t, double) { return {1, x, 0}; }
-  __device__ static State merge(State a, State b) {
-    const T total = a.count + b.count, delta = b.mean - a.mean, share = total > T(0) ? b.count / total : T(0);
-    return {total, a.mean + delta * share, a.squares + b.squares + (delta * share) * (delta * a.count)};
-  }
-  __device__ static T finish(State s, double count, double correction) {
-    const double freedom = count - correction;
-    return s.squares / T(freedom > 0 ? freedom : 0);
+  using State = typename R::template State<T>;
+  static constexpr bool indexed = R::indexed;
+  __device__ static State start() { return R::template start<T>(); }
+  __device__ static State lift(E x, int64_t index, double p) { return Reducing<R>::lift(T(x), index, p); }
+  __device__ static State merge(State a, State b) { return R::merge(a, b); }
+  __device__ static auto finish(State s, double count, double p) {
+    return Reducing<R>::template finish<T>(s, count, p);
   }
 };
 
-// The largest element m and the sum of exp(x - m); where m is not finite, the sum of exp(x).
-template <class T> struct LogSumExp : Formula<T> {
-  struct State {
-    T top, sum;
-  };
-  __device__ static T shift(T top) { return scalar::isfinite(top) ? top : T(0); }
-  __device__ static T scale(T from, T to) { return from == to ? T(1) : scalar::exp(from - to); }
-  __device__ static State start() { return {worst<T, true>(), T(0)}; }
-  __device__ static State lift(T x, int64_t, double) { return {x, scalar::isfinite(x) ? T(1) : scalar::max(x, T(0))}; }
-  __device__ static State merge(State a, State b) {
-    const T top = scalar::max(a.top, b.top);
-    return {top, a.sum * scale(a.top, top) + b.sum * scale(b.top, top)};
-  }
-  __device__ static T finish(State s, double, double) { return scalar::log(s.sum) + shift(s.top); }
+// That of R for numbers of type T: reals if it takes nothing else; signed integers add and multiply as unsigned ones, as
+// both wrap around. Truth values travel as words, which threads can exchange.
+template <class R, class T> struct FormulaOf {
+  using Elements = reducers::Elements;
+  static constexpr bool as_they_are = std::is_floating_point_v<T> || R::elements == Elements::ordered;
+  using Number = std::conditional_t<R::elements == Elements::real, float, uint64_t>;
+  using type = std::conditional_t<R::elements == Elements::truth, Formula<R, uint32_t, bool>,
+                                  Formula<R, std::conditional_t<as_they_are, T, Number>>>;
 };
-
-}  // namespace folds
 
 // A block of x by y threads. Along rows, the threads of equal y are a team, so that neighbouring threads read
 // neighbouring elements of a row; across rows, the threads of equal x are, and neighbouring threads read

@@ -105,38 +105,16 @@ template <class F> FoldKernels kernels() {
   return k;
 }
 
-// Of numbers folded as T.
-template <class T> FoldKernels find(ReduceOp fold, bool indices) {
-  constexpr bool real = std::is_floating_point_v<T>;
-  using Number = std::conditional_t<real, T, uint64_t>;  // signed integers add and multiply as these: both wrap around
-  using Real = std::conditional_t<real, T, float>;
-  switch (fold) {
-    case ReduceOp::sum: return kernels<folds::Sum<Number>>();
-    case ReduceOp::mean: return kernels<folds::Mean<Real>>();
-    case ReduceOp::prod: return kernels<folds::Prod<Number>>();
-    case ReduceOp::max: return indices ? kernels<folds::Best<T, true>>() : kernels<folds::Extreme<T, true>>();
-    case ReduceOp::min: return indices ? kernels<folds::Best<T, false>>() : kernels<folds::Extreme<T, false>>();
-    case ReduceOp::any: return kernels<folds::Any>();
-    case ReduceOp::all: return kernels<folds::All>();
-    case ReduceOp::count_nonzero: return kernels<folds::Count>();
-    case ReduceOp::nansum: return kernels<std::conditional_t<real, folds::NanSum<Real>, folds::Sum<Number>>>();
-    case ReduceOp::argmax: return kernels<folds::Best<T, true>>();
-    case ReduceOp::argmin: return kernels<folds::Best<T, false>>();
-    case ReduceOp::sum_squares: return kernels<folds::SumSquares<Real>>();
-    case ReduceOp::sum_abs: return kernels<folds::SumAbs<Real>>();
-    case ReduceOp::sum_powers: return kernels<folds::SumPowers<Real>>();
-    case ReduceOp::var: return kernels<folds::Variance<Real>>();
-    case ReduceOp::logsumexp: break;
-  }
-  return kernels<folds::LogSumExp<Real>>();
+template <class T> FoldKernels find(int reducer) {
+  return at_index<FoldKernels>(Reducers{}, reducer,
+                               []<class R>(TypeTag<R>) { return kernels<typename FormulaOf<R, T>::type>(); });
 }
 
 FoldKernels find(const ReduceCall& call) {
-  const bool indices = call.indices.data;
-  if (call.compute == f64) return find<double>(call.fold, indices);
-  if (is_floating(call.compute)) return find<float>(call.fold, indices);
+  if (call.compute == f64) return find<double>(call.reducer);
+  if (is_floating(call.compute)) return find<float>(call.reducer);
   const bool signs = traits(call.compute).kind == Kind::signed_int;
-  return signs ? find<int64_t>(call.fold, indices) : find<uint64_t>(call.fold, indices);
+  return signs ? find<int64_t>(call.reducer) : find<uint64_t>(call.reducer);
 }
 
 constexpr int64_t enough_blocks = 2048;
@@ -147,8 +125,7 @@ constexpr int64_t elements_per_thread = 32;  // at least, before a result is sha
 void Context::reduce(const ReduceCall& call) {
   const char* op = "fold";
   const OnDevice current(device);
-  const bool index = call.fold == ReduceOp::argmax || call.fold == ReduceOp::argmin;
-  const Arg none, &values = index ? none : call.out, &indices = index ? call.out : call.indices;
+  const Arg none, &values = call.out.data ? call.out : none, &indices = call.indices.data ? call.indices : none;
   const FoldKernels k = find(call);
   const Shape& shape = call.in.layout->shape;
   const Operands<3> kept(shape, {&call.in, &values, &indices}, call.reduced);

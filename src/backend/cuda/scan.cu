@@ -99,16 +99,10 @@ template <class F> void run(Context& c, const Operands<3>& rest, ScanArgs a, boo
   });
 }
 
-template <class T> auto find(Scan scan) {
-  using Number = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
-  switch (scan) {
-    case Scan::sum: return &run<folds::Sum<Number>>;
-    case Scan::prod: return &run<folds::Prod<Number>>;
-    case Scan::max: return &run<folds::Best<T, true, true>>;
-    case Scan::min: return &run<folds::Best<T, false, true>>;
-    case Scan::logsumexp: break;
-  }
-  return &run<folds::LogSumExp<double>>;
+using Run = void (*)(Context&, const Operands<3>&, ScanArgs, bool);
+
+template <class T> Run find(int reducer) {
+  return at_index<Run>(Scans{}, reducer, []<class R>(TypeTag<R>) { return &run<typename FormulaOf<R, T>::type>; });
 }
 
 }  // namespace
@@ -132,9 +126,9 @@ void Context::scan(const ScanCall& call) {
   a.piece_length = std::max<int64_t>(8 * tile, ((a.n + wanted - 1) / wanted + tile - 1) / tile * tile);
   a.pieces = blocks_for(a.n, a.piece_length);
   const Kind kind = traits(call.in.dtype).kind;
-  const auto run = kind == Kind::floating     ? find<double>(call.scan)
-                   : kind == Kind::signed_int ? find<int64_t>(call.scan)
-                                              : find<uint64_t>(call.scan);
+  const auto run = kind == Kind::floating     ? find<double>(call.reducer)
+                   : kind == Kind::signed_int ? find<int64_t>(call.reducer)
+                                              : find<uint64_t>(call.reducer);
   run(*this, rest, a, beside);
 }
 

@@ -11,15 +11,15 @@ struct RowArgs : AxisRows<3> {  // out and the operands
 };
 
 // Each op lifts a batch of elements to a state; elements beyond the end of the row are neutral.
-template <class T, bool Log> struct Forward : folds::LogSumExp<T> {
-  using State = typename folds::LogSumExp<T>::State;
+template <class T, bool Log> struct Forward : Formula<reducers::LogSumExp, T> {
+  using State = reducers::LogSumExp::State<T>;
   static constexpr int inputs = 1;
-  __device__ static T neutral() { return folds::worst<T, true>(); }
+  __device__ static T neutral() { return reducers::lowest<T>(); }
   template <int E> __device__ static State lift(const T (&x)[1][E]) {
     State s = {x[0][0], T(0)};
 #pragma unroll
     for (int e = 1; e < E; ++e) s.top = scalar::max(s.top, x[0][e]);
-    const T shift = folds::LogSumExp<T>::shift(s.top);
+    const T shift = reducers::LogSumExp::shift(s.top);
     unroll<E>([&](int e) { s.sum += ::exp(x[0][e] - shift); });
     return s;
   }
@@ -33,7 +33,7 @@ template <class T, bool Log> struct Forward : folds::LogSumExp<T> {
 };
 
 // The operands are the gradient and the output.
-template <class T, bool Log> struct Back : folds::Sum<T> {
+template <class T, bool Log> struct Back : Formula<reducers::Sum, T> {
   static constexpr int inputs = 2;
   __device__ static T neutral() { return T(0); }
   template <int E> __device__ static T lift(const T (&x)[2][E]) {
@@ -101,23 +101,21 @@ __global__ __launch_bounds__(V > 1 ? most_threads : threads) void softmax_kernel
 
 using RowKernel = void (*)(RowArgs);
 
-template <class T, class S, int V, int U, int BackU = U> RowKernel find(SoftmaxOp op) {
-  switch (op) {
-    case SoftmaxOp::softmax: return &softmax_kernel<Forward<T, false>, T, S, V, U>;
-    case SoftmaxOp::log_softmax: return &softmax_kernel<Forward<T, true>, T, S, V, U>;
-    case SoftmaxOp::softmax_back: return &softmax_kernel<Back<T, false>, T, S, V, BackU>;
-    case SoftmaxOp::log_softmax_back: break;
-  }
-  return &softmax_kernel<Back<T, true>, T, S, V, BackU>;
+template <class T, class S, int V, int U, int BackU = U> RowKernel find(bool log, bool back) {
+  if (back)
+    return log ? &softmax_kernel<Back<T, true>, T, S, V, BackU> : &softmax_kernel<Back<T, false>, T, S, V, BackU>;
+  return log ? &softmax_kernel<Forward<T, true>, T, S, V, U> : &softmax_kernel<Forward<T, false>, T, S, V, U>;
 }
 
-template <int U> RowKernel find_elements(SoftmaxOp op, DType t) {
-  return t == f64 ? find<double, double, 1, U>(op) : find<float, float, 1, U>(op);
+template <int U> RowKernel find_elements(const SoftmaxCall& call) {
+  const auto find_of = call.out.dtype == f64 ? find<double, double, 1, U> : find<float, float, 1, U>;
+  return find_of(call.log, call.back);
 }
 
-RowKernel find_packs(SoftmaxOp op, DType t) {
-  if (t == f32) return find<float, float, 4, 8, 4>(op);
-  return t == f16 ? find<float, float16, 8, 4, 2>(op) : find<float, bfloat16, 8, 4, 2>(op);
+RowKernel find_packs(const SoftmaxCall& call) {
+  const DType t = call.out.dtype;
+  if (t == f32) return find<float, float, 4, 8, 4>(call.log, call.back);
+  return (t == f16 ? find<float, float16, 8, 4, 2> : find<float, bfloat16, 8, 4, 2>)(call.log, call.back);
 }
 
 // Whether rows are contiguous elements of one dtype, aligned to 16 bytes.
@@ -135,12 +133,11 @@ void Context::softmax(const SoftmaxCall& call) {
   const OnDevice current(device);
   const Shape& shape = call.out.layout->shape;
   if (shape.numel() == 0) return;
-  const bool forward = call.op == SoftmaxOp::softmax || call.op == SoftmaxOp::log_softmax;
-  const Arg none, &second = forward ? none : call.in[1];
+  const Arg none, &second = call.back ? call.in[1] : none;
   const Args<3> args{&call.out, &call.in[0], &second};
   const Operands<3> rest(shape, args, 1u << call.axis);
   RowArgs a{{shape, args, call.axis}, false};
-  const int64_t held = forward ? 32 : 16;  // elements a thread keeps of a row of packs
+  const int64_t held = call.back ? 16 : 32;  // elements a thread keeps of a row of packs
   const bool packs = a.n >= 16 * held && packed(rest, a);
   a.across = !packs && rest.size[0] >= 8 && rest.stride[0][0] != 0 && std::abs(rest.stride[0][0]) < std::abs(a.step[0]);
   const int64_t wanted = packs ? std::max<int64_t>(32, (a.n + held - 1) / held) : a.across ? a.n / 8 : (a.n + 3) / 4;
@@ -149,7 +146,7 @@ void Context::softmax(const SoftmaxCall& call) {
   const unsigned together = std::max(1u, threads / team);
   const bool brief = a.n <= 4 * int64_t(team);
   const auto find_kernel = packs ? find_packs : brief ? find_elements<4> : find_elements<16>;
-  const RowKernel kernel = find_kernel(call.op, call.out.dtype);
+  const RowKernel kernel = find_kernel(call);
   in_chunks(rest, [&](const Strided<3>& lines) {
     a.lines = lines;
     const dim3 block = a.across ? dim3(together, team) : dim3(team, together);

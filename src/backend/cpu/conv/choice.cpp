@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/cpu/conv/plan.h"
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel_rows.h"
 
 namespace volta::cpu {

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/conv/plan.h"
 #include "backend/cpu/copy/move.h"
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm/plan.h"
 #include "backend/cpu/parallel_rows.h"
 #include "backend/cpu/scratch.h"
@@ -471,11 +472,10 @@ template <class T> ConvKernels<T> kernels_of(ConvAlgorithm algorithm) {
 
 }  // namespace
 
-bool conv(const ConvCall& call) {
+void conv(const ConvCall& call) {
   const ConvAlgorithm algorithm = chosen_algorithm(call);
   if (call.w.dtype == f64) Convolver<double>(call, kernels_of<double>(algorithm)).run();
   else Convolver<float>(call, kernels_of<float>(algorithm)).run();
-  return true;
 }
 
 }  // namespace volta::cpu

@@ -3,6 +3,7 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <vector>
 
 #include "backend/cpu/prefetch.h"
 
@@ -196,25 +197,25 @@ IndexRange index_range(const Arg& index) {
 }
 
 // Blocks are counted, then each writes its own positions.
-TruePositions::TruePositions(const uint8_t* mask, int64_t n)
-    : mask_(mask), n_(n), starts_(size_t(divide_up(n, block)) + 1) {
+void positions(const PositionsCall& call) {
+  const auto* mask = static_cast<const uint8_t*>(call.mask.data);
+  const int64_t n = call.mask.layout->numel();
+  std::vector<int64_t> starts(size_t(divide_up(n, block)) + 1);  // of each block's positions, and their number
   parallel_ranges(n, 16 * block, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i += block)
-      starts_[size_t(i / block) + 1] =
-          std::count_if(mask_ + i, mask_ + std::min(end, i + block), [](uint8_t m) { return m != 0; });
+      starts[size_t(i / block) + 1] =
+          std::count_if(mask + i, mask + std::min(end, i + block), [](uint8_t m) { return m != 0; });
   });
-  std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
-}
-
-void TruePositions::write(int64_t* out) const {
-  parallel_ranges(n_, block, [&](int64_t begin, int64_t end) {
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  int64_t* out = call.place(starts.back());
+  parallel_ranges(n, block, [&](int64_t begin, int64_t end) {
     int64_t found[block];  // every position is written and only the true ones are stepped over: no branch to mispredict
     int64_t count = 0;
     for (int64_t i = begin; i < end; ++i) {
       found[count] = i;
-      count += mask_[i] != 0;
+      count += mask[i] != 0;
     }
-    std::memcpy(out + starts_[size_t(begin / block)], found, size_t(count) * sizeof(int64_t));
+    std::memcpy(out + starts[size_t(begin / block)], found, size_t(count) * sizeof(int64_t));
   });
 }
 

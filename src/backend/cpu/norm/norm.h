@@ -7,7 +7,8 @@ namespace volta::cpu {
 
 struct NormKernel {
   void (*forward)(const NormCall& call, int64_t set);
-  void (*backward)(const NormCall& call, int64_t set, int64_t part);
+  // Adds to sums [2, groups, channels], of bias and weight.
+  void (*backward)(const NormBackwardCall& call, int64_t set, void* sums);
 };
 template <Isa> NormKernel norm_kernel(DType dtype);
 

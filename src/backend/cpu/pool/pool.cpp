@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t grain = 16 * 1024;  // elements worth a thread
 
-template <class T> bool run(const PoolCall& call) {
+template <class T> void run(const PoolCall& call) {
   const PoolAxis &z = call.axis[0], &y = call.axis[1], &x = call.axis[2];
   const PoolKernel kernel = for_isa([]<Isa level>() { return &pool_kernel<level>; })(call.pool, dtype_of<T>());
   std::vector<T> weight, divisor;
@@ -28,16 +28,19 @@ template <class T> bool run(const PoolCall& call) {
     auto* room = static_cast<T*>(scratch(Scratch::tile, size_t(x.in + x.out) * sizeof(T)));
     kernel(call, {weight.data(), x.divisor ? divisor.data() : nullptr, room, room + x.in}, begin, end);
   });
-  return true;
 }
 
 }  // namespace
 
-bool pool(const PoolCall& call) {
+bool offers_pool(const PoolCall& call) {
   const PoolAxis* axis = call.axis;
-  if (axis[0].in * axis[1].in * axis[2].in > std::numeric_limits<int32_t>::max()) return false;
-  if (call.in.dtype == f32) return run<float>(call);
-  return call.in.dtype == f64 && run<double>(call);
+  const bool small = axis[0].in * axis[1].in * axis[2].in <= std::numeric_limits<int32_t>::max();
+  return small && (call.in.dtype == f32 || call.in.dtype == f64);
+}
+
+void pool(const PoolCall& call) {
+  if (call.in.dtype == f32) run<float>(call);
+  else run<double>(call);
 }
 
 }  // namespace volta::cpu

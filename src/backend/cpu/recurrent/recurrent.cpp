@@ -13,10 +13,10 @@ constexpr int64_t few = 1 << 15;  // numbers that one thread packs sooner than t
 
 // While inputs are few, and both weights stay in the second cache: those of processors with AVX-512 are the larger ones. A gru
 // takes its shares apart.
-bool fused_inputs(const RecurrentCall& c) {
+bool suits_fused_inputs(const RecurrentOperands& c) {
   const int64_t cache = isa() == Isa::v4 || isa() == Isa::amx ? 3 << 19 : 1 << 20;
   const int64_t weights = gates_of(c.cell) * c.size * (c.size + c.inputs);
-  return c.cell != Cell::gru && 3 * c.inputs <= c.size && weights * size_of(c.w_hh.dtype) <= cache;
+  return c.cell != Cell::gru && 3 * c.inputs <= c.size && weights * size_of(c.dtype) <= cache;
 }
 
 Steps steps(const Arg& x) {
@@ -25,34 +25,13 @@ Steps steps(const Arg& x) {
   return strides.size() == 3 ? Steps{x.data, strides[0], strides[1]} : Steps{x.data, 0, strides[0]};
 }
 
-RecurrentRun run_of(const RecurrentCall& c) {
-  return {.cell = c.cell,
-          .reverse = c.reverse,
-          .fused_inputs = c.fused_inputs,
-          .time = c.time,
-          .batch = c.batch,
-          .size = c.size,
-          .inputs = c.inputs,
-          .x = steps(c.x),
-          .gates = steps(c.gates),
-          .hidden = steps(c.hidden),
-          .cells = steps(c.cells),
-          .h0 = steps(c.h0),
-          .c0 = steps(c.c0),
-          .grad_gates = steps(c.grad_gates),
-          .grad_state = steps(c.grad_state),
-          .grad_x = steps(c.grad_x),
-          .grad_h0 = steps(c.grad_h0),
-          .grad_c0 = steps(c.grad_c0),
-          .grad_hidden = steps(c.grad_hidden),
-          .grad_cells = steps(c.grad_cells),
-          .w_hh = c.w_hh.data,
-          .w_ih = c.w_ih.data,
-          .bias = c.bias.data,
-          .grad_w_hh = c.grad_w_hh.data,
-          .grad_w_ih = c.grad_w_ih.data,
-          .packed = nullptr,
-          .lengths = c.lengths};
+RecurrentRun run_of(const RecurrentOperands& c) {
+  RecurrentRun run{};
+  run.cell = c.cell, run.reverse = c.reverse, run.fused_inputs = c.fused_inputs;
+  run.time = c.time, run.batch = c.batch, run.size = c.size, run.inputs = c.inputs, run.lengths = c.lengths;
+  run.x = steps(c.x), run.gates = steps(c.gates), run.hidden = steps(c.hidden), run.cells = steps(c.cells);
+  run.h0 = steps(c.h0), run.c0 = steps(c.c0), run.w_hh = c.w_hh.data, run.w_ih = c.w_ih.data;
+  return run;
 }
 
 // Gradients of weights, over all of time: of both at once where they share the gates' gradients, which take long to pack.
@@ -75,26 +54,39 @@ void weight_gradient(const RecurrentRun& run, const RecurrentKernel& kernel) {
   columns(run.size, end);
 }
 
+// The weights are packed, then every thread takes rows of the batch through all of time.
+void run_rows(RecurrentRun& run, DType dtype, bool backward) {
+  const RecurrentKernel kernel = for_isa([]<Isa level>() { return &recurrent_kernel<level>; })(dtype);
+  const int64_t threads = get_num_threads(), count = kernel.packed(run, backward), packers = count < few ? 1 : threads;
+  const IntrusivePtr<Storage> packed = host_storage(count * size_of(dtype), "recurrent");
+  run.packed = packed->data;
+  parallel(packers, [&](int64_t i) { kernel.pack(run, backward, i, packers); });
+  // Rows do not touch each other, and an element's bits do not depend on the rows beside it.
+  const int64_t strip = kernel.tile.rows, strips = (run.batch + strip - 1) / strip, parts = std::min(strips, threads);
+  parallel(parts, [&](int64_t i) {
+    const int64_t begin = strips * i / parts * strip, end = std::min(run.batch, strips * (i + 1) / parts * strip);
+    (backward ? kernel.backward : kernel.forward)(run, {begin, end - begin});
+  });
+  if (backward) weight_gradient(run, kernel);
+}
+
 }  // namespace
 
-bool recurrent(const RecurrentCall& c) {
-  if (c.w_hh.dtype != f32 && c.w_hh.dtype != f64) return false;
-  if (!c.gates.data) return !c.fused_inputs || fused_inputs(c);
-  const RecurrentKernel kernel = for_isa([]<Isa level>() { return &recurrent_kernel<level>; })(c.w_hh.dtype);
+bool fuses_inputs(const RecurrentCall& call) { return suits_fused_inputs(call); }
+
+void recurrent(const RecurrentCall& call) {
+  RecurrentRun run = run_of(call);
+  run.bias = call.bias.data;
+  run_rows(run, call.dtype, false);
+}
+
+void recurrent_backward(const RecurrentBackwardCall& c) {
   RecurrentRun run = run_of(c);
-  const int64_t threads = get_num_threads(), count = kernel.packed(run, c.backward),
-                packers = count < few ? 1 : threads;
-  const IntrusivePtr<Storage> packed = host_storage(count * size_of(c.w_hh.dtype), "recurrent");
-  run.packed = packed->data;
-  parallel(packers, [&](int64_t i) { kernel.pack(run, c.backward, i, packers); });
-  // Rows do not touch each other, and an element's bits do not depend on the rows beside it.
-  const int64_t strip = kernel.tile.rows, strips = (c.batch + strip - 1) / strip, parts = std::min(strips, threads);
-  parallel(parts, [&](int64_t i) {
-    const int64_t begin = strips * i / parts * strip, end = std::min(c.batch, strips * (i + 1) / parts * strip);
-    (c.backward ? kernel.backward : kernel.forward)(run, {begin, end - begin});
-  });
-  if (c.backward) weight_gradient(run, kernel);
-  return true;
+  run.grad_gates = steps(c.grad_gates), run.grad_state = steps(c.grad_state), run.grad_x = steps(c.grad_x);
+  run.grad_h0 = steps(c.grad_h0), run.grad_c0 = steps(c.grad_c0);
+  run.grad_hidden = steps(c.grad_hidden), run.grad_cells = steps(c.grad_cells);
+  run.grad_w_hh = c.grad_w_hh.data, run.grad_w_ih = c.grad_w_ih.data;
+  run_rows(run, c.dtype, true);
 }
 
 }  // namespace volta::cpu

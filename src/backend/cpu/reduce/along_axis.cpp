@@ -133,13 +133,12 @@ void LineWork::run() {
 
 void softmax(const SoftmaxCall& call) {
   const DType compute = call.out.dtype == f64 ? f64 : f32;
-  const AxisKernel kernel = for_isa([]<Isa level>() { return &softmax_kernel<level>; })(call.op, compute);
-  const bool back = call.op == SoftmaxOp::softmax_back || call.op == SoftmaxOp::log_softmax_back;
-  LineWork(kernel, call.out, call.in[0], back ? call.in[1] : Arg{}, call.axis, false, false).run();
+  const AxisKernel kernel = for_isa([]<Isa level>() { return &softmax_kernel<level>; })(call.log, call.back, compute);
+  LineWork(kernel, call.out, call.in[0], call.back ? call.in[1] : Arg{}, call.axis, false, false).run();
 }
 
 void scan(const ScanCall& call) {
-  const AxisKernel kernel = for_isa([]<Isa level>() { return &scan_kernel<level>; })(call.scan, call.in.dtype);
+  const AxisKernel kernel = for_isa([]<Isa level>() { return &scan_kernel<level>; })(call.reducer, call.in.dtype);
   LineWork(kernel, call.out, call.in, call.indices, call.axis, true, call.reverse).run();
 }
 

@@ -13,11 +13,11 @@ struct ReduceState {
 };
 
 struct ReduceKernel {
-  DType input, result;  // of the rows it reads and of what finish writes
-  int parts;            // of the state
-  const int* size;      // bytes of one element of each part
-  bool rounds;          // sums of floats, which are worth adding in levels
-  bool indexed;         // sees the elements in their order, and their index
+  DType input, result;               // of the rows it reads and of what finish writes
+  int parts;                         // of the state
+  int size[ReduceState::max_parts];  // bytes of one element of each part
+  bool rounds;                       // sums of floats, which are worth adding in levels
+  bool indexed;                      // sees the elements in their order, and their index
   void (*start)(int64_t n, ReduceState s);
   // Takes a row of n elements into the one state s; the first element has the index `first` along the reduced axes. The
   // elements may be uncached, beyond the caches.
@@ -26,11 +26,11 @@ struct ReduceKernel {
   void (*across)(int64_t n, int64_t rows, const void* in, int64_t stride, ReduceState s, int64_t first,
                  double parameter);
   void (*merge)(int64_t n, ReduceState into, ReduceState later);
-  // `count` elements went into each state. For max and min with indices, those are part 1 of the state.
+  // `count` elements went into each state. Where it is indexed, part 1 of the state is the index.
   void (*finish)(int64_t n, void* out, ReduceState s, int64_t count, double parameter);
 };
 // For elements of this dtype, given as they are or converted to the kernel's input.
-template <Isa> ReduceKernel reduce_kernel(ReduceOp fold, bool indices, DType dtype);
+template <Isa> ReduceKernel reduce_kernel(int reducer, DType dtype);
 
 // Along: n contiguous elements of one row along the axis. Across: of `width` neighbouring rows, one to a column; then
 // `stride` bytes lie between one position and the next. Scans take a row in pieces and carry a state between them.
@@ -50,7 +50,7 @@ struct AxisKernel {
   void (*along)(const AxisRows& lines);
   void (*across)(const AxisRows& lines);
 };
-template <Isa> AxisKernel softmax_kernel(SoftmaxOp op, DType dtype);
-template <Isa> AxisKernel scan_kernel(Scan scan, DType dtype);
+template <Isa> AxisKernel softmax_kernel(bool log, bool back, DType dtype);
+template <Isa> AxisKernel scan_kernel(int reducer, DType dtype);
 
 }  // namespace volta::cpu

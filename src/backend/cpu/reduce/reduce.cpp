@@ -11,6 +11,7 @@
 #include "backend/cpu/reduce/kernels.h"
 #include "backend/cpu/scratch.h"
 #include "math/inner.h"
+#include "math/reducers.h"
 
 namespace volta::cpu {
 namespace {
@@ -220,7 +221,7 @@ void Folding::finish(const Tile& tile, char* states) const {
     copy_row(tile.width, static_cast<char*>(arg.data) + tile.offset[operand], kept_.stride[0][operand], arg.dtype, from,
              size_of(dtype), dtype);
   };
-  store(call_.out, out, row, kernel_.result);
+  if (call_.out.data) store(call_.out, out, row, kernel_.result);
   if (call_.indices.data) store(call_.indices, indices, s.part[1], i64);
 }
 
@@ -253,7 +254,9 @@ void Folding::run() {
 bool fold_small(const ReduceCall& call, const ReduceKernel& kernel) {
   const Layout& x = *call.in.layout;
   const int64_t n = x.numel();
-  if (n > grain || call.indices.data || call.in.dtype != kernel.input || call.out.dtype != kernel.result) return false;
+  const bool index = !call.out.data;  // alone
+  if (n > grain || call.in.dtype != kernel.input) return false;
+  if (!index && (call.indices.data || call.out.dtype != kernel.result)) return false;
   if (call.reduced + 1 != uint32_t(1) << x.rank() || !x.is_contiguous()) return false;
   alignas(8) char parts[ReduceState::max_parts][8];
   const ReduceState state{{parts[0], parts[1], parts[2]}};
@@ -261,7 +264,8 @@ bool fold_small(const ReduceCall& call, const ReduceKernel& kernel) {
   const char* data = static_cast<const char*>(call.in.data);
   for (int64_t i = 0; i < n; i += direct_block)
     kernel.along(std::min(direct_block, n - i), data + i * size_of(kernel.input), state, i, call.parameter, false);
-  kernel.finish(1, call.out.data, state, n, call.parameter);
+  if (index) std::copy_n(parts[1], 8, static_cast<char*>(call.indices.data));
+  else kernel.finish(1, call.out.data, state, n, call.parameter);
   return true;
 }
 
@@ -283,11 +287,22 @@ bool in_range(const Arg& x) {
 
 void reduce(const ReduceCall& call) {
   const auto find = for_isa([]<Isa level>() { return &reduce_kernel<level>; });
-  const ReduceKernel kernel = find(call.fold, call.indices.data != nullptr, call.compute);
+  const ReduceKernel kernel = find(call.reducer, call.compute);
   if (!fold_small(call, kernel)) Folding(call, kernel).run();
   // Squares of f32 leave its range long before their root does: then once more, in f64.
-  if (call.fold == ReduceOp::var && call.compute == f32 && !in_range(call.out))
-    Folding(call, find(call.fold, false, f64)).run();
+  if (call.reducer == index_of<reducers::Var>(Reducers{}) && call.compute == f32 && !in_range(call.out))
+    Folding(call, find(call.reducer, f64)).run();
+}
+
+void sum_parts(const Arg& out, void* parts, int64_t count, int64_t numbers) {
+  const Layout from = Layout::contiguous({count, numbers}), to = Layout::contiguous({1, numbers});
+  reduce({index_of<reducers::Sum>(Reducers{}),
+          out.dtype,
+          {out.data, &to, out.dtype, {}},
+          {},
+          {parts, &from, out.dtype, {}},
+          1,
+          0});
 }
 
 }  // namespace volta::cpu

@@ -72,7 +72,7 @@ struct Moments {
 struct Set {
   int64_t first, step, segments, channel, channel_step;
 };
-Set set_of(const NormCall& c, int64_t s) {
+Set set_of(const NormOperands& c, int64_t s) {
   if (c.over_outer) return {s * c.inner, c.groups * c.inner, c.outer, s, 0};
   return {s * c.channels * c.inner, c.inner, c.channels, s % c.groups * c.channels, 1};
 }
@@ -90,7 +90,7 @@ template <class T, class F> [[gnu::always_inline]] inline void with_affine(const
   else f(one, zero);
 }
 
-template <class T> T inverse_deviation(const NormCall& c, double variance) {
+template <class T> T inverse_deviation(const NormOperands& c, double variance) {
   return T(1 / __builtin_sqrt(variance + c.eps));
 }
 
@@ -127,7 +127,7 @@ template <class T> void forward(const NormCall& c, int64_t s) {
 // dx = g w r + (x - mean) q + t, where q and t follow from the sums of g w and of g w (x - mean) over the set.
 template <class T> struct Slopes {
   T q = 0, t = 0;
-  Slopes(const NormCall& c, double r, double sum, double product) {
+  Slopes(const NormOperands& c, double r, double sum, double product) {
     const double n = double(c.channels * c.inner * (c.over_outer ? c.outer : 1));
     if (c.given) return;
     q = T(-r * r * r * product / n);
@@ -135,7 +135,7 @@ template <class T> struct Slopes {
   }
 };
 
-template <class T> void backward_row(const NormCall& c, int64_t s, const Set& set, T* dbias, T* dweight) {
+template <class T> void backward_row(const NormBackwardCall& c, int64_t s, const Set& set, T* dbias, T* dweight) {
   const T *x = data<T>(c.x, set.first), *g = data<T>(c.g, set.first), *weight = data<T>(c.weight, set.channel);
   const T mean = *data<T>(c.mean, s), r = inverse_deviation<T>(c, double(*data<T>(c.var, s)));
   T* dx = data<T>(c.dx, set.first);
@@ -155,9 +155,9 @@ template <class T> void backward_row(const NormCall& c, int64_t s, const Set& se
   });
 }
 
-template <class T> void backward(const NormCall& c, int64_t s, int64_t part) {
+template <class T> void backward(const NormBackwardCall& c, int64_t s, void* sums) {
   const Set set = set_of(c, s);
-  T* dbias = data<T>(c.sums, part * 2 * c.groups * c.channels + set.channel);
+  T* dbias = static_cast<T*>(sums) + set.channel;
   T* dweight = dbias + c.groups * c.channels;
   if (c.inner == 1 && !c.over_outer) return backward_row<T>(c, s, set, dbias, dweight);
   const T *x = data<T>(c.x, set.first), *g = data<T>(c.g, set.first), *weight = data<T>(c.weight, set.channel);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "backend/cpu/reduce/cross_entropy.h"
+#include "backend/cpu/cross_entropy/kernels.h"
 #include "backend/cpu/simd/exponential.h"
 
 namespace volta::cpu::VOLTA_ISA {
@@ -12,15 +12,10 @@ namespace {
 
 constexpr int64_t block = 512;  // elements of which a partial sum is taken; partial sums add up in double
 
-struct Sum {
-  template <class T> static constexpr T identity() { return T(0); }
-  template <class V> static V map(V x) { return x; }
-  template <class V> static V combine(V a, V b) { return a + b; }
-};
+using Sum = Vectors<reducers::Sum>;
 // May lose a NaN, which then makes the sum of exponentials NaN, and with it all of the row.
-struct Max : Sum {
-  template <class T> static constexpr T identity() { return -std::numeric_limits<T>::infinity(); }
-  template <class V> static V combine(V a, V b) { return choose(a > b, a, b); }
+struct Max : reducers::Max {
+  template <class V> static V merge(V a, V b) { return choose(a > b, a, b); }
 };
 
 // y = exp(x - minus), where `minus` is one number or a row. Four vectors at a time: their operations overlap.
@@ -53,7 +48,7 @@ template <class Minus>
 template <class T> struct Along {
   using Number = T;
   const AxisRows& lines;
-  T top = Max::identity<T>(), value = 0;
+  T top = Max::start<T>(), value = 0;
   double sum = 0;
 
   T minus() const { return top; }  // what exp_row shall subtract
@@ -78,7 +73,7 @@ template <class T> struct Across {
   double sum[AxisRows::max_width];
 
   explicit Across(const AxisRows& l) : lines(l) {
-    for (int64_t i = 0; i < lines.width; ++i) top[i] = Max::identity<T>(), sum[i] = 0;
+    for (int64_t i = 0; i < lines.width; ++i) top[i] = Max::start<T>(), sum[i] = 0;
   }
   const T* minus() const { return top; }
   T top_at(int64_t i) const { return top[i]; }
@@ -89,7 +84,7 @@ template <class T> struct Across {
   }
   void find_top() {
     blocks([&](int64_t m, T*, const T* x, const T*) {
-      for (int64_t i = 0; i < m; ++i) top[i] = Max::combine(top[i], x[i]);
+      for (int64_t i = 0; i < m; ++i) top[i] = Max::merge(top[i], x[i]);
     });
   }
   void add(int64_t m, const T* x) {
@@ -164,14 +159,9 @@ template <class Op> AxisKernel of(DType t) {
   return {{t, t, t}, run<Op, Along<float>>, run<Op, Across<float>>};
 }
 
-AxisKernel find(SoftmaxOp op, DType t) {
-  switch (op) {
-    case SoftmaxOp::softmax: return of<Softmax>(t);
-    case SoftmaxOp::log_softmax: return of<LogSoftmax>(t);
-    case SoftmaxOp::softmax_back: return of<SoftmaxBack>(t);
-    case SoftmaxOp::log_softmax_back: break;
-  }
-  return of<LogSoftmaxBack>(t);
+AxisKernel find(bool log, bool back, DType t) {
+  if (back) return log ? of<LogSoftmaxBack>(t) : of<SoftmaxBack>(t);
+  return log ? of<LogSoftmax>(t) : of<Softmax>(t);
 }
 
 template <class T> ScoreSum score_sum(int64_t n, const void* scores) {
@@ -204,6 +194,7 @@ template <> volta::cpu::CrossEntropyKernel volta::cpu::cross_entropy_kernel<volt
   return {VOLTA_ISA::score_sum<float>, VOLTA_ISA::scaled_exp<float>};
 }
 
-template <> volta::cpu::AxisKernel volta::cpu::softmax_kernel<volta::cpu::Isa::VOLTA_ISA>(SoftmaxOp op, DType dtype) {
-  return VOLTA_ISA::find(op, dtype);
+template <>
+volta::cpu::AxisKernel volta::cpu::softmax_kernel<volta::cpu::Isa::VOLTA_ISA>(bool log, bool back, DType dtype) {
+  return VOLTA_ISA::find(log, back, dtype);
 }

@@ -1,0 +1,191 @@
+// Cross-entropy of labels on the GPU: a team of threads per row of scores. Where rows lie side by side, each thread runs
+// along one of its own. Labels out of range are clamped and reported at the next synchronisation.
+#include "backend/cross_entropy.h"
+#include "backend/cuda/element.h"
+
+namespace volta::cuda {
+namespace {
+
+struct Rows {
+  uint32_t count, inner;
+  int64_t classes;
+  int64_t outer_step, class_step, inner_step;  // of the scores, in bytes
+  char* scores;
+  DType dtype;
+  const char* labels;
+  int64_t label_step[2];  // outer, inner; in bytes
+  double* statistics;
+  Fault* fault;
+};
+
+struct ForwardArgs : Rows {
+  bool ignores;
+  int64_t ignore;
+  const char* weight;
+  char *losses, *factors;
+};
+
+struct BackwardArgs : Rows {
+  const char* g;
+  int64_t g_step[2];
+  const char* factors;
+  char* out;  // contiguous
+};
+
+template <class T> struct ScoreSum { T top, sum; };
+template <class T> __device__ inline ScoreSum<T> merged(ScoreSum<T> a, ScoreSum<T> b) {
+  const T top = scalar::max(a.top, b.top);
+  const auto scale = [&](T from) { return from == top ? T(1) : T(::exp(from - top)); };
+  return {top, a.sum * scale(a.top) + b.sum * scale(b.top)};
+}
+
+// The sum of all threads of a team of 1, of a warp, or of a block; known to all of them.
+template <int team, class T> __device__ inline ScoreSum<T> merge_team(ScoreSum<T> s) {
+  if constexpr (team == 1) return s;
+  const auto warp = [](ScoreSum<T> x) {
+    for (int offset = 16; offset > 0; offset /= 2)
+      x = merged(x, {__shfl_xor_sync(~0u, x.top, offset), __shfl_xor_sync(~0u, x.sum, offset)});
+    return x;
+  };
+  s = warp(s);
+  if constexpr (team > 32) {
+    __shared__ T top[team / 32], sum[team / 32];
+    const int lane = threadIdx.x % 32, number = threadIdx.x / 32;
+    if (lane == 0) top[number] = s.top, sum[number] = s.sum;
+    __syncthreads();
+    s = {top[lane % (team / 32)], sum[lane % (team / 32)]};
+    for (int offset = team / 64; offset > 0; offset /= 2)
+      s = merged(s, {__shfl_xor_sync(~0u, s.top, offset), __shfl_xor_sync(~0u, s.sum, offset)});
+  }
+  return s;
+}
+
+// One row of a team: its place, and its label.
+template <int team> struct Row {
+  uint32_t number, outer, inner;
+  bool valid;
+  __device__ explicit Row(const Rows& a)
+      : number(team == 1 ? blockIdx.x * blockDim.x + threadIdx.x : (blockIdx.x * blockDim.x + threadIdx.x) / team),
+        outer(number / a.inner),
+        inner(number % a.inner),
+        valid(number < a.count) {}
+  __device__ const char* scores(const Rows& a) const { return a.scores + outer * a.outer_step + inner * a.inner_step; }
+  __device__ int64_t label(const Rows& a) const {
+    return *reinterpret_cast<const int64_t*>(a.labels + outer * a.label_step[0] + inner * a.label_step[1]);
+  }
+  __device__ static int64_t rank() { return team == 1 ? 0 : threadIdx.x % team; }
+};
+
+__device__ inline int64_t clamped(const Rows& a, int64_t label) {
+  if (label >= 0 && label < a.classes) return label;
+  a.fault->index = label;
+  a.fault->size = a.classes;
+  __threadfence_system();
+  a.fault->raised = 1;
+  return label < 0 ? 0 : a.classes - 1;
+}
+
+template <class T, int team> __global__ __launch_bounds__(threads) void forward(const __grid_constant__ ForwardArgs a) {
+  const Row<team> row(a);
+  if (team <= 32 && !row.valid) return;
+  const char* x = row.scores(a);
+  ScoreSum<T> s{-std::numeric_limits<T>::infinity(), T(0)};
+  for (int64_t c = row.rank(); c < a.classes; c += team) {
+    const T v = load<T>(x + c * a.class_step, a.dtype);
+    s = merged(s, {v, T(1)});
+  }
+  s = merge_team<team>(s);
+  if (row.rank() != 0) return;
+  const int64_t label = row.label(a);
+  const bool counts = !(a.ignores && label == a.ignore);
+  const int64_t at = counts ? clamped(a, label) : 0;
+  const int64_t size = size_of(a.dtype);
+  const T factor = !counts ? T(0) : a.weight ? load<T>(a.weight + at * size, a.dtype) : T(1);
+  const T loss = scalar::log(s.sum) - (load<T>(x + at * a.class_step, a.dtype) - s.top);
+  store(a.losses + row.number * size, a.dtype, factor == T(0) ? T(0) : loss * factor);
+  if (a.factors) store(a.factors + row.number * size, a.dtype, factor);
+  a.statistics[2 * int64_t(row.number)] = double(s.top);
+  a.statistics[2 * int64_t(row.number) + 1] = double(s.sum);
+}
+
+template <class T, int team>
+__global__ __launch_bounds__(threads) void backward(const __grid_constant__ BackwardArgs a) {
+  const Row<team> row(a);
+  if (!row.valid) return;
+  const char* x = row.scores(a);
+  const int64_t size = size_of(a.dtype);
+  const T factor = a.factors ? load<T>(a.factors + row.number * size, a.dtype) : T(1);
+  const T upstream = load<T>(a.g + row.outer * a.g_step[0] + row.inner * a.g_step[1], a.dtype) * factor;
+  const T top = T(a.statistics[2 * int64_t(row.number)]);
+  const T scale = T(double(upstream) / a.statistics[2 * int64_t(row.number) + 1]);
+  const int64_t label = factor == T(0) ? 0 : clamped(a, row.label(a));
+  char* out = a.out + (row.outer * a.classes * a.inner + row.inner) * size;
+  for (int64_t c = row.rank(); c < a.classes; c += team) {
+    const T p = ::exp(load<T>(x + c * a.class_step, a.dtype) - top) * scale;
+    store(out + c * a.inner * size, a.dtype, factor == T(0) ? T(0) : c == label ? p - upstream : p);
+  }
+}
+
+Rows rows_of(const Context& c, const Arg& scores, const Arg& labels, const Arg& statistics) {
+  const Layout &x = *scores.layout, &l = *labels.layout;
+  const int64_t size = size_of(scores.dtype), rows = x.shape[0] * x.shape[2];
+  require(rows < chunk_limit, ErrorKind::shape, "cross_entropy", rows, " labels are more than a call can have");
+  return {uint32_t(rows),
+          uint32_t(x.shape[2]),
+          x.shape[1],
+          x.strides[0] * size,
+          x.strides[1] * size,
+          x.strides[2] * size,
+          static_cast<char*>(scores.data),
+          scores.dtype,
+          static_cast<const char*>(labels.data),
+          {l.strides[0] * 8, l.strides[1] * 8},
+          static_cast<double*>(statistics.data),
+          c.fault};
+}
+
+// Threads to a row.
+int team_of(const Rows& a) { return a.inner > 1 || a.classes < 8 ? 1 : a.classes <= 2048 ? 32 : threads; }
+
+template <class Args, class F> void start(const Context& c, const Args& a, F kernel_of) {
+  const int team = team_of(a);
+  launch(c, "cross_entropy", kernel_of(team), blocks_for(int64_t(a.count) * team, threads), threads, a);
+}
+
+template <class T> auto forward_kernel(int team) {
+  return team == 1 ? &forward<T, 1> : team == 32 ? &forward<T, 32> : &forward<T, threads>;
+}
+template <class T> auto backward_kernel(int team) {
+  return team == 1 ? &backward<T, 1> : team == 32 ? &backward<T, 32> : &backward<T, threads>;
+}
+
+char* bytes(const Arg& x) { return static_cast<char*>(x.data); }
+
+}  // namespace
+
+bool Context::offers(const CrossEntropyCall&) const { return true; }
+
+void Context::cross_entropy(const CrossEntropyCall& call) {
+  const OnDevice current(device);
+  const ForwardArgs a{rows_of(*this, call.scores, call.labels, call.statistics),
+                      call.ignore.has_value(),
+                      call.ignore.value_or(0),
+                      bytes(call.weight),
+                      bytes(call.losses),
+                      bytes(call.factors)};
+  start(*this, a, call.scores.dtype == f64 ? forward_kernel<double> : forward_kernel<float>);
+}
+
+void Context::cross_entropy_backward(const CrossEntropyBackwardCall& call) {
+  const OnDevice current(device);
+  const auto& step = call.g.layout->strides;
+  const int64_t size = size_of(call.g.dtype);
+  const BackwardArgs a{rows_of(*this, call.scores, call.labels, call.statistics),
+                       bytes(call.g),
+                       {step[0] * size, step[1] * size},
+                       bytes(call.factors),
+                       bytes(call.grad_scores)};
+  start(*this, a, call.scores.dtype == f64 ? backward_kernel<double> : backward_kernel<float>);
+}
+
+}  // namespace volta::cuda

@@ -1,0 +1,24 @@
+// UpdateCall: one step of an optimizer's rule over many tensors.
+#pragma once
+#include <volta/update_rule.h>
+
+#include "backend/backend.h"
+
+namespace volta {
+
+// All contiguous and of the size of x. x and g are of the call's dtype, the states of its compute dtype.
+struct UpdateTensor {
+  int64_t n;
+  void* x;
+  const void* g;
+  void* state[UpdateRule::max_states];
+};
+
+struct UpdateCall {
+  const UpdateRule* rule;
+  DType dtype;
+  double constants[UpdateRule::max_constants];
+  std::span<const UpdateTensor> tensors;
+};
+
+}  // namespace volta

@@ -1,0 +1,100 @@
+// Update rules over many tensors: the device's own loop, or the formula as an expression of tensors where it has none.
+#include "optim/update.h"
+
+#include <algorithm>
+
+#include <volta/create.h>
+#include <volta/optim/fused_update.h>
+#include <volta/tensor_expr.h>
+
+#include "backend/update.h"
+#include "core/impl.h"
+
+namespace volta::optim {
+namespace {
+
+// The formula of a rule on whole tensors. Returns x.
+Tensor expression(const UpdateRule& rule, const double* constants, const Tensor& x, const Tensor& g, Tensor* states) {
+  using scalar::TensorExpr;
+  std::vector<TensorExpr> c(constants, constants + rule.constants), s(states, states + rule.states);
+  TensorExpr value(x);
+  for_each(UpdateRules{}, [&]<class Rule>(int index) {
+    if (index == rule.index) Rule::f(c.data(), value, TensorExpr(g), s.data());
+  });
+  for (int k = 0; k < rule.states; ++k) states[k] = s[size_t(k)].tensor();
+  return value.tensor();
+}
+
+UpdateTensor described(const UpdateRule& rule, const Tensor& x, const Tensor& g, const Tensor* states) {
+  UpdateTensor t{x.numel(), address(x), address(g), {}};
+  for (int k = 0; k < rule.states; ++k) t.state[k] = address(states[k]);
+  return t;
+}
+
+}  // namespace
+
+void UpdateBatch::add(const UpdateRule& rule, std::initializer_list<double> constants, const Tensor& p, const Tensor& g,
+                      std::initializer_list<Tensor> states) {
+  Step& step = steps_.emplace_back(Step{&rule, {}, p, p.contiguous(), g.contiguous(), {}});
+  std::copy(constants.begin(), constants.end(), step.constants.begin());
+  std::copy(states.begin(), states.end(), step.states.begin());
+}
+
+bool UpdateBatch::Step::alike(const Step& other) const {
+  return rule == other.rule && x.dtype() == other.x.dtype() && x.device() == other.x.device() &&
+         constants == other.constants;
+}
+
+void UpdateBatch::Step::composed() const {
+  const DType compute = traits(x.dtype()).compute;
+  auto next = states;
+  x.detach().copy_(expression(*rule, constants.data(), x.detach().to(compute), g.to(compute), next.data()));
+  for (size_t k = 0; k < size_t(rule->states); ++k) states[k].detach().copy_(next[k]);
+}
+
+void UpdateBatch::Step::finish() const {
+  if (!parameter.is_contiguous()) parameter.detach().copy_(x);
+  else bump_version(parameter);
+  for (size_t k = 0; k < size_t(rule->states); ++k) bump_version(states[k]);
+}
+
+void UpdateBatch::run() {
+  std::vector<UpdateTensor> tensors;
+  for (size_t begin = 0, end; begin < steps_.size(); begin = end) {
+    const Step& first = steps_[begin];
+    for (end = begin + 1; end < steps_.size() && steps_[end].alike(first);) ++end;
+    UpdateCall call{first.rule, first.x.dtype(), {}, {}};
+    std::copy(first.constants.begin(), first.constants.end(), call.constants);
+    Backend& device = backend(first.x.device());
+    if (device.offers(call)) {
+      tensors.clear();
+      for (size_t i = begin; i < end; ++i)
+        tensors.push_back(described(*first.rule, steps_[i].x, steps_[i].g, steps_[i].states.data()));
+      call.tensors = tensors;
+      device.update(call);
+    } else {
+      for (size_t i = begin; i < end; ++i) steps_[i].composed();
+    }
+    for (size_t i = begin; i < end; ++i) steps_[i].finish();
+  }
+  steps_.clear();
+}
+
+bool detail::run_rule(const UpdateRule& rule, const double* constants, const Tensor& p, const Tensor& g,
+                      std::initializer_list<Tensor> states) {
+  bool plain = p.is_contiguous() && g.dtype() == p.dtype() && g.shape() == p.shape();
+  for (const Tensor& s : states)
+    plain = plain && s.is_contiguous() && s.dtype() == traits(p.dtype()).compute && s.shape() == p.shape();
+  UpdateCall call{&rule, p.dtype(), {}, {}};
+  if (!plain || !backend(p.device()).offers(call)) return false;
+  std::copy(constants, constants + rule.constants, call.constants);
+  const Tensor gradient = g.contiguous();
+  const UpdateTensor one = described(rule, p, gradient, states.begin());
+  call.tensors = {&one, 1};
+  backend(p.device()).update(call);
+  bump_version(p);
+  for (const Tensor& s : states) bump_version(s);
+  return true;
+}
+
+}  // namespace volta::optim

@@ -1,0 +1,34 @@
+// UpdateBatch: steps of update rules, gathered over all parameters so that a device runs those alike in one call.
+#pragma once
+#include <array>
+#include <vector>
+
+#include <volta/tensor.h>
+#include <volta/update_rule.h>
+
+#include "math/update.h"
+
+namespace volta::optim {
+
+class UpdateBatch {
+ public:
+  // Nothing is read or changed before run. States have the shape of p and its compute dtype.
+  void add(const UpdateRule& rule, std::initializer_list<double> constants, const Tensor& p, const Tensor& g,
+           std::initializer_list<Tensor> states);
+  void run();
+  void clear() { steps_.clear(); }
+
+ private:
+  struct Step {
+    const UpdateRule* rule;
+    std::array<double, UpdateRule::max_constants> constants;
+    Tensor parameter, x, g;  // x: the parameter, or a contiguous copy of it
+    std::array<Tensor, UpdateRule::max_states> states;
+    bool alike(const Step& other) const;
+    void composed() const;
+    void finish() const;
+  };
+  std::vector<Step> steps_;
+};
+
+}  // namespace volta::optim

@@ -1,0 +1,7 @@
+// A device of the tests' own.
+#pragma once
+#include <volta/device.h>
+
+namespace volta::test {
+Device toy_device();
+}
