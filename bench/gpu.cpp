@@ -1,8 +1,12 @@
-// Times a few ops on a GPU and prints one JSON object per line: {"case", "seconds"} for the best repetition.
+// Times a few ops and whole training steps on a GPU and prints one JSON object per line: {"case", "seconds"} for the best
+// repetition, of steps also how many copies between host and device each makes.
 #include <chrono>
 #include <cstdio>
 #include <functional>
 
+#include <models/lenet.h>
+#include <models/mlp.h>
+#include <models/resnet.h>
 #include <volta/volta.h>
 
 namespace {
@@ -62,14 +66,38 @@ void small() {
   measure("small_backward", 200, [&] { volta::grad((w * y).sum(), w); });
 }
 
+template <class Model> void step(const char* name, Model model, const Tensor& x, int calls) {
+  volta::to(model, "cuda");
+  volta::optim::Adam optimizer(volta::parameters(model), {});
+  const Tensor input = x.to("cuda"), target = volta::randint(0, 10, {x.size(0)}).to("cuda");
+  const auto run = [&] {
+    optimizer.zero_grad();
+    volta::cross_entropy(model(input), target).backward();
+    optimizer.step();
+  };
+  measure(name, calls, run);
+  const int64_t before = volta::cuda::memory_stats().transfers;
+  run();
+  std::fprintf(stderr, "%s: %lld transfers in a step\n", name,
+               static_cast<long long>(volta::cuda::memory_stats().transfers - before));
+}
+
+void steps() {
+  step("step_mlp", volta::models::mlp({.widths = {784, 512, 256, 10}}), volta::randn({128, 784}), 100);
+  step("step_lenet", volta::models::LeNet5{}, volta::randn({64, 1, 28, 28}), 20);
+  step("step_resnet50", volta::models::resnet50({.classes = 10}), volta::randn({4, 3, 64, 64}), 2);
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char** argument) {
   if (!volta::cuda::is_available()) {
     std::fprintf(stderr, "no GPU\n");
     return 1;
   }
+  if (count > 1 && std::string_view(argument[1]) == "steps") return steps(), 0;
   memory_bound();
   products();
   small();
+  steps();
 }

@@ -54,6 +54,29 @@ def small():
     measure("small_backward", 200, lambda: torch.autograd.grad((w * y).sum(), [w]))
 
 
+def step(name, model, x, calls):
+    model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.shape[0],)).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def run():
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    measure(name, calls, run)
+
+
+def steps():
+    nn = torch.nn
+    step("step_mlp", nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)),
+         torch.randn(128, 784), 100)
+    lenet = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+                          nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+                          nn.Linear(84, 10))
+    step("step_lenet", lenet, torch.randn(64, 1, 28, 28), 20)
+
+
 memory_bound()
 products()
 small()
+steps()

@@ -112,11 +112,10 @@ template <class... Ops, class F> constexpr void for_each(List<Ops...>, F&& f) {
   (f.template operator()<Ops>(i++), ...);
 }
 // f(TypeTag<Op>) for the op of the list that has this index.
-template <class Result, class... Ops, class F> constexpr Result at_index(List<Ops...>, int index, F f) {
-  Result found{};
-  int i = 0;
-  ((i++ == index ? void(found = f(TypeTag<Ops>{})) : void()), ...);
-  return found;
+template <class Result, class... Ops, class F> Result at_index(List<Ops...>, int index, F f) {
+  using Call = Result (*)(F&);
+  static constexpr Call calls[] = {[](F& g) -> Result { return g(TypeTag<Ops>{}); }...};
+  return calls[index](f);
 }
 template <class Op, class... Ops> constexpr int index_of(List<Ops...>) {
   int i = 0, found = -1;

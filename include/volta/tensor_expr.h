@@ -2,7 +2,7 @@
 #pragma once
 #include <concepts>
 #include <memory>
-#include <vector>
+#include <tuple>
 
 #include <volta/dual.h>
 #include <volta/op_traits.h>
@@ -55,26 +55,27 @@ class TensorExpr {
     }
     if ((x.constant() && ...)) return TensorExpr(on_numbers(x.value()...));
     TensorExpr t(0);
-    t.later_ = std::make_shared<Later>(&run<OnTensors, sizeof...(X)>, std::vector<TensorExpr>{x...});
+    t.later_ = std::make_shared<Call<OnTensors, X...>>(x...);
     return t;
   }
 
  private:
   struct Later {
-    Later(Tensor (*f)(const TensorExpr*), std::vector<TensorExpr> x) : run(f), operands(std::move(x)) {}
+    virtual ~Later() = default;
+    virtual Tensor run() const = 0;
     const Tensor& result() {
-      if (!value.defined()) value = run(operands.data());
+      if (!value.defined()) value = run();
       return value;
     }
-    Tensor (*run)(const TensorExpr*);
-    std::vector<TensorExpr> operands;
     Tensor value;
   };
-  template <class OnTensors, size_t n> static Tensor run(const TensorExpr* x) {
-    if constexpr (n == 1) return OnTensors()(x[0].operand());
-    else if constexpr (n == 2) return OnTensors()(x[0].operand(), x[1].operand());
-    else return OnTensors()(x[0].operand(), x[1].operand(), x[2].operand());
-  }
+  template <class OnTensors, class... X> struct Call final : Later {
+    explicit Call(const X&... x) : operands(x...) {}
+    Tensor run() const override {
+      return std::apply([](const X&... x) { return OnTensors()(x.operand()...); }, operands);
+    }
+    std::tuple<X...> operands;
+  };
 
   Tensor tensor_;
   std::shared_ptr<Later> later_;

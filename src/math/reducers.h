@@ -31,7 +31,10 @@ template <Elements Kind> struct Reducer {
   template <class S> static constexpr S finish(S s) { return s; }
 };
 template <class R> struct Reals : R { static constexpr Elements elements = Elements::real; };
-template <class R> struct Truths : R { static constexpr Elements elements = Elements::truth; };
+template <class R> struct Truths : R {
+  static constexpr Elements elements = Elements::truth;
+  template <class T> static constexpr T finish(T s) { return s != 0; }
+};
 
 // a where the mask holds, else b, for numbers and for vectors. By masks: of a conditional expression compilers may
 // invert the comparison, which for floats takes five instructions more.
@@ -163,21 +166,16 @@ struct NanSum : Op<Sum, "nansum", "sum with NaN counted as 0: nansum(x)"> {
   template <class T> static constexpr T lift(T x) { return choose(x == x, x, T{}); }
   template <class T> static constexpr T back(T g, T x, T) { return select(isnan(x), T(0), g); }
 };
-struct Any : Op<Truths<Max>, "any", "true where any element is non-zero: any(x, 0)"> {
-  template <class T> static constexpr T finish(T s) { return s != 0; }
-};
-struct All : Op<Truths<Min>, "all", "true where all elements are non-zero: all(x)"> {
-  template <class T> static constexpr T finish(T s) { return s != 0; }
-};
+struct Any : Op<Truths<Max>, "any", "true where any element is non-zero: any(x, 0)"> {};
+struct All : Op<Truths<Min>, "all", "true where all elements are non-zero: all(x)"> {};
 
 // Those with a function of their own, name(x, dim, keepdim).
 using Named = List<NanSum, Any, All, LogSumExp>;
 
 template <class R>
-concept Differentiable = requires(double x) {
-  R::back(x, x, x);
-}
-|| requires(double x) { R::back(x, x, x, x); };
+concept Differentiable = requires {
+  &R::template back<double>;
+};
 
 }  // namespace volta::reducers
 

@@ -19,13 +19,15 @@ template <int Constants, int States> struct Rule { static constexpr int constant
 
 struct Sgd : Rule<2, 0> {  // lr, weight decay
   static constexpr auto name = "SGD";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T*) { x = x - c[0] * (g + c[1] * x); }
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T*) {
+    x = x - c[0] * (g + c[1] * x);
+  }
 };
 
 struct Momentum
     : Rule<6, 1> {  // lr, weight decay, momentum, share of the gradient in the buffer; of gradient, of buffer
   static constexpr auto name = "SGD";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = g + c[1] * x;
     s[0] = c[2] * s[0] + c[3] * d;
     x = x - c[0] * (c[4] * d + c[5] * s[0]);
@@ -33,7 +35,7 @@ struct Momentum
 };
 
 // Weight decay in the gradient, factor of the weights, 1 - beta1, beta2, 1 - beta2.
-template <class T> VOLTA_HD inline T moments(const T* c, const T& x, const T& g, T* s) {
+template <class T> [[gnu::always_inline]] VOLTA_HD inline T moments(const T* c, const T& x, const T& g, T* s) {
   const T d = g + c[0] * x;
   s[0] = s[0] + c[2] * (d - s[0]);
   s[1] = c[3] * s[1] + c[4] * d * d;
@@ -42,7 +44,7 @@ template <class T> VOLTA_HD inline T moments(const T* c, const T& x, const T& g,
 
 struct Adam : Rule<8, 2> {  // moments, root of the correction of squares, eps, step
   static constexpr auto name = "Adam";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     moments(c, x, g, s);
     x = c[1] * x - c[7] * s[0] / (sqrt(s[1]) / c[5] + c[6]);
   }
@@ -50,7 +52,7 @@ struct Adam : Rule<8, 2> {  // moments, root of the correction of squares, eps, 
 
 struct Amsgrad : Rule<8, 3> {
   static constexpr auto name = "Adam";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     moments(c, x, g, s);
     s[2] = max(s[2], s[1]);
     x = c[1] * x - c[7] * s[0] / (sqrt(s[2]) / c[5] + c[6]);
@@ -59,7 +61,7 @@ struct Amsgrad : Rule<8, 3> {
 
 struct NAdam : Rule<9, 2> {  // moments, correction of squares, eps, factors of the gradient and of the mean
   static constexpr auto name = "NAdam";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = moments(c, x, g, s);
     x = c[1] * x - (c[7] * d + c[8] * s[0]) / (sqrt(s[1] / c[5]) + c[6]);
   }
@@ -67,7 +69,7 @@ struct NAdam : Rule<9, 2> {  // moments, correction of squares, eps, factors of 
 
 struct RAdam : Rule<8, 2> {  // moments, floor and factor of the root, step
   static constexpr auto name = "RAdam";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     moments(c, x, g, s);
     x = c[1] * x - c[7] * s[0] / (c[6] * sqrt(s[1]) + c[5]);
   }
@@ -75,7 +77,7 @@ struct RAdam : Rule<8, 2> {  // moments, floor and factor of the root, step
 
 struct Adamax : Rule<5, 2> {  // weight decay, 1 - beta1, beta2, eps, step
   static constexpr auto name = "Adamax";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = g + c[0] * x;
     s[0] = s[0] + c[1] * (d - s[0]);
     s[1] = max(c[2] * s[1], abs(d) + c[3]);
@@ -85,7 +87,7 @@ struct Adamax : Rule<5, 2> {  // weight decay, 1 - beta1, beta2, eps, step
 
 struct RmsProp : Rule<6, 1> {  // lr, weight decay, alpha, 1 - alpha, eps, momentum
   static constexpr auto name = "RMSprop";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = g + c[1] * x;
     s[0] = c[2] * s[0] + c[3] * d * d;
     x = x - c[0] * d / (sqrt(s[0]) + c[4]);
@@ -94,7 +96,7 @@ struct RmsProp : Rule<6, 1> {  // lr, weight decay, alpha, 1 - alpha, eps, momen
 
 struct RmsPropMomentum : Rule<6, 2> {
   static constexpr auto name = "RMSprop";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = g + c[1] * x;
     s[0] = c[2] * s[0] + c[3] * d * d;
     s[1] = c[5] * s[1] + d / (sqrt(s[0]) + c[4]);
@@ -104,7 +106,7 @@ struct RmsPropMomentum : Rule<6, 2> {
 
 struct RmsPropCentered : Rule<6, 3> {
   static constexpr auto name = "RMSprop";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = g + c[1] * x;
     s[0] = c[2] * s[0] + c[3] * d * d;
     s[2] = s[2] + c[3] * (d - s[2]);
@@ -115,7 +117,7 @@ struct RmsPropCentered : Rule<6, 3> {
 
 struct Adagrad : Rule<3, 1> {  // lr, weight decay, eps
   static constexpr auto name = "Adagrad";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = g + c[1] * x;
     s[0] = s[0] + d * d;
     x = x - c[0] * d / (sqrt(s[0]) + c[2]);
@@ -124,7 +126,7 @@ struct Adagrad : Rule<3, 1> {  // lr, weight decay, eps
 
 struct Adadelta : Rule<5, 2> {  // lr, weight decay, rho, 1 - rho, eps
   static constexpr auto name = "Adadelta";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T d = g + c[1] * x;
     s[0] = c[2] * s[0] + c[3] * d * d;
     const T change = sqrt(s[1] + c[4]) / sqrt(s[0] + c[4]) * d;
@@ -135,7 +137,7 @@ struct Adadelta : Rule<5, 2> {  // lr, weight decay, rho, 1 - rho, eps
 
 struct Lion : Rule<6, 1> {  // lr, factor of the weights, beta1, 1 - beta1, beta2, 1 - beta2
   static constexpr auto name = "Lion";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     x = c[1] * x - c[0] * sign(c[2] * s[0] + c[3] * g);
     s[0] = c[4] * s[0] + c[5] * g;
   }
@@ -143,7 +145,7 @@ struct Lion : Rule<6, 1> {  // lr, factor of the weights, beta1, 1 - beta1, beta
 
 struct Asgd : Rule<4, 1> {  // weight decay, factor of the weights, step, share of the new weights in the mean
   static constexpr auto name = "ASGD";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     x = c[1] * x - c[2] * (g + c[0] * x);
     s[0] = s[0] + c[3] * (x - s[0]);
   }
@@ -151,7 +153,7 @@ struct Asgd : Rule<4, 1> {  // weight decay, factor of the weights, step, share 
 
 struct Rprop : Rule<4, 2> {  // factors where the sign changed and where it stayed, least and largest step
   static constexpr auto name = "Rprop";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     const T turn = g * s[0];
     const T size = s[1] * select(turn > T(0), c[1], select(turn < T(0), c[0], T(1)));
     s[1] = select(size < c[2], c[2], select(size > c[3], c[3], size));
@@ -162,7 +164,7 @@ struct Rprop : Rule<4, 2> {  // factors where the sign changed and where it stay
 
 struct Lamb : Rule<7, 3> {  // 1 - beta1, beta2, 1 - beta2, both corrections, eps, weight decay; s[2] is the direction
   static constexpr auto name = "LAMB";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     s[0] = s[0] + c[0] * (g - s[0]);
     s[1] = c[1] * s[1] + c[2] * g * g;
     s[2] = s[0] / c[3] / (sqrt(s[1] / c[4]) + c[5]) + c[6] * x;
@@ -171,12 +173,16 @@ struct Lamb : Rule<7, 3> {  // 1 - beta1, beta2, 1 - beta2, both corrections, ep
 
 struct ScaledStep : Rule<2, 0> {  // factors of the weights and of the direction
   static constexpr auto name = "Muon";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T*) { x = c[0] * x - c[1] * g; }
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T*) {
+    x = c[0] * x - c[1] * g;
+  }
 };
 
 struct Average : Rule<1, 0> {  // share of the new value
   static constexpr auto name = "average";
-  template <class T> VOLTA_HD static void f(const T* c, T& x, const T& g, T*) { x = x + c[0] * (g - x); }
+  template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T*) {
+    x = x + c[0] * (g - x);
+  }
 };
 
 }  // namespace volta::update

@@ -113,12 +113,17 @@ Tensor composed_gradient(const Tensor& g, const Tensor& x, const Labels& labels)
 class FusedCrossEntropy {
  public:
   FusedCrossEntropy(const Tensor& x, const Tensor& index, const Tensor& weight, std::optional<int64_t> ignore)
-      : scores_(x.detach().reshape({x.dim() > 1 ? x.size(0) : 1, x.size(x.dim() > 1 ? 1 : 0), -1})),
-        index_(index.reshape({scores_.size(0), -1})) {
+      : scores_(x.detach().reshape(view_of(x))), index_(index.reshape({scores_.size(0), scores_.size(2)})) {
     if (weight.defined()) weight_ = weight.detach().to(x.dtype()).contiguous(), call_.weight = arg(weight_);
     call_.scores = arg(scores_), call_.labels = arg(index_), call_.ignore = ignore;
   }
   bool available() const { return scores_.numel() > 0 && offered(scores_.device(), call_); }
+  static Shape view_of(const Tensor& x) {
+    if (x.dim() == 1) return {1, x.size(0), 1};
+    int64_t inner = 1;
+    for (int64_t i = 2; i < x.dim(); ++i) inner *= x.size(i);
+    return {x.size(0), x.size(1), inner};
+  }
 
   // Leaves what the gradient needs in `statistics`, and in `factors` if it is given.
   Tensor forward(Tensor& statistics, Tensor* factors) {
@@ -156,20 +161,21 @@ Tensor fused_cross_entropy(const Tensor& x, const Labels& labels, const Tensor& 
     if (how == Reduce::mean && weighted) divisor = sum(factors), losses = sum(losses) / divisor;
     else losses = how == Reduce::none ? losses.reshape(labels.raw.shape()) : reduced(losses, how);
   }
-  return record(
-      "cross_entropy", losses, {x},
-      [x = save(x), statistics, factors, divisor, labels, how](const Tensor& g, Gradients& d) {
-        Tensor each = g;
-        if (how == Reduce::mean) each = divisor.defined() ? g / divisor : g / double(labels.raw.numel());
-        each = how == Reduce::none ? each : each.expand(labels.raw.shape());
-        const Tensor in = d.take(x);
-        if (grad_enabled()) {
-          d[0] = composed_gradient(factors.defined() ? each * factors.reshape(each.shape()) : each, in, labels);
-          return;
-        }
-        const FusedCrossEntropy fused(in, labels.raw, {}, {});
-        d[0] = fused.backward(statistics, factors, each.reshape({statistics.size(0), -1})).reshape(in.shape());
-      });
+  return record("cross_entropy", losses, {x},
+                [x = save(x), statistics, factors, divisor, labels, how](const Tensor& g, Gradients& d) {
+                  Tensor each = g;
+                  if (how == Reduce::mean) each = divisor.defined() ? g / divisor : g / double(labels.raw.numel());
+                  each = how == Reduce::none ? each : each.expand(labels.raw.shape());
+                  const Tensor in = d.take(x);
+                  if (grad_enabled()) {
+                    d[0] =
+                        composed_gradient(factors.defined() ? each * factors.reshape(each.shape()) : each, in, labels);
+                    return;
+                  }
+                  const FusedCrossEntropy fused(in, labels.raw, {}, {});
+                  d[0] = fused.backward(statistics, factors, each.reshape({statistics.size(0), statistics.size(1)}))
+                             .reshape(in.shape());
+                });
 }
 
 // One factor for each class, in the shape of the scores' class axis.

@@ -303,22 +303,22 @@ Tensor reduce_over(const ReduceOp& op, const Tensor& x, const Axes& dim, bool ke
   if (op.elements == Elements::real && !is_floating(dtype)) return reduce_over(op, x.to(default_dtype()), dim, keepdim);
   const Reduction r(x, dim, keepdim, op.name);
   if (op.elements == Elements::ordered) require_elements(x, r);
-  const Tensor y = reduced(op, x, r,
-                           op.elements == Elements::truth    ? boolean
-                           : op.elements == Elements::number ? sum_type(dtype)
-                                                             : dtype);
+  const bool sums = op.elements == Elements::number;
+  Tensor y = reduced(op, x, r, op.elements == Elements::truth ? boolean : sums ? sum_type(dtype) : dtype);
   if (!op.derivative || !any_needs_grad(x)) return y;
   // The result of halves is taken again, in f32.
   const bool by_result = op.uses() & 4, by_element = op.uses() & 2 || (by_result && is_half(dtype));
   const Saved result = by_result ? save_output(y) : Saved();
   return record(op.name, y, {x}, [&op, r, x = save(x, by_element), result](const Tensor& g, Gradients& d) {
+    const auto kept = [&](const Tensor& t) { return t.shape() == r.kept ? t : reshape(t, r.kept); };
     const Tensor in = x ? widened(d.take(x)) : Tensor();
     const Tensor out = !result              ? Tensor()
                        : is_half(g.dtype()) ? reduce_over(op, in, r.axes(), true)
-                                            : reshape(d.take(result), r.kept);
-    const TensorExpr terms[] = {reshape(widened(g), r.kept), in, out, TensorExpr(double(r.count))};
+                                            : kept(d.take(result));
+    const TensorExpr terms[] = {kept(widened(g)), in, out, TensorExpr(double(r.count))};
     const TensorExpr dx = op.derivative(terms);
-    d[0] = dx.constant() ? full(r.from, dx.value(), {g.dtype(), g.device()}) : expand(dx.tensor(), r.from);
+    if (dx.constant()) d[0] = full(r.from, dx.value(), {g.dtype(), g.device()});
+    else d[0] = dx.tensor().shape() == r.from ? dx.tensor() : expand(dx.tensor(), r.from);
   });
 }
 

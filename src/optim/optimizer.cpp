@@ -14,10 +14,14 @@
 namespace volta::optim {
 Tensor& State::at(size_t slot, const Tensor& param, double value) {
   if (slots.size() <= slot) slots.resize(slot + 1);
-  // A parameter that was assigned another shape starts anew.
-  if (!slots[slot].defined() || slots[slot].shape() != param.shape())
-    slots[slot] = full(param.shape(), value, {.dtype = traits(param.dtype()).compute, .device = param.device()});
-  return slots[slot];
+  Tensor& held = slots[slot];
+  const DType dtype = traits(param.dtype()).compute;
+  // A parameter that was assigned another shape starts anew; one that was moved to another dtype or device takes its state
+  // along.
+  if (!held.defined() || held.shape() != param.shape())
+    held = full(param.shape(), value, {.dtype = dtype, .device = param.device()});
+  else if (held.dtype() != dtype || held.device() != param.device()) held = held.to(param.device()).to(dtype);
+  return held;
 }
 
 Optimizer::Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots,

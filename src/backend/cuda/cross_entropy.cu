@@ -12,6 +12,7 @@ struct Rows {
   int64_t outer_step, class_step, inner_step;  // of the scores, in bytes
   char* scores;
   DType dtype;
+  int64_t size;  // of a score
   const char* labels;
   int64_t label_step[2];  // outer, inner; in bytes
   double* statistics;
@@ -99,11 +100,10 @@ template <class T, int team> __global__ __launch_bounds__(threads) void forward(
   const int64_t label = row.label(a);
   const bool counts = !(a.ignores && label == a.ignore);
   const int64_t at = counts ? clamped(a, label) : 0;
-  const int64_t size = size_of(a.dtype);
-  const T factor = !counts ? T(0) : a.weight ? load<T>(a.weight + at * size, a.dtype) : T(1);
+  const T factor = !counts ? T(0) : a.weight ? load<T>(a.weight + at * a.size, a.dtype) : T(1);
   const T loss = scalar::log(s.sum) - (load<T>(x + at * a.class_step, a.dtype) - s.top);
-  store(a.losses + row.number * size, a.dtype, factor == T(0) ? T(0) : loss * factor);
-  if (a.factors) store(a.factors + row.number * size, a.dtype, factor);
+  store(a.losses + row.number * a.size, a.dtype, factor == T(0) ? T(0) : loss * factor);
+  if (a.factors) store(a.factors + row.number * a.size, a.dtype, factor);
   a.statistics[2 * int64_t(row.number)] = double(s.top);
   a.statistics[2 * int64_t(row.number) + 1] = double(s.sum);
 }
@@ -113,16 +113,15 @@ __global__ __launch_bounds__(threads) void backward(const __grid_constant__ Back
   const Row<team> row(a);
   if (!row.valid) return;
   const char* x = row.scores(a);
-  const int64_t size = size_of(a.dtype);
-  const T factor = a.factors ? load<T>(a.factors + row.number * size, a.dtype) : T(1);
+  const T factor = a.factors ? load<T>(a.factors + row.number * a.size, a.dtype) : T(1);
   const T upstream = load<T>(a.g + row.outer * a.g_step[0] + row.inner * a.g_step[1], a.dtype) * factor;
   const T top = T(a.statistics[2 * int64_t(row.number)]);
   const T scale = T(double(upstream) / a.statistics[2 * int64_t(row.number) + 1]);
   const int64_t label = factor == T(0) ? 0 : clamped(a, row.label(a));
-  char* out = a.out + (row.outer * a.classes * a.inner + row.inner) * size;
+  char* out = a.out + (row.outer * a.classes * a.inner + row.inner) * a.size;
   for (int64_t c = row.rank(); c < a.classes; c += team) {
     const T p = ::exp(load<T>(x + c * a.class_step, a.dtype) - top) * scale;
-    store(out + c * a.inner * size, a.dtype, factor == T(0) ? T(0) : c == label ? p - upstream : p);
+    store(out + c * a.inner * a.size, a.dtype, factor == T(0) ? T(0) : c == label ? p - upstream : p);
   }
 }
 
@@ -130,18 +129,14 @@ Rows rows_of(const Context& c, const Arg& scores, const Arg& labels, const Arg& 
   const Layout &x = *scores.layout, &l = *labels.layout;
   const int64_t size = size_of(scores.dtype), rows = x.shape[0] * x.shape[2];
   require(rows < chunk_limit, ErrorKind::shape, "cross_entropy", rows, " labels are more than a call can have");
-  return {uint32_t(rows),
-          uint32_t(x.shape[2]),
-          x.shape[1],
-          x.strides[0] * size,
-          x.strides[1] * size,
-          x.strides[2] * size,
-          static_cast<char*>(scores.data),
-          scores.dtype,
-          static_cast<const char*>(labels.data),
-          {l.strides[0] * 8, l.strides[1] * 8},
-          static_cast<double*>(statistics.data),
-          c.fault};
+  Rows a{};
+  a.count = uint32_t(rows), a.inner = uint32_t(x.shape[2]), a.classes = x.shape[1];
+  a.outer_step = x.strides[0] * size, a.class_step = x.strides[1] * size, a.inner_step = x.strides[2] * size;
+  a.scores = static_cast<char*>(scores.data), a.dtype = scores.dtype, a.size = size;
+  a.labels = static_cast<const char*>(labels.data);
+  a.label_step[0] = l.strides[0] * int64_t(sizeof(int64_t)), a.label_step[1] = l.strides[1] * int64_t(sizeof(int64_t));
+  a.statistics = static_cast<double*>(statistics.data), a.fault = c.fault;
+  return a;
 }
 
 // Threads to a row.

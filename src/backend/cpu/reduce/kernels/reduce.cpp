@@ -1,8 +1,6 @@
 // The loops of the reducers, along rows and across them.
 #include <concepts>
 
-#include <volta/scalar.h>
-
 #include "backend/cpu/simd/spread.h"
 #include "backend/cpu/simd/vector.h"
 
@@ -10,7 +8,6 @@ namespace volta::cpu::VOLTA_ISA {
 namespace {
 
 using reducers::LogSumExp;
-using reducers::Max;
 using reducers::Sum;
 
 template <class R, class T> constexpr bool one_number = std::same_as<typename R::template State<T>, T>;
@@ -104,17 +101,15 @@ template <std::derived_from<reducers::Var> R, class T> struct Row<R, T> {
       return {T(n), mean, merge_all<Sum>(n, x, [=](T v) { return (v - mean) * (v - mean); })};
     };
     const S s = around(reduce_row<Vectors<Sum>>(n, x, uncached) / T(n));
-    return within_rounding(s.squares, s.mean, T(n)) ? around(x[0] + sum_differences(n, x, x[0]) / T(n)) : s;
-  }
-  static T sum_differences(int64_t n, const T* x, T base) {
-    return merge_all<Sum>(n, x, [=](T v) { return v - base; });
+    if (!within_rounding(s.squares, s.mean, T(n))) return s;
+    return around(x[0] + merge_all<Sum>(n, x, [base = x[0]](T v) { return v - base; }) / T(n));
   }
 };
 
 // First the largest: one exponential for each element, not two.
 template <std::derived_from<LogSumExp> R, class T> struct Row<R, T> {
   static typename R::template State<T> take(int64_t n, const T* x, int64_t, double, bool uncached) {
-    const T top = reduce_row<Vectors<Max>>(n, x, uncached), minus = R::shift(top);
+    const T top = reduce_row<Vectors<reducers::Max>>(n, x, uncached), minus = R::shift(top);
     return {top, merge_all<Sum>(n, x, [=](T v) { return scalar::exp(v - minus); })};
   }
 };
@@ -125,15 +120,15 @@ template <class R, class T> void across_vectors(int64_t n, int64_t rows, const v
   const auto at = [=](int64_t r) { return row_at<T>(in, stride, r); };
   const bool uncached = prefetch_helps && stride == n * int64_t(sizeof(T)) && rows * stride >= 1 << 20;
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4)
-    [=](const T* p, const T* q, const T* u, const T* v) {
-      each<T>(n, [=](auto read, auto write, int64_t i) {
-        if (uncached) __builtin_prefetch(v + n + 4 * i, 0, 1);
-        const auto lower = F::merge(F::lift(read(p + i)), F::lift(read(q + i)));
-        const auto upper = F::merge(F::lift(read(u + i)), F::lift(read(v + i)));
-        write(a + i, F::merge(read(a + i), F::merge(lower, upper)));
-      });
-    }(at(r), at(r + 1), at(r + 2), at(r + 3));
+  for (; r + 4 <= rows; r += 4) {
+    const T *p = at(r), *q = at(r + 1), *u = at(r + 2), *v = at(r + 3);
+    each<T>(n, [=](auto read, auto write, int64_t i) {
+      if (uncached) __builtin_prefetch(v + n + 4 * i, 0, 1);
+      const auto lower = F::merge(F::lift(read(p + i)), F::lift(read(q + i)));
+      const auto upper = F::merge(F::lift(read(u + i)), F::lift(read(v + i)));
+      write(a + i, F::merge(read(a + i), F::merge(lower, upper)));
+    });
+  }
   for (; r < rows; ++r)
     each<T>(n, [a, x = at(r)](auto read, auto write, int64_t i) {
       write(a + i, F::merge(read(a + i), F::lift(read(x + i))));
@@ -170,7 +165,7 @@ template <class R, class T> struct Loops {
     for (int64_t i = 0; i < n; i += block) {
       const int64_t m = n - i < block ? n - i : block, skipped = i * int64_t(sizeof(T));
       start(m, columns);
-      across_vectors<Max>(m, rows, row_at<T>(in, stride, 0) + i, stride, top);
+      across_vectors<reducers::Max>(m, rows, row_at<T>(in, stride, 0) + i, stride, top);
       for (int64_t r = 0; r < rows; ++r) {
         const T* x = row_at<T>(in, stride, r) + i;
         for (int64_t k = 0; k < m; ++k) sum[k] += scalar::exp(x[k] - LogSumExp::shift(top[k]));

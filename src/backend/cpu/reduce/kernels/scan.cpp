@@ -1,5 +1,4 @@
 // The running reductions of rows. Sums and products of floats are carried in double and round once per element.
-#include <limits>
 #include <type_traits>
 
 #include <volta/scalar.h>
@@ -10,7 +9,6 @@ namespace volta::cpu::VOLTA_ISA {
 namespace {
 
 using reducers::LogSumExp;
-using reducers::Sum;
 
 template <class T> using Carry = std::conditional_t<std::is_same_v<T, float>, double, T>;
 template <class T> using Quad [[gnu::vector_size(16)]] = T;
@@ -87,7 +85,7 @@ template <class R, class T> struct Loops {
     const auto* x = reinterpret_cast<const T*>(lines.data[1]);
     S s = lines.begins ? R::template start<C>() : get<S>(lines.state, 0);
     int64_t i = 0;
-    if constexpr (std::is_same_v<R, Sum>) i = sum_stretch(lines.n, y, x, s, lines.uncached);
+    if constexpr (std::is_same_v<R, reducers::Sum>) i = sum_stretch(lines.n, y, x, s, lines.uncached);
     if constexpr (std::is_same_v<R, LogSumExp>) i = exponential_stretch(lines.n, y, x, s);
     for (; i < lines.n; ++i) {
       s = next(s, x[i], lines.first + i * lines.step);
