@@ -477,13 +477,8 @@ inline constexpr Function functions[] = {
      "the way back: unpad_sequence(padded, {5, 3, 2})", many_results},
     {"sequence", "pack_sequence", "tensors sequences", "sequences of any lengths, packed: pack_sequence({a, b, c})", {"PackedSequence"}},
 };
+static_assert(([] { for (const Function& f : functions) (void)f.of_group(); }(), true), "there is such a group");
 // clang-format on
-static_assert((
-                  [] {
-                    for (const Function& f : functions) (void)f.of_group();
-                  }(),
-                  true),
-              "there is such a group");
 
 // f(function, name, doc) for every op of the list.
 template <class F> void for_each_function(F f) {
