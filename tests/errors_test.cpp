@@ -90,6 +90,18 @@ TEST_P(ErrorsOps, FloatsAreNoIndices) {
   }
 }
 
+// Tensors of two devices do not meet, unless the op moves one itself.
+TEST_P(ErrorsOps, MixedDevices) {
+  for (size_t i = 0; i < GetParam()->inputs.size(); ++i) {
+    auto x = draw(*GetParam(), f32);
+    x[i] = x[i].to(all_devices().back());
+    const auto y = attempt([&] { return GetParam()->f(x); });
+    if (y || GetParam()->op == "index") continue;
+    EXPECT_EQ(y.error().op(), GetParam()->op) << y.error().what();
+    EXPECT_EQ(y.error().kind(), Error::Kind::device) << y.error().what();
+  }
+}
+
 TEST_P(ErrorsOps, NotFiniteValues) {
   for (double bad : {double(NAN), double(INFINITY), -double(INFINITY), -0.0, 5e-324, 1e300}) {
     auto x = draw(*GetParam(), f64);

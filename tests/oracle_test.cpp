@@ -351,10 +351,10 @@ const std::map<std::string, std::string>& left_out() {
   static const std::map<std::string, std::string> table = {
       {"bilinear", "compared in layers_test.cpp"},
       {"clip", "clamp under its other name"},
+      {"embedding_bag", "compared in layers_test.cpp"},
       {"deg2rad", "see pointwise_test.cpp"},
       {"logmeanexp", "no name of PyTorch's; see reduce_test.cpp"},
       {"xlogy", "see pointwise_test.cpp"},
-      {"embedding_bag", "compared in layers_test.cpp"},
       {"type_as", "asked about as to"},
       {"view_as", "asked about as view"},
       {"polygamma", "asked about as digamma, trigamma and polygamma2; see pointwise_test.cpp for the others"}};

@@ -78,12 +78,11 @@ Sample pointwise_sample(const PointName& name, int index) {
 template <class R> void add_reducer(std::vector<Sample>& list, int index) {
   const auto found = ranges().find(R::name);
   const std::pair<double, double> r = found == ranges().end() ? std::pair{-2.0, 2.0} : found->second[0];
-  const bool truth = R::elements == reducers::Elements::truth;
-  const Input input = truth ? integers({3, 4, 2}, 2) : Input{{3, 4, 2}, r.first, r.second};
+  const Input in =
+      R::elements == reducers::Elements::truth ? integers({3, 4, 2}, 2) : Input{{3, 4, 2}, r.first, r.second};
   const auto add = [&](const char* which, const Axes& dim, bool keepdim) {
-    list.push_back(one(R::name, std::string(R::name) + which, {input}, [index, dim, keepdim](const Tensors& x) {
-      return reduce_over(reduce_op(index), x[0], dim, keepdim);
-    }));
+    list.push_back(one(R::name, std::string(R::name) + which, {in},
+                       [=](const Tensors& x) { return reduce_over(reduce_op(index), x[0], dim, keepdim); }));
   };
   add(" all", {}, false);
   add(" axes", {0, 2}, false);
@@ -529,6 +528,10 @@ const std::vector<Sample>& samples() {
     });
     for_each_function([&](const Function& f, const std::string& name, const std::string&) {
       declared[name] = {f.takes(), f.also.grad};
+    });
+    for_each(reducers::Named{}, [&]<class R>(int i) {
+      add_reducer<R>(all, i);
+      declared[R::name] = {takes_of(R::elements), reducers::Differentiable<R> ? Grad::any : Grad::no};
     });
     add_reductions(all);
     add_linear(all);

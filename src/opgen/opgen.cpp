@@ -64,13 +64,14 @@ Ops all_ops() {
     auto parameters = split_top_level(op.args);
     const std::string type = parameters.size() == 1 ? "const Tensor& " : "const Operand& ";
     for (std::string& p : parameters) p.insert(0, type);
-    list.push_back({"pointwise", "Tensor", op.name, parameters, op.doc, volta::takes_words[int(takes_of(op.domain))],
-                    volta::grad_words[!op.differentiable || op.truth], op.masks == 0, op.masks == 0 && !op.truth,
-                    index++});
+    list.push_back(
+        {"pointwise", "Tensor", op.name, parameters, op.doc, volta::takes_words[int(volta::takes_of(op.domain))],
+         volta::grad_words[!op.differentiable || op.truth], op.masks == 0, op.masks == 0 && !op.truth, index++});
   });
   volta::detail::for_each(volta::reducers::Named{}, [&]<class R>(int i) {
     const std::vector<std::string> parameters{"const Tensor& x", "const Axes& dim = {}", "bool keepdim = false"};
-    list.push_back({"reduce", "Tensor", R::name, parameters, R::doc, volta::takes_words[int(volta::takes_of<R>())],
+    list.push_back({"reduce", "Tensor", R::name, parameters, R::doc,
+                    volta::takes_words[int(volta::takes_of(R::elements))],
                     volta::grad_words[!volta::reducers::Differentiable<R>], true, false, -1, i});
   });
   volta::for_each_function([&](const volta::Function& f, const std::string& name, const std::string& doc) {

@@ -31,16 +31,16 @@ struct Labels {
 void check_shapes(const Tensor& input, const Tensor& target, int axis, const char* op) {
   Shape expected = input.shape();
   if (input.dim() > 0) expected.erase(axis);
-  if (input.dim() == 0 || target.shape() != expected)
-    throw Error(Error::Kind::shape, op,
-                "scores " + input.shape().str() + " need labels " + expected.str() + ", not " + target.shape().str());
-  if (input.size(axis) == 0) throw Error(Error::Kind::shape, op, "scores " + input.shape().str() + " have no classes");
+  require(input.dim() > 0 && target.shape() == expected, ErrorKind::shape, op, "scores ", input, " need labels ",
+          expected, ", not ", target);
+  require(input.size(axis) > 0, ErrorKind::shape, op, "scores ", input, " have no classes");
 }
 
-void check_weight(const Tensor& weight, int64_t classes, const char* op) {
-  if (weight.defined() && weight.shape() != Shape{classes})
-    throw Error(Error::Kind::shape, op,
-                "weight " + weight.shape().str() + " does not fit " + std::to_string(classes) + " classes");
+void check_weight(const Tensor& weight, const Tensor& input, int axis, const char* op) {
+  if (!weight.defined()) return;
+  require(weight.shape() == Shape{input.size(axis)}, ErrorKind::shape, op, "weight ", weight, " does not fit ",
+          input.size(axis), " classes");
+  common_device(input, weight, op);
 }
 
 // Whether a label may be one to ignore; throws for one that is neither that nor a class. A device that does not know
@@ -60,11 +60,11 @@ bool check_labels(const Tensor& labels, int64_t classes, std::optional<int64_t> 
 Labels checked_labels(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore,
                       const char* op) {
   require_floating(input, op);
-  if (!is_integral(target.checked(op).dtype()))
-    throw Error(Error::Kind::dtype, op, "labels must be integers, not " + std::string(name(target.dtype())));
+  require(is_integral(target.checked(op).dtype()), ErrorKind::dtype, op, "labels of ", target.dtype(),
+          ", not integers");
   const int axis = input.dim() > 1 ? 1 : 0;
   check_shapes(input, target, axis, op);
-  check_weight(weight, input.size(axis), op);
+  check_weight(weight, input, axis, op);
   const Tensor raw = target.to(i64).to(input.device());
   return {raw, axis, ignore, check_labels(raw, input.size(axis), ignore, op)};
 }
@@ -200,7 +200,7 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
   if (x.dim() == 0) throw Error(Error::Kind::shape, "cross_entropy", "the scores need an axis of classes");
   const int axis = x.dim() > 1 ? 1 : 0;
   const int64_t classes = x.size(axis);
-  check_weight(o.weight, classes, "cross_entropy");
+  check_weight(o.weight, x, axis, "cross_entropy");
   Tensor wanted = target;
   if (o.label_smoothing > 0) wanted = (1 - o.label_smoothing) * target + o.label_smoothing / double(classes);
   if (o.weight.defined()) wanted = wanted * along_classes(o.weight, x, axis);
@@ -213,9 +213,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   const char* op = "cross_entropy";
   loss::reduction(o.reduction, op);
   require_floating(input, op);
-  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
-    throw Error(Error::Kind::argument, op,
-                "label_smoothing must be in [0, 1], not " + std::to_string(o.label_smoothing));
+  probability(o.label_smoothing, op, "label_smoothing");
   if (is_floating(target.checked(op).dtype())) return of_probabilities(input, target, o);
   if (o.label_smoothing == 0) {
     const Labels labels = checked_labels(input, target, o.weight, o.ignore_index, op);
@@ -237,8 +235,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiM
   loss::reduction(o.reduction, op);
   finite(o.margin, op, "margin");
   if (o.p != 1 && o.p != 2) throw Error(Error::Kind::argument, op, "p must be 1 or 2, not " + std::to_string(o.p));
-  if (input.checked(op).dim() > 2)
-    throw Error(Error::Kind::shape, op, "scores must be [N, C] or [C], not " + input.shape().str());
+  require(input.checked(op).dim() < 3, ErrorKind::shape, op, "scores must be [N, C] or [C], not ", input);
   const Labels labels = prepare(input, target, o.weight, {}, op);
   const Tensor label = labels.index.unsqueeze(labels.axis);
   const Tensor short_of = relu(o.margin - gather(input, labels.axis, label) + input);

@@ -15,7 +15,7 @@ namespace {
 // beta * x + alpha * product(a, b), in the dtype the three meet in. With beta = 0, NaN and infinities in x do not count.
 template <class Multiply> Tensor added_product(const char* op, const Tensor& x, const Tensor& a, const Tensor& b,
                                                double beta, double alpha, const Shape& shape, Multiply product) {
-  common_device(x.checked(op), a, op);
+  common_device(x.checked(op), a, op), common_device(a, b, op);
   require(broadcast_shapes(x.shape(), shape, op) == shape, ErrorKind::shape, op, x,
           " does not broadcast to the product's shape ", shape);
   const Operand operands[] = {x, a, b};

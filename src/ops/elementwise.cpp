@@ -222,7 +222,8 @@ Tensor scaled(const Tensor& x, double value, const char* op) {
 }
 
 void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
-  broadcast_shapes(x.checked(op).shape(), broadcast_shapes(a.checked(op).shape(), b.checked(op).shape(), op), op);
+  common_device(x, a, op), common_device(x, b, op);
+  broadcast_shapes(x.shape(), broadcast_shapes(a.shape(), b.shape(), op), op);
 }
 
 }  // namespace

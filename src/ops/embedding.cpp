@@ -111,6 +111,8 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
           ErrorKind::dtype, op, "needs a weight of numbers, and per_sample_weights of the same dtype");
   require(!sample_weights.defined() || (mode == BagMode::sum && sample_weights.shape() == indices.checked(op).shape()),
           ErrorKind::argument, op, "per_sample_weights need mode sum and the shape of the indices");
+  common_device(indices, weight, op);
+  if (sample_weights.defined()) common_device(weight, sample_weights, op);
   check_indices(as_index(indices, op), weight.size(0), 0, op);
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
   Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();

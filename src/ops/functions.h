@@ -1,11 +1,11 @@
 // Every op that is not pointwise, declared once: functions, methods, the table in the docs and the tests' op lists come
-// from here. Pointwise ops and plain reductions declare themselves in src/math. Not ops, and declared by hand: what makes
-// tensors (create.h, random.h, and sinusoidal_positions), check_finite (gives its argument back), conv_algorithm (gives a
-// name), pooling:: (of any number of axes: the bodies of the ops below), and the methods of PackedSequence.
+// from here. Pointwise ops and plain reductions declare themselves in src/math. Not ops, and declared by hand: what makes tensors (create.h,
+// random.h, and sinusoidal_positions), check_finite (gives its argument back), conv_algorithm (gives a name),
+// pooling:: (of any number of axes: the bodies of the ops below), and the methods of PackedSequence.
 #pragma once
 #include <string>
 
-#include <volta/op_traits.h>
+#include "math/reducers.h"
 
 #include "math/reducers.h"
 
@@ -24,11 +24,12 @@ inline constexpr const char* takes_words[] = {
     "",        "all", "all but bool", "floating", "integers and bool", "all; integers and bool as the default float",
     "integers"};
 
-// Of a pointwise op.
+// Of a pointwise op, and of a reduction.
 constexpr Takes takes_of(Domain domain) {
   constexpr Takes of[] = {Takes::promoted, Takes::numeric, Takes::all, Takes::integral};
   return of[int(domain)];
 }
+constexpr Takes takes_of(reducers::Elements e) { return e == reducers::Elements::real ? Takes::promoted : Takes::all; }
 
 // Of a reduction.
 template <class R> constexpr Takes takes_of() {
@@ -483,13 +484,8 @@ inline constexpr Function functions[] = {
      "the way back: unpad_sequence(padded, {5, 3, 2})", many_results},
     {"sequence", "pack_sequence", "tensors sequences", "sequences of any lengths, packed: pack_sequence({a, b, c})", {"PackedSequence"}},
 };
+static_assert(([] { for (const Function& f : functions) (void)f.of_group(); }(), true), "there is such a group");
 // clang-format on
-static_assert((
-                  [] {
-                    for (const Function& f : functions) (void)f.of_group();
-                  }(),
-                  true),
-              "there is such a group");
 
 // f(function, name, doc) for every op of the list.
 template <class F> void for_each_function(F f) {

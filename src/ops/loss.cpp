@@ -192,6 +192,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   require((input1.dim() == 1 || input1.dim() == 2) && target.checked(op).shape() == rows, ErrorKind::shape, op,
           "inputs ", input1, " and target ", target, ", not [N, D] and [N]");
   refuse_target_grad(target, op);
+  common_device(input1, target, op);
   constexpr double least = 1e-12;
   const Tensor squares = (sum(square(input1), -1) + least) * (sum(square(input2), -1) + least);
   const Tensor cosine = sum(input1 * input2, -1) / sqrt(squares);
