@@ -19,10 +19,8 @@ constexpr const char* transpose_names[] = {"ConvTranspose1d", "ConvTranspose2d",
 void check_groups(int64_t in, int64_t out, int64_t groups, const char* layer) {
   positive(in, layer, "in_channels");
   positive(out, layer, "out_channels");
-  if (in % positive(groups, layer, "groups") || out % groups)
-    throw Error(Error::Kind::argument, layer,
-                std::to_string(groups) + " groups do not divide " + std::to_string(in) + " and " + std::to_string(out) +
-                    " channels");
+  require(in % positive(groups, layer, "groups") == 0 && out % groups == 0, ErrorKind::argument, layer, groups,
+          " groups do not divide ", in, " and ", out, " channels");
 }
 
 Shape kernel_shape(int axes, const PerAxis& kernel, const char* layer, int64_t first, int64_t second) {

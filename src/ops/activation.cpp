@@ -1,8 +1,6 @@
 // Activations that are not elementwise, or draw; and pixels as channels.
 #include <volta/ops.h>
 
-#include <volta/create.h>
-
 #include "core/checked_arithmetic.h"
 #include "ops/check.h"
 
@@ -41,7 +39,8 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
 namespace {
 
 // x of [..., c, h, w] seen as [n, ...sizes], its axes reordered, with the last three axes `last`.
-Tensor rearranged(const Tensor& x, Shape sizes, const Shape& order, std::initializer_list<int64_t> last) {
+Tensor rearranged(const char* op, const Tensor& x, Shape sizes, const Shape& order,
+                  std::initializer_list<int64_t> last) {
   Shape out;
   int64_t n = 1;
   for (int axis = 0; axis < x.dim() - 3; ++axis) {
@@ -50,7 +49,7 @@ Tensor rearranged(const Tensor& x, Shape sizes, const Shape& order, std::initial
   }
   for (const int64_t size : last) out.push_back(size);
   sizes.insert(0, n);
-  return x.reshape(sizes).permute(order).reshape(out);
+  return blamed_on(op, [&] { return x.reshape(sizes).permute(order).reshape(out); });
 }
 void require_factor(bool fits, const char* op, const Tensor& x, int64_t factor) {
   require(fits, ErrorKind::shape, op, "an input of shape ", x, " does not fit the factor ", factor);
@@ -67,7 +66,7 @@ Tensor pixel_shuffle(const Tensor& x, Int factor) {
   const bool fits = x.checked("pixel_shuffle").dim() > 2 && r > 0;
   require_factor(fits && x.size(-3) % (Checked(r) * r).value("pixel_shuffle") == 0, "pixel_shuffle", x, r);
   const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
-  return rearranged(x, {c, r, r, h, w}, {0, 1, 4, 2, 5, 3},
+  return rearranged("pixel_shuffle", x, {c, r, r, h, w}, {0, 1, 4, 2, 5, 3},
                     {c, (Checked(h) * r).value("pixel_shuffle"), (Checked(w) * r).value("pixel_shuffle")});
 }
 Tensor pixel_unshuffle(const Tensor& x, Int factor) {
@@ -75,7 +74,8 @@ Tensor pixel_unshuffle(const Tensor& x, Int factor) {
   const bool fits = x.checked("pixel_unshuffle").dim() > 2 && r > 0;
   require_factor(fits && x.size(-2) % r == 0 && x.size(-1) % r == 0, "pixel_unshuffle", x, r);
   const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
-  return rearranged(x, {c, h, r, w, r}, {0, 1, 3, 5, 2, 4}, {(Checked(c) * r * r).value("pixel_unshuffle"), h, w});
+  return rearranged("pixel_unshuffle", x, {c, h, r, w, r}, {0, 1, 3, 5, 2, 4},
+                    {(Checked(c) * r * r).value("pixel_unshuffle"), h, w});
 }
 
 }  // namespace volta

@@ -101,7 +101,9 @@ struct Place {
   Tensor index;
 
   Tensor there(const Tensor& x) const { return pick(op, x, axis, index); }
-  Tensor repeated(Scalar value, const Tensor& like) const { return number(value, like).expand(index.shape()); }
+  Tensor repeated(Scalar value, const Tensor& like) const {
+    return blamed_on(op, [&] { return number(value, like); }).expand(index.shape());
+  }
   Tensor combine(Combine how, const Tensor& x, const Tensor& src) const;  // in a copy of x
   Tensor& combine_in_place(Combine how, Tensor& x, Tensor src) const;
 };

@@ -63,7 +63,7 @@ Tensor quantile_of(const char* op, const Tensor& x, const Operand& q, std::optio
   Shape kept = dim ? x.shape() : Shape::filled(int(x.dim()), 1);
   if (dim && x.dim() > 0) kept[axis] = 1;
   Tensor y = movedim(found, -1, 0);
-  if (keepdim) y = y.reshape(joined({share.numel()}, kept));
+  if (keepdim) y = blamed_on(op, [&] { return y.reshape(joined({share.numel()}, kept)); });
   return q.tensor && q.tensor->dim() == 1 ? y : y.select(0, 0);
 }
 
