@@ -123,9 +123,8 @@ Owned::Owned(const Owned& other) : Tensor(other) {
 void Parameter::tie_to(Parameter& source) {
   checked("tie"), source.checked("tie");
   if (impl_pointer() == source.impl_pointer()) return;
-  if (shape() != source.shape())
-    throw Error(Error::Kind::shape, "tie",
-                "a weight of shape " + shape().str() + " cannot be one of shape " + source.shape().str());
+  require(shape() == source.shape(), ErrorKind::shape, "tie", "a weight of shape ", shape(), " cannot be one of shape ",
+          source.shape());
   if (!source.tie_) source.join(std::make_shared<Tie>());
   join(source.tie_);
   Tensor& self = *this;

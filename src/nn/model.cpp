@@ -213,9 +213,8 @@ void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& list)
   vector.checked("vector_to_parameters");
   int64_t wanted = 0, at = 0;
   for (const Tensor& p : list) wanted += p.checked("vector_to_parameters").numel();
-  if (vector.dim() != 1 || vector.numel() != wanted)
-    throw Error(Error::Kind::shape, "vector_to_parameters",
-                "parameters of " + std::to_string(wanted) + " elements from a tensor of shape " + vector.shape().str());
+  require(vector.dim() == 1 && vector.numel() == wanted, ErrorKind::shape, "vector_to_parameters", "parameters of ",
+          wanted, " elements from a tensor of shape ", vector);
   const NoGrad off;
   for (const Tensor& p : list) {
     p.detach().copy_(vector.detach().slice(0, at, at + p.numel()).view(p.shape()));
@@ -234,9 +233,8 @@ Substitute::Substitute(const ModelRef& model, const StateDict& values) {
     if (!values.contains(name)) return;
     const Tensor& value = values.at(name).checked("functional_call");
     const auto [place, fresh] = by_own.emplace(x.impl_pointer(), value);
-    if (!fresh && place->second.impl_pointer() != value.impl_pointer())
-      throw Error(Error::Kind::argument, "functional_call",
-                  name + " is tied to another weight that is given another tensor");
+    require(fresh || place->second.impl_pointer() == value.impl_pointer(), ErrorKind::argument, "functional_call", name,
+            " is tied to another weight that is given another tensor");
   };
   each_member(model, look, look);
   std::string unknown;

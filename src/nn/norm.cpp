@@ -37,10 +37,8 @@ template <int Axes> BatchNorm<Axes>::BatchNorm(Int features, const BatchNormOpti
 template <int Axes> Tensor BatchNorm<Axes>::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
     const int64_t rank = in.checked("batch_norm").dim();
-    if (rank != Axes + 2 && !(Axes == 1 && rank == 2))
-      throw Error(Error::Kind::shape, "batch_norm",
-                  "an input of shape " + in.shape().str() + " has not " + (Axes == 1 ? "2 or " : "") +
-                      std::to_string(Axes + 2) + " axes");
+    require(rank == Axes + 2 || (Axes == 1 && rank == 2), ErrorKind::shape, "batch_norm", "an input of shape ", in,
+            " has not ", Axes == 1 ? "2 or " : "", Axes + 2, " axes");
     const bool track = running_mean.defined();
     double factor = momentum.value_or(0);
     if (training && track && !momentum) factor = 1 / (num_batches_tracked.item<double>() + 1);
@@ -60,10 +58,8 @@ template <int Axes> InstanceNorm<Axes>::InstanceNorm(Int features, const Instanc
 template <int Axes> Tensor InstanceNorm<Axes>::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
     const bool batched = in.checked("instance_norm").dim() == Axes + 2;
-    if ((!batched && in.dim() != Axes + 1) || in.size(batched ? 1 : 0) != features_)
-      throw Error(Error::Kind::shape, "instance_norm",
-                  "an input of shape " + in.shape().str() + " for " + std::to_string(features_) + " channels and " +
-                      std::to_string(Axes) + " axes after them");
+    require((batched || in.dim() == Axes + 1) && in.size(batched ? 1 : 0) == features_, ErrorKind::shape,
+            "instance_norm", "an input of shape ", in, " for ", features_, " channels and ", Axes, " axes after them");
     const bool own = training || !running_mean.defined();
     const Tensor y =
         instance_norm(batched ? in : in.unsqueeze(0), running_mean, running_var, weight, bias, own, momentum, eps);

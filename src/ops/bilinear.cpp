@@ -1,8 +1,6 @@
 // Bilinear maps.
 #include <volta/ops.h>
 
-#include <volta/create.h>
-
 #include "ops/check.h"
 
 namespace volta {

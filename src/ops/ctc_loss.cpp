@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <volta/grad_mode.h>
 #include "ops/loss.h"
 #include "volta/create.h"
 

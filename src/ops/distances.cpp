@@ -83,8 +83,9 @@ Tensor cdist(const Tensor& x, const Tensor& other, double p) {
   const int64_t rows = x.size(-2);
   const int64_t pair = std::max<int64_t>(1, broadcast_shapes(one_row, other.shape(), op).numel());
   const int64_t together = std::max<int64_t>(1, (int64_t(1) << 22) / pair);
-  const Tensor right = other.unsqueeze(-3);
-  const auto part = [&](int64_t from, int64_t n) { return lengths(x.narrow(-2, from, n).unsqueeze(-2) - right, p); };
+  const auto part = [&](int64_t from, int64_t n) {
+    return blamed_on(op, [&] { return lengths(x.narrow(-2, from, n).unsqueeze(-2) - other.unsqueeze(-3), p); });
+  };
   if (rows <= together) return part(0, rows);
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < rows; i += together) parts.push_back(part(i, std::min(together, rows - i)));

@@ -63,7 +63,7 @@ Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) 
   Tensor waiting = empty(logits.shape(), {.dtype = f64, .device = logits.device()});
   waiting.exponential_();
   const Tensor soft = softmax((logits - log(waiting).to(logits.dtype())) / tau, dim);
-  if (!hard) return soft;
+  if (!hard || soft.numel() == 0) return soft;
   const Tensor index = soft.detach().argmax(dim, true);
   const Tensor chosen = zeros_like(soft.detach()).scatter(dim, index, 1.0);
   return chosen - soft.detach() + soft;

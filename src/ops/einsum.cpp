@@ -227,8 +227,8 @@ Tensor tensordot(const Tensor& x, const Tensor& other, const Ints& pairs_x, cons
   const Tensor a = x.movedim(dims_x, last), b = other.movedim(dims_other, first);
   const Shape rows = spliced(a.shape(), int(a.dim()) - count, count, {}), columns = spliced(b.shape(), 0, count, {});
   const int64_t inner = spliced(b.shape(), count, columns.size(), {}).numel();
-  const Tensor y = matmul(a.reshape({rows.numel(), inner}), b.reshape({inner, columns.numel()}));
-  return y.reshape(joined(rows, columns));
+  const Shape shape = blamed_on(op, [&] { return joined(rows, columns); });
+  return matmul(a.reshape({rows.numel(), inner}), b.reshape({inner, columns.numel()})).reshape(shape);
 }
 
 Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims) {

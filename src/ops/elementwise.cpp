@@ -339,7 +339,7 @@ Tensor clip(const Tensor& x, const Operand& min, const Operand& max) {
 Tensor polygamma(int64_t n, const Tensor& x) {
   // Beyond 170, factorials overflow.
   require(n >= 0 && n <= 170, ErrorKind::argument, "polygamma", "the order ", n, " is not between 0 and 170");
-  if (n <= 2) return n == 0 ? digamma(x) : n == 1 ? trigamma(x) : polygamma2(x);
+  if (n <= 2) return blamed_on("polygamma", [&] { return n == 0 ? digamma(x) : n == 1 ? trigamma(x) : polygamma2(x); });
   const Operand operands[] = {x, n};
   return detail::map(point_op(index_of<point::Polygamma>(ElementwiseOps{})), operands);
 }
@@ -349,12 +349,12 @@ Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) 
   // A fraction times integers fits what all three make together.
   const Operand all[] = {a, b, x};
   const Tensor wide = is_floating(a.dtype()) ? a : a.to(result_type(all, "addcmul"));
-  return muladd(scaled(wide, value, "addcmul"), b, x);
+  return blamed_on("addcmul", [&] { return muladd(scaled(wide, value, "addcmul"), b, x); });
 }
 
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
   check_three(x, a, b, "addcdiv");
-  return x + scaled(a / b, value, "addcdiv");
+  return blamed_on("addcdiv", [&] { return x + scaled(a / b, value, "addcdiv"); });
 }
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {

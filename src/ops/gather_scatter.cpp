@@ -440,7 +440,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
 Tensor embedding(const Tensor& indices, const Tensor& weight) {
   const char* op = "embedding";
   require(weight.checked(op).dim() == 2, ErrorKind::shape, op, "the weight must have 2 axes, got shape ", weight);
-  return pick_slices(op, weight, 0, index_for(weight, 0, indices, op));
+  return blamed_on(op, [&] { return pick_slices(op, weight, 0, index_for(weight, 0, indices, op)); });
 }
 
 Tensor true_positions(const Tensor& mask) {
@@ -538,7 +538,7 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
           "an empty tensor does not say how many classes there are; give num_classes");
   const int64_t n = num_classes < 0 ? (Checked(amax(classes).item<int64_t>()) + 1).value(op) : num_classes;
   check_indices(classes, n, int(x.dim()), op);
-  checked_numel(joined(x.shape(), {n}), op);
+  blamed_on(op, [&] { checked_numel(joined(x.shape(), {n}), op); });
   return blamed_on(op, [&] { return (classes.unsqueeze(-1) == counting(n, x)).to(i64); });
 }
 

@@ -28,7 +28,7 @@ Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptio
     sides[sides.size() - (left ? 2 : 1)] = time - x.size(0);
     padded.push_back(pad(x, sides, {.value = o.padding_value}));
   }
-  return stack(padded, o.batch_first ? 0 : 1);
+  return blamed_on(op, [&] { return stack(padded, o.batch_first ? 0 : 1); });
 }
 
 std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64_t>& lengths, bool batch_first) {

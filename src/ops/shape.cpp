@@ -237,7 +237,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   for (const Tensor& t : tensors) {
     require(t.checked(op).shape() == shape, ErrorKind::shape, op, "shapes ", shape, " and ", t, " differ");
     common_device(tensors[0], t, op);
-    parts.push_back(t.unsqueeze(axis));
+    parts.push_back(blamed_on(op, [&] { return t.unsqueeze(axis); }));
   }
   return cat(parts, axis);
 }

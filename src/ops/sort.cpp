@@ -138,7 +138,9 @@ Tensor isin(const Operand& elements, const Operand& test_elements, const IsinOpt
   if (elements.tensor && test_elements.tensor) common_device(like, test_elements.tensor->checked(op), op);
   const DType dtype = result_type(both, op);
   const auto as_tensor = [&](const Operand& x) {
-    return x.tensor ? x.tensor->detach().to(dtype) : full({}, x.scalar, {dtype, like.device()});
+    return blamed_on(op, [&] {
+      return x.tensor ? x.tensor->detach().to(dtype) : full({}, x.scalar, {dtype, like.device()});
+    });
   };
   const Tensor x = as_tensor(elements), others = as_tensor(test_elements);
   const int64_t n = others.numel();
@@ -163,7 +165,8 @@ Tensor searchsorted(const Tensor& sorted, const Operand& values, const SearchOpt
   require(sorted.dim() == 1 || (sorted.dim() > 1 && sorted.shape() == rows), ErrorKind::shape, op,
           "a sorted tensor of shape ", sorted, " has no row for each of the values of shape ", wanted);
   const Tensor table = sorted.to(dtype).expand(rows), out = allocate(shape, i64, sorted.device(), op);
-  const Tensor sought = values.tensor ? values.tensor->to(dtype) : number(values.scalar, table);
+  const auto wanted_number = [&] { return number(values.scalar, table); };
+  const Tensor sought = values.tensor ? values.tensor->to(dtype) : blamed_on(op, wanted_number);
   backend(sorted.device()).search({arg(out), arg(table), arg(sought.reshape(shape)), options.right});
   return out.reshape(wanted);
 }

@@ -160,8 +160,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   require(fits, ErrorKind::argument, op, "an offset of ", offset, " is too large");
   Shape shape = x.shape();
   shape.erase(rank - 2);
-  shape.insert(std::min(a, b), n);
-  shape.insert(std::max(a, b), n);
+  blamed_on(op, [&] { shape.insert(std::min(a, b), n), shape.insert(std::max(a, b), n); });
   checked_numel(shape, op);
   return embed(x, shape, views::diagonal(Layout::contiguous(shape), offset, a, b));
 }

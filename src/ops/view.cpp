@@ -178,7 +178,9 @@ Tensor squeeze(const Tensor& x, const Axes& dim) {
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
   const int axis = normalize_axis(dim, int(x.checked("unsqueeze").dim()) + 1, x.shape(), "unsqueeze");
-  return make_reshaped("unsqueeze", x, [axis](const Layout& l) { return views::unsqueeze(l, axis); });
+  return make_reshaped("unsqueeze", x, [axis](const Layout& l) {
+    return blamed_on("unsqueeze", [&] { return views::unsqueeze(l, axis); });
+  });
 }
 
 Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
@@ -191,7 +193,9 @@ Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
 
 Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
   const int axis = axis_of(x, dim, "unflatten", 1);
-  return x.reshape(spliced(x.shape(), axis, 1, infer_shape(sizes, {x.size(axis)}, "unflatten")));
+  return blamed_on("unflatten", [&] {
+    return x.reshape(spliced(x.shape(), axis, 1, infer_shape(sizes, {x.size(axis)}, "unflatten")));
+  });
 }
 
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
@@ -229,7 +233,9 @@ Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
   const int axis = axis_of(x, dim, "unfold", 1);
   require(size >= 0 && step > 0 && size <= x.size(axis), ErrorKind::argument, "unfold", "windows of size ", size,
           " and step ", step, " do not fit axis ", axis, " of shape ", x);
-  return make_part("unfold", x, [=](const Layout& l) { return views::unfold(l, axis, size, step); });
+  return make_part("unfold", x, [=](const Layout& l) {
+    return blamed_on("unfold", [&] { return views::unfold(l, axis, size, step); });
+  });
 }
 
 Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::optional<int64_t> storage_offset) {

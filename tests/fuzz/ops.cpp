@@ -100,12 +100,12 @@ template <size_t from, class... A> std::tuple<std::decay_t<A>...> drawn_all(Sour
   (std::index_sequence_for<A...>());
 }
 
-// What f gives. An Error names the op that was called, not one that it is made of.
+// What f gives. An Error names the op that was called; but memory may end in one that it is made of.
 template <class F> std::vector<Tensor> named(const char* op, F f) {
   try {
     return f();
   } catch (const Error& e) {
-    if (e.op() == op || e.op() + "_" == op) throw;
+    if (e.op() == op || e.op() + "_" == op || e.kind() == Error::Kind::memory) throw;
     throw std::runtime_error("an Error of " + e.op());
   }
 }
