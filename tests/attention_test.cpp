@@ -307,5 +307,11 @@ TEST(AttentionPositions, AreSinesAndTurns) {
   EXPECT_TRUE(equal(nn::RotaryPositions()(x, 2), rotary_positions(x, {.offset = 2})));
 }
 
+TEST(AttentionGradients, KeysThatNoQueryHeadMeetsHaveNone) {
+  const Tensor q = randn({1, 0, 3, 4}).requires_grad_(), k = randn({1, 2, 5, 4}).requires_grad_();
+  const Tensor y = scaled_dot_product_attention(q, k, k, {.enable_gqa = true});
+  EXPECT_TRUE(equal(grad(y.sum(), k), zeros({1, 2, 5, 4})));
+}
+
 }  // namespace
 }  // namespace volta::test

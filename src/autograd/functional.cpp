@@ -209,8 +209,8 @@ struct Checker {
 void require_f64(const Tensors& inputs, const char* op) {
   require(!inputs.empty(), ErrorKind::argument, op, "needs at least one input");
   for (const Tensor& x : inputs)
-    require(!needs_grad(x.checked(op)) || x.dtype() == f64, ErrorKind::dtype, op,
-            "inputs that require grad must be f64, got ", x.dtype());
+    if (const DType dtype = x.checked(op).dtype(); needs_grad(x))
+      require(dtype == f64, ErrorKind::dtype, op, "inputs that require grad must be f64, got ", dtype);
 }
 
 }  // namespace

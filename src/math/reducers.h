@@ -141,7 +141,8 @@ struct Var : Reducer<Elements::real> {
   }
 };
 
-// The largest element m and the sum of exp(x - m); where m is not finite, the sum of exp(x).
+// The largest element m and the sum of exp(x - m); where m is not finite, the sum of exp(x). Long formulas are always
+// inlined: out of line, they would be shared between instruction sets.
 struct LogSumExp : Op<Reducer<Elements::real>, "logsumexp", "log of the sum of exponentials, stable: logsumexp(x, 1)"> {
   template <class T> struct State { T top, sum; };
   template <class T> static constexpr T shift(T top) { return select(isfinite(top), top, T(0)); }
@@ -149,11 +150,11 @@ struct LogSumExp : Op<Reducer<Elements::real>, "logsumexp", "log of the sum of e
   template <class T> static constexpr T scale(T from, T to) { return from == to ? T(1) : exp(from - to); }
   template <class T> static constexpr State<T> start() { return {lowest<T>(), 0}; }
   template <class T> static constexpr State<T> lift(T x) { return {x, select(isfinite(x), T(1), max(x, T(0)))}; }
-  template <class T> static constexpr State<T> next(State<T> s, T x, int64_t) {
+  template <class T> [[gnu::always_inline]] static constexpr State<T> next(State<T> s, T x, int64_t) {
     const T m = max(s.top, x);
     return {m, s.sum * scale(s.top, m) + exp(x - shift(m))};
   }
-  template <class T> static constexpr State<T> merge(State<T> a, State<T> b) {
+  template <class T> [[gnu::always_inline]] static constexpr State<T> merge(State<T> a, State<T> b) {
     const T m = max(a.top, b.top);
     return {m, a.sum * scale(a.top, m) + b.sum * scale(b.top, m)};
   }

@@ -60,8 +60,8 @@ bool check_labels(const Tensor& labels, int64_t classes, std::optional<int64_t> 
 Labels checked_labels(const Tensor& input, const Tensor& target, const Tensor& weight, std::optional<int64_t> ignore,
                       const char* op) {
   require_floating(input, op);
-  require(is_integral(target.checked(op).dtype()), ErrorKind::dtype, op, "labels of ", target.dtype(),
-          ", not integers");
+  const DType dtype = target.checked(op).dtype();
+  require(is_integral(dtype), ErrorKind::dtype, op, "labels of ", dtype, ", not integers");
   const int axis = input.dim() > 1 ? 1 : 0;
   check_shapes(input, target, axis, op);
   check_weight(weight, input, axis, op);

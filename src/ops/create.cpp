@@ -132,8 +132,8 @@ void set_default_dtype(DType dtype) {
 }
 
 void require_floating(const Tensor& x, const char* op) {
-  require(is_floating(x.checked(op).dtype()), ErrorKind::dtype, op, "needs floats, got ", x.dtype(),
-          "; convert with x.to(f32)");
+  const DType dtype = x.checked(op).dtype();
+  require(is_floating(dtype), ErrorKind::dtype, op, "needs floats, got ", dtype, "; convert with x.to(f32)");
 }
 
 void require_storable(const Scalar& value, DType dtype, const char* op) {

@@ -76,7 +76,7 @@ struct PointNode final : Node {
   Tensor by_operand(const Tensor& g, int i) {
     const uint32_t used = op->uses[i]();
     if (used & passes_through) return g;
-    const bool lifted = used == 0 || grad_enabled() || !backend(first.device).offers(*op);
+    const bool lifted = used == 0 || grad_enabled() || (op->index < 0 && !backend(first.device).offers(*op));
     return lifted ? as_expression(g, i, used) : as_kernel(g, i, used);
   }
 
@@ -250,7 +250,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 
 Tensor detail::map(const ElementwiseOp& op, std::span<const Operand> x) {
   const Inferred r = infer(op, x);
-  if (!backend(r.device).offers(op)) return composed_elementwise(op, x, r);
+  if (op.index < 0 && !backend(r.device).offers(op)) return composed_elementwise(op, x, r);
   const IntrusivePtr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : IntrusivePtr<Node>();
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);

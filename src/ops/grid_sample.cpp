@@ -64,8 +64,8 @@ std::vector<Tap> taps_around(const Tensor& coordinate, int64_t n, GridSampleMode
 
 void check(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
   require_floating(x, op);
-  require(grid.checked(op).dtype() == x.dtype(), ErrorKind::dtype, op, "a grid of ", grid.dtype(), " for an input of ",
-          x.dtype());
+  const DType dtype = grid.checked(op).dtype();
+  require(dtype == x.dtype(), ErrorKind::dtype, op, "a grid of ", dtype, " for an input of ", x.dtype());
   common_device(x, grid, op);
   const int axes = int(x.dim()) - 2;
   require((axes == 2 || axes == 3) && grid.dim() == x.dim() && grid.size(-1) == axes && grid.size(0) == x.size(0),

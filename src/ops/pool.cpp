@@ -156,8 +156,9 @@ ValuesIndices adaptive_max(int axes, const Tensor& x, const PerAxis& output_size
 Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& kernel, const MaxUnpoolOptions& o) {
   const char* op = unpool_names[axes - 1];
   check_input(x, axes, op);
-  require(indices.checked(op).dtype() == i64 && indices.shape() == x.shape(), ErrorKind::shape, op,
-          "needs i64 indices of shape ", x, ", got ", indices.dtype(), " of shape ", indices);
+  const DType dtype = indices.checked(op).dtype();
+  require(dtype == i64 && indices.shape() == x.shape(), ErrorKind::shape, op, "needs i64 indices of shape ", x,
+          ", got ", dtype, " of shape ", indices);
   const std::vector<Window> windows = windows_of(axes, op, kernel, o.stride, o.padding, 1, false);
   const Shape in = last_sizes(x, axes);
   const int given = o.output_size.size(), from = int(x.dim()) - axes;

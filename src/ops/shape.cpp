@@ -144,7 +144,10 @@ Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
 
 }  // namespace
 
-Tensor clone(const Tensor& x) { return copied("clone", x.checked("clone"), x.dtype(), true); }
+Tensor clone(const Tensor& x) {
+  const DType dtype = x.checked("clone").dtype();
+  return copied("clone", x, dtype, true);
+}
 
 Tensor contiguous(const Tensor& x) {
   return x.checked("contiguous").is_contiguous() ? x : copied("contiguous", x, x.dtype(), false);

@@ -177,7 +177,8 @@ Tensor squeeze(const Tensor& x, const Axes& dim) {
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
-  const int axis = normalize_axis(dim, int(x.checked("unsqueeze").dim()) + 1, x.shape(), "unsqueeze");
+  const Shape& shape = x.checked("unsqueeze").shape();
+  const int axis = normalize_axis(dim, shape.size() + 1, shape, "unsqueeze");
   return make_reshaped("unsqueeze", x, [axis](const Layout& l) {
     return blamed_on("unsqueeze", [&] { return views::unsqueeze(l, axis); });
   });

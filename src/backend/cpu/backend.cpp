@@ -57,11 +57,15 @@ class CpuBackend final : public Backend {
   void positions(const PositionsCall& call) override { cpu::positions(call); }
 };
 
+// Never destroyed: tensors may outlive every static.
+constinit union Instance {
+  CpuBackend backend;
+  constexpr Instance() : backend() {}
+  ~Instance() {}
+} instance;
+
 }  // namespace
 
-Backend& cpu_backend() {
-  static CpuBackend* b = new CpuBackend;
-  return *b;
-}
+Backend& cpu_backend() { return instance.backend; }
 
 }  // namespace volta

@@ -93,11 +93,15 @@ void attention(const AttentionCall& call) {
 
 void attention_backward(const AttentionBackwardCall& call) {
   const Heads heads(call);
+  if (heads.count == 0) {  // no query head meets the key heads there may be
+    for (const Arg& x : {call.grad_k, call.grad_v})
+      std::memset(x.data, 0, size_t(x.layout->numel() * size_of(x.dtype)));
+    return;
+  }
   const AttentionKernel kernel = kernel_of(call);
   const int64_t queries = heads.any().queries, keys = heads.any().keys, size = size_of(call.grad_q.dtype);
   const int64_t shared = heads.count / heads.group, parts = key_pieces(shared, keys);
   const int64_t matrix = queries * heads.any().width, numbers = heads.count * matrix;
-  if (heads.count == 0) return;
   IntrusivePtr<Storage> sums;
   if (parts > 1) sums = host_storage(parts * numbers * size, "attention");
   char* grad_q = static_cast<char*>(parts > 1 ? sums->data : call.grad_q.data);

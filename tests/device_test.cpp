@@ -1,0 +1,57 @@
+// A device that registers itself: found by its name, and used like any other.
+#include <gtest/gtest.h>
+#include <volta/volta.h>
+
+#include "backend/backend.h"
+#include "toy_device.h"
+
+namespace volta::test {
+namespace {
+
+TEST(ApiDevices, RegisteredOnesAreFoundByName) {
+  EXPECT_EQ(Device("toy"), toy_device());
+  EXPECT_EQ(toy_device().str(), "toy:0");
+  EXPECT_NE(toy_device(), Device("cpu"));
+  const auto says = [](auto f) { return std::string(attempt(f).error().what()); };
+  EXPECT_NE(says([] { return Device("top"); }).find("\"toy\""), std::string::npos);
+  EXPECT_NE(says([] { return zeros({2}, {.device = "toy:1"}); }).find("one toy"), std::string::npos);
+  EXPECT_NE(says([] { return register_device("toy", nullptr); }).find("already"), std::string::npos);
+}
+
+// Every optimizer steps there as on the CPU, by expressions of tensors where the device has no loop of its own.
+TEST(OptimDevices, StepsAreTheSameOnEveryDevice) {
+  const auto trained = [](const char* device, auto make) {
+    manual_seed(3);
+    std::vector<Tensor> params{randn({5, 4}), randn({4})};
+    for (Tensor& p : params) p = p.to(device).requires_grad_();
+    const auto optimizer = make(params);
+    for (int i = 0; i < 4; ++i) {
+      optimizer->zero_grad();
+      (params[0] * params[1]).square().sum().backward();
+      optimizer->step();
+    }
+    return cat({params[0].detach().flatten(), params[1].detach()}).to("cpu");
+  };
+  const auto each = [&]<class O>(std::type_identity<O>, const char* name, typename O::Options options) {
+    const auto make = [&](const std::vector<Tensor>& p) { return std::make_unique<O>(p, options); };
+    EXPECT_TRUE(allclose(trained("cpu", make), trained("toy", make), {.rtol = 1e-5, .atol = 1e-6})) << name;
+  };
+  each(std::type_identity<optim::SGD>(), "SGD", {.lr = 0.01});
+  each(std::type_identity<optim::SGD>(), "momentum", {.lr = 0.01, .momentum = 0.9, .nesterov = true});
+  each(std::type_identity<optim::Adam>(), "Adam", {.lr = 0.01, .weight_decay = 0.1});
+  each(std::type_identity<optim::Adam>(), "amsgrad", {.lr = 0.01, .amsgrad = true});
+  each(std::type_identity<optim::Adamax>(), "Adamax", {.lr = 0.01});
+  each(std::type_identity<optim::NAdam>(), "NAdam", {.lr = 0.01});
+  each(std::type_identity<optim::RAdam>(), "RAdam", {.lr = 0.01});
+  each(std::type_identity<optim::RMSprop>(), "RMSprop", {.lr = 0.01});
+  each(std::type_identity<optim::RMSprop>(), "RMSprop centered", {.lr = 0.01, .momentum = 0.9, .centered = true});
+  each(std::type_identity<optim::Adagrad>(), "Adagrad", {.lr = 0.01});
+  each(std::type_identity<optim::Adadelta>(), "Adadelta", {.lr = 0.1});
+  each(std::type_identity<optim::Lion>(), "Lion", {.lr = 0.01});
+  each(std::type_identity<optim::ASGD>(), "ASGD", {.lr = 0.01});
+  each(std::type_identity<optim::Rprop>(), "Rprop", {.lr = 0.01});
+  each(std::type_identity<optim::LAMB>(), "LAMB", {.lr = 0.01});
+}
+
+}  // namespace
+}  // namespace volta::test
