@@ -522,10 +522,6 @@ const std::vector<Sample>& samples() {
       all.push_back(pointwise_sample(name, index++));
       declared[name.name] = {takes_of(name.domain), name.differentiable && !name.truth ? Grad::any : Grad::no};
     });
-    for_each(reducers::Named{}, [&]<class R>(int i) {
-      add_reducer<R>(all, i);
-      declared[R::name] = {takes_of<R>(), reducers::Differentiable<R> ? Grad::any : Grad::no};
-    });
     for_each_function([&](const Function& f, const std::string& name, const std::string&) {
       declared[name] = {f.takes(), f.also.grad};
     });

@@ -1,11 +1,9 @@
 // Every op that is not pointwise, declared once: functions, methods, the table in the docs and the tests' op lists come
-// from here. Pointwise ops and plain reductions declare themselves in src/math. Not ops, and declared by hand: what makes tensors (create.h,
-// random.h, and sinusoidal_positions), check_finite (gives its argument back), conv_algorithm (gives a name),
-// pooling:: (of any number of axes: the bodies of the ops below), and the methods of PackedSequence.
+// from here. Pointwise ops and plain reductions declare themselves in src/math. Not ops, and declared by hand: what makes
+// tensors (create.h, random.h, and sinusoidal_positions), check_finite (gives its argument back), conv_algorithm (gives a
+// name), pooling:: (of any number of axes: the bodies of the ops below), and the methods of PackedSequence.
 #pragma once
 #include <string>
-
-#include "math/reducers.h"
 
 #include "math/reducers.h"
 
@@ -30,11 +28,6 @@ constexpr Takes takes_of(Domain domain) {
   return of[int(domain)];
 }
 constexpr Takes takes_of(reducers::Elements e) { return e == reducers::Elements::real ? Takes::promoted : Takes::all; }
-
-// Of a reduction.
-template <class R> constexpr Takes takes_of() {
-  return R::elements == reducers::Elements::real ? Takes::promoted : Takes::all;
-}
 
 struct Group {
   const char* name;

@@ -45,7 +45,9 @@ template <class F>
 void of_axes(List& list, const char* before, const char* after, const std::string& label, F f, double low = -2) {
   for (int n = 1; n <= 3; ++n) {
     const std::string op = before + std::to_string(n) + after;
-    list.push_back(one(op, op + " " + label, {{with({2, 2}, n, n == 3 ? 4 : 6), low}}, f(n)));
+    std::string name = op;
+    name.append(" ").append(label);
+    list.push_back(one(op, std::move(name), {{with({2, 2}, n, n == 3 ? 4 : 6), low}}, f(n)));
   }
 }
 
