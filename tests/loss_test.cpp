@@ -346,5 +346,15 @@ TEST(LossLayers, HoldTheirOptions) {
                     ctc_loss(log_softmax(zeros({4, 1, 3}), 2), tensor({{1}}), {4}, {1})));
 }
 
+TEST(LossCrossEntropy, LabelsThatChangeBeforeTheBackwardPassAreAnError) {
+  const Tensor x = randn({3, 4}).requires_grad_();
+  Tensor labels = tensor<int64_t>({0, 1, 2});
+  const Tensor loss = cross_entropy(x, labels);
+  labels.fill_(1 << 20);
+  const auto r = attempt([&] { return grad(loss, x); });
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().kind(), Error::Kind::autograd);
+}
+
 }  // namespace
 }  // namespace volta::test

@@ -161,7 +161,9 @@ Tensor fused_cross_entropy(const Tensor& x, const Labels& labels, const Tensor& 
     else losses = how == Reduce::none ? losses.reshape(labels.raw.shape()) : reduced(losses, how);
   }
   return record("cross_entropy", losses, {x},
-                [x = save(x), statistics, factors, divisor, labels, how](const Tensor& g, Gradients& d) {
+                [x = save(x), target = save(labels.raw), statistics, factors, divisor, labels, how](const Tensor& g,
+                                                                                                    Gradients& d) {
+                  d.take(target);  // they were checked: an error if they changed since
                   Tensor each = g;
                   if (how == Reduce::mean) each = divisor.defined() ? g / divisor : g / double(labels.raw.numel());
                   each = how == Reduce::none ? each : each.expand(labels.raw.shape());

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 
 #include <volta/create.h>
 #include <volta/ops.h>
@@ -131,8 +130,8 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
   return true;
 }
 
-// A table of numbers on a device. Training meets the same few again and again: the last ones are kept there, so that a step
-// transfers nothing.
+// A table of numbers on a device. Training meets the same few again and again: each thread keeps its last ones there, so
+// that a step transfers nothing.
 template <class T> Tensor kept_on(const std::vector<T>& values, DType dtype, Device device) {
   struct Table {
     std::vector<T> values;
@@ -140,15 +139,13 @@ template <class T> Tensor kept_on(const std::vector<T>& values, DType dtype, Dev
     Tensor tensor;
   };
   constexpr size_t most_tables = 64, most_values = 1 << 14;
-  static std::mutex mutex;
-  static auto* const tables = new std::deque<Table>;  // outlives every static tensor
-  const std::lock_guard lock(mutex);
-  for (const Table& t : *tables)
+  thread_local std::deque<Table> tables;
+  for (const Table& t : tables)
     if (t.dtype == dtype && t.tensor.device() == device && t.values == values) return t.tensor;
   const Tensor made = tensor(values).to(dtype).to(device);
   if (values.size() > most_values) return made;
-  if (tables->size() == most_tables) tables->pop_front();
-  return tables->emplace_back(Table{values, dtype, made}).tensor;
+  if (tables.size() == most_tables) tables.pop_front();
+  return tables.emplace_back(Table{values, dtype, made}).tensor;
 }
 Tensor on(const std::vector<double>& values, const Tensor& like) {
   return kept_on(values, like.dtype(), like.device());
