@@ -134,6 +134,9 @@ Staged staged_of(const Pass& pass, const Box& box, int64_t tile) {
   return s;
 }
 
+template <class T> int64_t copied_rows(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t) {
+  return weights.regular == 1 ? 0 : m * depth;
+}
 template <class T>
 void copy_rows(int64_t, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) {
   constexpr int64_t together = 8;  // rows, which share cache lines
@@ -142,6 +145,8 @@ void copy_rows(int64_t, int64_t depth, const ConvRows<T>& weights, T* to, int64_
       for (int64_t r = i; r < std::min(i + together, first + count); ++r)
         to[r * depth + p] = weights.data[r * weights.step + weights.places[p]];
 }
+template int64_t copied_rows(int64_t, int64_t, const ConvRows<float>&, int64_t);
+template int64_t copied_rows(int64_t, int64_t, const ConvRows<double>&, int64_t);
 template void copy_rows(int64_t, int64_t, const ConvRows<float>&, float*, int64_t, int64_t);
 template void copy_rows(int64_t, int64_t, const ConvRows<double>&, double*, int64_t, int64_t);
 

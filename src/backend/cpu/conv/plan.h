@@ -105,9 +105,7 @@ template <class T> struct ConvKernels {
 };
 
 // For algorithms that want contiguous rows: weights are prepared as such unless they are.
-template <class T> int64_t copied_rows(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t) {
-  return weights.regular == 1 ? 0 : m * depth;
-}
+template <class T> int64_t copied_rows(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts);
 template <class T>
 void copy_rows(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count);
 template <class T> ConvRows<T> contiguous_rows(const ConvPart<T>& part) {
