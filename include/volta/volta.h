@@ -7,6 +7,7 @@
 #include <volta/dtype.h>
 #include <volta/dtype_info.h>
 #include <volta/error.h>
+#include <volta/io.h>
 #include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/optim.h>
