@@ -4,3 +4,4 @@
 #include <volta/data/dataset.h>
 #include <volta/data/loader.h>
 #include <volta/data/sampler.h>
+#include <volta/data/transforms.h>
