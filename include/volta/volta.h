@@ -3,6 +3,7 @@
 #include <volta/autograd.h>
 #include <volta/create.h>
 #include <volta/custom_op.h>
+#include <volta/data.h>
 #include <volta/device.h>
 #include <volta/dtype.h>
 #include <volta/dtype_info.h>
