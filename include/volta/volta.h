@@ -17,3 +17,4 @@
 #include <volta/sizes.h>
 #include <volta/tensor.h>
 #include <volta/threads.h>
+#include <volta/train.h>
