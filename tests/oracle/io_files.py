@@ -7,6 +7,7 @@ Every tensor holds arange(n) of its shape, reduced so that each dtype holds it e
 """
 
 import collections
+import copy
 import gzip
 import pathlib
 
@@ -122,7 +123,7 @@ def write_optimizers():
         groups = weights if name == "LBFGS" else [{"params": weights[:1]}, {"params": weights[1:], "lr": 0.005}]
         optimizer = kind(groups, **options)
         train(optimizer, weights, 2)
-        saved = {"optimizer": optimizer.state_dict(), "before": [w.detach().clone() for w in weights]}
+        saved = {"optimizer": copy.deepcopy(optimizer.state_dict()), "before": [w.detach().clone() for w in weights]}
         train(optimizer, weights, 2)
         saved["after"] = [w.detach().clone() for w in weights]
         torch.save(saved, OUT / f"optimizer_{name}.pt")
