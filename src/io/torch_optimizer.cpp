@@ -114,7 +114,9 @@ TorchValue group_to(const optim::StateDict::GroupState& group, Settings settings
     const auto found = group.options.find(key.as_string());
     if (found == group.options.end()) continue;
     const std::vector<double>& numbers = found->second;
+    const bool whole = numbers.size() == 1 && std::abs(numbers[0]) < 0x1p53 && numbers[0] == std::trunc(numbers[0]);
     if (numbers.size() == 1 && value.is(Kind::truth)) value = numbers[0] != 0;
+    else if (whole && value.is(Kind::integer)) value = int64_t(numbers[0]);  // counts, which Python does not take as floats
     else if (numbers.size() == 1) value = numbers[0];
     else value = TorchValue::tuple({numbers.begin(), numbers.end()});
   }

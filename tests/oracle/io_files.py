@@ -15,6 +15,7 @@ import numpy as np
 import safetensors.numpy
 import safetensors.torch
 import torch
+from training import newton_schulz
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "io"
 DTYPES = {
@@ -115,7 +116,8 @@ def train(optimizer, weights, steps):
 
 
 def write_optimizers():
-    """State after two steps, weights then, and weights after two more."""
+    """State after two steps, weights then, and weights after two more. Muon runs in the parameter's dtype instead of bf16."""
+    torch.optim._muon._zeropower_via_newtonschulz = newton_schulz
     for name, kind, options in optimizers():
         matrices = name == "Muon"
         weights = [torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(),
