@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -197,6 +199,12 @@ void AtomicFile::write(Bytes bytes) {
   write_through(bytes);
 }
 
+void AtomicFile::overwrite(int64_t at, std::string_view text) {
+  flush();
+  if (::pwrite(file_, text.data(), text.size(), at) != ssize_t(text.size()))
+    context_.fail_system("the file cannot be written");
+}
+
 void AtomicFile::commit() {
   flush();
   if (::fsync(file_) != 0) context_.fail_system("the file cannot be brought to the disk");
@@ -210,6 +218,22 @@ void AtomicFile::commit() {
   // The new name must reach the disk too. Folders that cannot be synced (some network file systems) do that themselves.
   const OpenFile folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.number() >= 0) ::fsync(folder.number());
+}
+
+// A temporary is called .<name>.<process>-<salt>-<count>.tmp.
+void remove_abandoned(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    const size_t dash = name.find_last_of('-'), salt = dash == std::string::npos ? dash : name.find_last_of('-', dash - 1);
+    const size_t dot = salt == std::string::npos ? salt : name.find_last_of('.', salt);
+    if (!name.starts_with('.') || !name.ends_with(".tmp") || dot == std::string::npos) continue;
+    int process = 0;
+    const auto [stop, wrong] = std::from_chars(name.data() + dot + 1, name.data() + salt, process);
+    const bool is_process = wrong == std::errc() && stop == name.data() + salt && process > 0;
+    std::error_code ignored;
+    if (is_process && ::kill(process, 0) != 0 && errno == ESRCH) std::filesystem::remove(i->path(), ignored);
+  }
 }
 
 }  // namespace volta::io

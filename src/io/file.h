@@ -76,6 +76,7 @@ class AtomicFile {
   void reserve(int64_t bytes);  // finds a full disk before anything is written
   void write(Bytes bytes);
   void write(std::string_view text) { write(as_bytes(text)); }
+  void overwrite(int64_t at, std::string_view text);  // what has been written before
   int64_t position() const { return position_; }
   void commit();
 
@@ -92,5 +93,8 @@ class AtomicFile {
 // Where a path leads, following links; the path itself where nothing is there.
 std::string resolved_target(const std::string& path);
 bool is_folder(const std::string& path);
+
+// Removes the temporaries of AtomicFile in a folder whose processes are gone.
+void remove_abandoned(const std::string& folder);
 
 }  // namespace volta::io

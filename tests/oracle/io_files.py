@@ -7,6 +7,7 @@ Every tensor holds arange(n) of its shape, reduced so that each dtype holds it e
 """
 
 import collections
+import copy
 import gzip
 import pathlib
 
@@ -14,6 +15,7 @@ import numpy as np
 import safetensors.numpy
 import safetensors.torch
 import torch
+from training import newton_schulz
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "io"
 DTYPES = {
@@ -114,7 +116,8 @@ def train(optimizer, weights, steps):
 
 
 def write_optimizers():
-    """State after two steps, weights then, and weights after two more."""
+    """State after two steps, weights then, and weights after two more. Muon runs in the parameter's dtype instead of bf16."""
+    torch.optim._muon._zeropower_via_newtonschulz = newton_schulz
     for name, kind, options in optimizers():
         matrices = name == "Muon"
         weights = [torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(),
@@ -122,7 +125,7 @@ def write_optimizers():
         groups = weights if name == "LBFGS" else [{"params": weights[:1]}, {"params": weights[1:], "lr": 0.005}]
         optimizer = kind(groups, **options)
         train(optimizer, weights, 2)
-        saved = {"optimizer": optimizer.state_dict(), "before": [w.detach().clone() for w in weights]}
+        saved = {"optimizer": copy.deepcopy(optimizer.state_dict()), "before": [w.detach().clone() for w in weights]}
         train(optimizer, weights, 2)
         saved["after"] = [w.detach().clone() for w in weights]
         torch.save(saved, OUT / f"optimizer_{name}.pt")
