@@ -41,7 +41,7 @@ std::vector<Measure> measures(const Device& device) {
   const Tensor a = randn({side, side}, on), b = randn({side, side}, on), x = randn({n}, on), y = randn({n}, on);
   auto net = std::make_shared<models::LeNet5>();
   to(*net, device);
-  auto optimizer = std::make_shared<optim::AdamW>(parameters(*net), optim::AdamOptions{});
+  auto optimizer = std::make_shared<optim::AdamW>(parameters(*net));
   const Tensor images = randn({64, 1, 28, 28}, on), labels = randint(0, 10, {64}, on);
   const double flops = 2.0 * double(side) * double(side) * double(side);
   return {

@@ -22,7 +22,7 @@ Contents contents(const std::string& path) {
   }
   Contents found;
   for (const auto& [name, x] : read_state(path))
-    found.tensors.push_back({name, x.dtype(), x.shape(), x.numel() * int64_t(element_size(x.dtype()))});
+    found.tensors.push_back({name, x.dtype(), x.shape(), x.nbytes()});
   return found;
 }
 

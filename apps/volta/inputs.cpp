@@ -1,11 +1,5 @@
 #include "inputs.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-
 namespace volta::app {
 namespace {
 

@@ -157,10 +157,9 @@ Tensor Network::prepared(const Tensor& raw) const {
   if (recipe.task == Task::language) return raw.to(i64);
   Tensor x = raw.dtype() == u8 ? raw.to(f32) / 255 : raw.to(f32);
   if (recipe.mean.empty()) return x;
-  Shape shape(1, 1);
+  Shape shape{1};
   shape.push_back(int64_t(recipe.mean.size()));
   for (int64_t axis = 2; axis < x.dim(); ++axis) shape.push_back(1);
-  const Options like{f32, x.device()};
   return (x - tensor(recipe.mean).to(x.device()).to(f32).reshape(shape)) /
          tensor(recipe.deviation).to(x.device()).to(f32).reshape(shape);
 }

@@ -66,7 +66,7 @@ void add_predict(CLI::App& program, Common& common) {
     for (const std::string& file : flags->inputs) {
       const Tensor x = inputs_of(file, network.recipe);
       const Shape item = network.recipe.input();
-      if (x.dim() != item.rank() + 1 || x.numel() != x.size(0) * item.numel())
+      if (x.dim() != item.size() + 1 || x.numel() != x.size(0) * item.numel())
         throw Error(Error::Kind::shape, "predict", file + " holds " + x.shape().str() + "; the model takes " + item.str() + " or several of that");
       const Tensor y = network(network.prepared(x));
       for (int64_t i = 0; i < y.size(0); ++i) print(file, i, y.size(0) > 1, y[i], network.recipe, common);

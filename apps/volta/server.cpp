@@ -45,16 +45,16 @@ json parsed(const std::string& body) {
 
 void flatten(const json& j, size_t depth, Shape& shape, std::vector<float>& values) {
   if (j.is_number()) {
-    if (int64_t(depth) != shape.rank()) throw Refused(400, "the inputs are ragged");
+    if (int64_t(depth) != shape.size()) throw Refused(400, "the inputs are ragged");
     values.push_back(j.get<float>());
     return;
   }
   if (!j.is_array()) throw Refused(400, "the inputs must be arrays of numbers");
   const auto size = int64_t(j.size());
-  if (int64_t(depth) == shape.rank() && values.empty()) {
+  if (int64_t(depth) == shape.size() && values.empty()) {
     if (depth == 6) throw Refused(400, "the inputs have too many axes");
     shape.push_back(size);
-  } else if (int64_t(depth) >= shape.rank() || shape[int(depth)] != size) {
+  } else if (int64_t(depth) >= shape.size() || shape[int(depth)] != size) {
     throw Refused(400, "the inputs are ragged");
   }
   for (const json& part : j) flatten(part, depth + 1, shape, values);
@@ -194,7 +194,7 @@ std::vector<Tensor> Server::State::items_of(const httplib::Request& from) const 
   const std::string type = from.get_header_value("Content-Type");
   Tensor all;
   if (type.rfind("application/x-npy", 0) == 0 || type.rfind("application/octet-stream", 0) == 0) {
-    all = npy_of_bytes(from.body);
+    all = parse_npy(from.body, "the request");
   } else if (type.rfind("image/", 0) == 0) {
     all = image_of_bytes(from.body, network->recipe);
   } else {
@@ -204,7 +204,7 @@ std::vector<Tensor> Server::State::items_of(const httplib::Request& from) const 
   }
   const Shape item = network->recipe.input();
   if (all.shape() == item) all = all.unsqueeze(0);
-  if (all.dim() != item.rank() + 1 || all.shape().back() != item.back() || all.numel() != all.size(0) * item.numel())
+  if (all.dim() != item.size() + 1 || all.shape().back() != item.back() || all.numel() != all.size(0) * item.numel())
     throw Refused(
         400, "the inputs have shape " + all.shape().str() + "; the model takes " + item.str() + " or several of that");
   if (all.size(0) > options.max_batch)

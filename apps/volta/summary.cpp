@@ -33,7 +33,7 @@ void add_summary(CLI::App& program, Common& common) {
     if (!from_file && architecture(*model).inputs[0] == "image")
       recipe.sizes = {{"channels", 1}, {"height", 28}, {"width", 28}};
     if (!from_file && architecture(*model).inputs[0] == "text") recipe.task = Task::language;
-    const Network network = from_file ? Network::load(*model) : Network(recipe);
+    Network network = from_file ? Network::load(*model) : Network(recipe);
     Shape input{1};
     for (const int64_t n : network.recipe.input()) input.push_back(n);
     if (terminal.json) {
@@ -46,7 +46,7 @@ void add_summary(CLI::App& program, Common& common) {
     }
     const bool text = network.recipe.task == Task::language;
     const Tensor example = text ? zeros(input, {.dtype = i64}) : zeros(input);
-    std::printf("%s\n", volta::summary(network.module, example).str().c_str());
+    std::printf("%s\n", volta::summary(network.module, example).c_str());
   });
 }
 

@@ -17,7 +17,7 @@ Terminal Terminal::detect(bool json) {
 std::string with_commas(int64_t number) {
   std::string text = std::to_string(number);
   for (int64_t at = int64_t(text.size()) - 3, first = number < 0 ? 1 : 0; at > first; at -= 3)
-    text.insert(size_t(at), ",");
+    text.insert(size_t(at), 1, ',');
   return text;
 }
 

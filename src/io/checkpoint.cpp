@@ -178,7 +178,7 @@ class StateReader {
     else if (key == "offset") state.offset = read_unsigned(json_);
     else json_.skip();
   }
-  void read_loader(LoaderPosition& loader, const std::string& key) {
+  void read_loader(data::LoaderState& loader, const std::string& key) {
     if (key == "epoch") loader.epoch = json_.integer();
     else if (key == "batch") loader.batch = json_.integer();
     else if (key == "seed") loader.seed = read_unsigned(json_);

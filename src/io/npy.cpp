@@ -250,6 +250,18 @@ void write_npy(const std::string& path, const Tensor& x) {
   file.commit();
 }
 
+Tensor parse_npy(std::string_view bytes, const std::string& name) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(bytes.data());
+  const auto file = io::MappedFile::of_memory("parse_npy", name, {begin, begin + bytes.size()});
+  const NoGrad off;
+  return io::read_npy({file, 0, file->bytes().size()}, "");
+}
+
+std::string npy_bytes(const Tensor& x) {
+  std::string out = io::header_text(io::writable("npy_bytes", "the result", "", x));
+  return out.append(io::as_text(io::HostBytes(x).bytes));
+}
+
 StateDict read_npz(const std::string& path) {
   const NoGrad off;
   return io::read_npz(io::MappedFile::open("read_npz", path));

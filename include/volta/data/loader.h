@@ -11,6 +11,7 @@
 
 #include <volta/data/collate.h>
 #include <volta/data/dataset.h>
+#include <volta/data/loader_state.h>
 #include <volta/data/sampler.h>
 #include <volta/device.h>
 
@@ -26,13 +27,6 @@ struct LoaderOptions {
   Int prefetch_factor = 2;            // how many batches each worker may be ahead
   std::optional<uint64_t> seed = {};  // of orders and random transforms; drawn from the default generator if not given
   std::optional<Device> device = {};  // where batches are to be
-};
-
-// Where a loader is: `batch` batches of the epoch have been given out. Saved and restored it goes on with the next.
-struct LoaderState {
-  int64_t epoch = 0, batch = 0;
-  uint64_t seed = 0;
-  friend bool operator==(const LoaderState&, const LoaderState&) = default;
 };
 
 namespace detail {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <volta/data/loader_state.h>
 #include <volta/io/safetensors.h>
 #include <volta/optim/optimizer.h>
 #include <volta/optim/schedule.h>
@@ -11,20 +12,13 @@
 
 namespace volta {
 
-// Where a loader of data stands: the epoch, the batches of it that have been used, and the seed of its shuffles.
-struct LoaderPosition {
-  int64_t epoch = 0, batch = 0;
-  uint64_t seed = 0;
-  friend bool operator==(const LoaderPosition&, const LoaderPosition&) = default;
-};
-
 // save_checkpoint("run.ckpt", {.model = state_dict(net), .optimizer = opt.state_dict(), .step = 100}).
 struct Checkpoint {
   StateDict model = {};
   optim::StateDict optimizer = {};
   optim::SchedulerState scheduler = {};
   Generator::State generator = {};
-  LoaderPosition loader = {};
+  data::LoaderState loader = {};  // of a DataLoader: loader.state()
   int64_t step = 0;
   Metadata values = {};  // one's own: the name of the run, the best loss so far, …
 };
