@@ -88,7 +88,9 @@ template <class Optimizer> struct Training {
     }
   }
   Checkpoint checkpoint() const {
-    return {.model = state_dict(net), .optimizer = opt.state_dict(), .scheduler = schedule.state_dict(),
+    return {.model = state_dict(net),
+            .optimizer = opt.state_dict(),
+            .scheduler = schedule.state_dict(),
             .generator = default_generator().state()};
   }
   void restore(const Checkpoint& c) {
@@ -132,9 +134,13 @@ TEST(IoCheckpoint, ResumesToTheBit) {
 
 TEST(IoCheckpoint, EveryDamageIsNoticed) {
   const Scratch dir;
-  save_checkpoint(dir / "x", {.model = {{"w", known_values({3}, f32)}}, .scheduler = {{"a", 0.1}}, .step = 3, .values = {{"k", "v"}}});
+  save_checkpoint(
+      dir / "x",
+      {.model = {{"w", known_values({3}, f32)}}, .scheduler = {{"a", 0.1}}, .step = 3, .values = {{"k", "v"}}});
   const std::string whole = read_file(dir / "x");
-  const auto read = [](const std::string& text) { return attempt([&] { return io::read_checkpoint(in_memory(text)); }); };
+  const auto read = [](const std::string& text) {
+    return attempt([&] { return io::read_checkpoint(in_memory(text)); });
+  };
   ASSERT_TRUE(read(whole));
   for (size_t n = 0; n < whole.size(); ++n) EXPECT_FALSE(read(whole.substr(0, n))) << n;
   const size_t end = whole.find_last_not_of(' ', whole.size() - 13);  // blanks between header and data are not summed
@@ -153,7 +159,8 @@ std::string edited(const Checkpoint& c, const std::string& from, const std::stri
   save_checkpoint(dir / "x", c);
   Metadata metadata = read_safetensors_metadata(dir / "x");
   for (const char* key : {"format", "version", "state"})
-    if (const size_t at = metadata.at(key).find(from); at != std::string::npos) metadata.at(key).replace(at, from.size(), to);
+    if (const size_t at = metadata.at(key).find(from); at != std::string::npos)
+      metadata.at(key).replace(at, from.size(), to);
   write_safetensors(dir / "y", read_safetensors(dir / "x"), metadata);
   return error_of([&] { return load_checkpoint(dir / "y"); });
 }
@@ -175,8 +182,7 @@ TEST(IoCheckpoint, FolderKeepsTheLastAndTheBest) {
   const CheckpointFolder folder(dir / "runs/1", {.keep_last = 2, .keep_best = 1});
   EXPECT_FALSE(folder.latest() || folder.best() || folder.load_latest());
   const double losses[] = {5, 1, 4, 3, NAN, 2};
-  for (int64_t step = 0; step < 6; ++step)
-    folder.save({.model = {{"x", full({2}, step)}}, .step = step}, losses[step]);
+  for (int64_t step = 0; step < 6; ++step) folder.save({.model = {{"x", full({2}, step)}}, .step = step}, losses[step]);
   std::vector<int64_t> steps;
   for (const auto& item : folder.list()) steps.push_back(item.step);
   EXPECT_EQ(steps, (std::vector<int64_t>{1, 4, 5}));

@@ -19,8 +19,8 @@ class Scratch {
   Scratch() {
     static int count = 0;
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() /
-              ("volta_io_" + std::string(test ? test->name() : "") + std::to_string(getpid()) + "_" + std::to_string(count++));
+    folder_ = std::filesystem::temp_directory_path() / ("volta_io_" + std::string(test ? test->name() : "") +
+                                                        std::to_string(getpid()) + "_" + std::to_string(count++));
     std::filesystem::create_directories(folder_);
   }
   ~Scratch() { std::filesystem::remove_all(folder_); }
@@ -55,8 +55,7 @@ constexpr DType all_dtypes[] = {f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16,
 // As tests/oracle/io_files.py has them.
 inline Tensor known_values(const Shape& shape, DType dtype) {
   std::vector<int64_t> list(size_t(shape.numel()));
-  for (size_t i = 0; i < list.size(); ++i)
-    list[i] = dtype == boolean ? int64_t(i % 100 % 3 == 0) : int64_t(i % 100);
+  for (size_t i = 0; i < list.size(); ++i) list[i] = dtype == boolean ? int64_t(i % 100 % 3 == 0) : int64_t(i % 100);
   return tensor(list, shape).to(dtype);
 }
 

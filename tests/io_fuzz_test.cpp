@@ -12,7 +12,8 @@ const std::string data = VOLTA_TEST_DATA "/io/";
 
 // One to four changes: bits, bytes, whole numbers of interest, cuts, repeats, pieces of another place.
 std::string mutated(const std::string& whole, std::mt19937_64& random) {
-  static constexpr uint64_t odd[] = {0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 62, 1ull << 63, ~0ull};
+  static constexpr uint64_t odd[] = {0,          1,          0x7f,       0x80,       0xff,       0xffff,
+                                     0x7fffffff, 0x80000000, 0xffffffff, 1ull << 62, 1ull << 63, ~0ull};
   std::string text = whole;
   const auto below = [&](size_t n) { return n == 0 ? 0 : size_t(random() % n); };
   for (size_t n = 1 + below(4); n > 0 && !text.empty(); --n) {
@@ -35,7 +36,8 @@ std::string mutated(const std::string& whole, std::mt19937_64& random) {
   return text;
 }
 
-void survive(const char* name, const std::vector<std::string>& seeds, const std::function<void(const std::string&)>& read) {
+void survive(const char* name, const std::vector<std::string>& seeds,
+             const std::function<void(const std::string&)>& read) {
   std::mt19937_64 random(7);
   int read_well = 0;
   constexpr int rounds = 4000;
@@ -57,14 +59,17 @@ void survive(const char* name, const std::vector<std::string>& seeds, const std:
 TEST(IoFuzz, EveryReaderSurvivesMutation) {
   const Scratch dir;
   save_checkpoint(dir / "x", {.model = {{"w", known_values({3}, f32)}}, .scheduler = {{"a", 0.1}}, .step = 3});
-  write_torch(dir / "y", TorchValue::dict({{"a", known_values({2, 2}, i16)}, {"b", TorchValue::list({1, 2.5, "text", true})}}));
+  write_torch(dir / "y",
+              TorchValue::dict({{"a", known_values({2, 2}, i16)}, {"b", TorchValue::list({1, 2.5, "text", true})}}));
   const auto file = [](const std::string& name) { return read_file(data + name); };
   survive("safetensors", {file("dtypes.safetensors"), file("names.safetensors")}, fuzz::read_safetensors);
-  survive("index", {R"({"metadata":{"total_size":4},"weight_map":{"a":"x.safetensors","b":"y/z.safetensors"}})"}, fuzz::read_index);
+  survive("index", {R"({"metadata":{"total_size":4},"weight_map":{"a":"x.safetensors","b":"y/z.safetensors"}})"},
+          fuzz::read_index);
   survive("npy", {file("plain.npy"), file("vector.npy")}, fuzz::read_npy);
   survive("npz", {file("stored.npz"), file("deflated.npz")}, fuzz::read_npz);
   survive("gzip", {file("squares.gz")}, fuzz::read_gzip);
-  survive("torch", {file("dtypes.pt"), file("nested.pt"), read_file(dir / "y"), file("optimizer_Adam.pt")}, fuzz::read_torch);
+  survive("torch", {file("dtypes.pt"), file("nested.pt"), read_file(dir / "y"), file("optimizer_Adam.pt")},
+          fuzz::read_torch);
   survive("checkpoint", {read_file(dir / "x")}, fuzz::read_checkpoint);
 }
 
@@ -73,7 +78,9 @@ TEST(IoFuzz, PicklesAndStates) {
   const Scratch dir;
   const std::string pickle = fuzz::pickle_of(data + "nested.pt"), other = fuzz::pickle_of(data + "optimizer_LBFGS.pt");
   survive("pickle", {pickle, other}, fuzz::read_pickle);
-  save_checkpoint(dir / "x", {.model = {{"w", known_values({3}, f32)}}, .scheduler = {{"a", 0.1}}, .step = 3, .values = {{"k", "v"}}});
+  save_checkpoint(
+      dir / "x",
+      {.model = {{"w", known_values({3}, f32)}}, .scheduler = {{"a", 0.1}}, .step = 3, .values = {{"k", "v"}}});
   survive("state", {read_safetensors_metadata(dir / "x").at("state")}, fuzz::read_checkpoint_state);
 }
 

@@ -70,7 +70,9 @@ TEST(IoNpy, RoundTripsEveryDtypeAndLayout) {
 }
 
 TEST(IoNpy, RefusesByName) {
-  const auto refused = [&](const char* name) { return error_of([&] { return read_npy(data + "refused_" + name + ".npy"); }); };
+  const auto refused = [&](const char* name) {
+    return error_of([&] { return read_npy(data + "refused_" + name + ".npy"); });
+  };
   expect_in("Python objects", refused("object"));
   expect_in("complex", refused("complex"));
   expect_in("texts", refused("text"));
@@ -96,7 +98,8 @@ TEST(IoNpy, Headers) {
   expect_in("axes", refusal("{'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1)}"));
   expect_in("too large", refusal("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4)}"));
   expect_in("too large", refusal("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4)}"));
-  expect_in("takes 8 bytes, the file has 4", refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "1234"));
+  expect_in("takes 8 bytes, the file has 4",
+            refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "1234"));
   expect_in("takes 4 bytes, the file has 8", refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", eight));
   expect_in("follows its header", refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}}", eight));
   expect_in("version 4.0", error_of([&] { return read(npy("{}", "", 4)); }));

@@ -57,8 +57,9 @@ template <class Optimizer> void check(const std::string& file, const typename Op
   const TorchValue saved = read_torch_value(data + file + ".pt");
   Run run;
   for (const TorchValue& w : saved.at("before").items()) run.weights.push_back(w.as_tensor().clone().requires_grad_());
-  const optim::Params params = file == "LBFGS" ? optim::Params(run.weights)
-                                               : optim::Params({{.params = {run.weights[0]}}, {.params = {run.weights[1]}}});
+  const optim::Params params = file == "LBFGS"
+                                   ? optim::Params(run.weights)
+                                   : optim::Params({{.params = {run.weights[0]}}, {.params = {run.weights[1]}}});
   Optimizer optimizer(params, options);
   optimizer.load_state_dict(optimizer_state_from_torch(saved.at("optimizer")));
   const TorchValue written = optimizer_state_to_torch(optimizer.state_dict(), optimizer.name());
@@ -73,7 +74,8 @@ template <class Optimizer> void check(const std::string& file, const typename Op
   expect_equal(written, read_torch_value(dir / "x.pt"), file);
   run.train(optimizer, 2);
   for (size_t i = 0; i < 2; ++i)
-    EXPECT_TRUE(allclose(run.weights[i].detach(), saved.at("after").items()[i].as_tensor(), {.rtol = 2e-6, .atol = 1e-7}));
+    EXPECT_TRUE(
+        allclose(run.weights[i].detach(), saved.at("after").items()[i].as_tensor(), {.rtol = 2e-6, .atol = 1e-7}));
 }
 
 TEST(IoOptimizer, StatesOfPyTorch) {

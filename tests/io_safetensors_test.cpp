@@ -52,7 +52,8 @@ TEST(IoSafetensors, WritesTheLibrarysBytes) {
 TEST(IoSafetensors, NonContiguousAndEmptyStates) {
   const Scratch dir;
   const Tensor x = randn({4, 6});
-  write_safetensors(dir / "x", {{"t", x.t()}, {"s", x.slice(1, 1, 6, 2)}, {"f", x.flip({0})}, {"e", x[0].expand({3, 6})}});
+  write_safetensors(dir / "x",
+                    {{"t", x.t()}, {"s", x.slice(1, 1, 6, 2)}, {"f", x.flip({0})}, {"e", x[0].expand({3, 6})}});
   const StateDict back = read_safetensors(dir / "x");
   EXPECT_TRUE(same(back.at("t"), x.t().contiguous()));
   EXPECT_TRUE(same(back.at("s"), x.slice(1, 1, 6, 2).contiguous()));
@@ -116,8 +117,10 @@ TEST(IoSafetensors, BadHeadersAreNamed) {
   expect_in("negative", refusal(R"({"x":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", eight));
   expect_in("64 bits", refusal(R"({"x":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,8]}})", eight));
   expect_in("64 bits", refusal(R"({"x":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", eight));
-  expect_in("axes", refusal(R"({"x":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,8]}})", eight));
-  expect_in("unknown field 'size'", refusal(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"size":1}})", eight));
+  expect_in("axes",
+            refusal(R"({"x":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,8]}})", eight));
+  expect_in("unknown field 'size'",
+            refusal(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"size":1}})", eight));
   expect_in("lacks", refusal(R"({"x":{"dtype":"F32","shape":[2]}})", eight));
   expect_in("lacks", refusal(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", eight));
   expect_in("more than two", refusal(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", eight));
@@ -126,15 +129,18 @@ TEST(IoSafetensors, BadHeadersAreNamed) {
   expect_in("a string is missing", refusal(R"({"__metadata__":{"a":1}})", ""));
   expect_in("an object is missing", refusal("{\"x\":" + std::string(100, '['), ""));
   expect_in("not valid UTF-8", refusal("{\"\xff\":1}", ""));
-  expect_in("neither 0 nor 1", refusal(R"({"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", std::string("\0\2", 2)));
+  expect_in("neither 0 nor 1",
+            refusal(R"({"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", std::string("\0\2", 2)));
 }
 
 TEST(IoSafetensors, ExtremeSizes) {
   for (const char* size : {"4611686018427387904", "9223372036854775807", "2305843009213693952"}) {
     const std::string s(size);
     expect_in("tensor 'x'", refusal(R"({"x":{"dtype":"F64","shape":[)" + s + R"(],"data_offsets":[0,0]}})", ""));
-    expect_in("tensor 'x'", refusal(R"({"x":{"dtype":"F64","shape":[)" + s + "," + s + R"(],"data_offsets":[0,0]}})", ""));
-    expect_in("tensor 'x'", refusal(R"({"x":{"dtype":"F64","shape":[0,)" + s + "," + s + R"(],"data_offsets":[0,0]}})", ""));
+    expect_in("tensor 'x'",
+              refusal(R"({"x":{"dtype":"F64","shape":[)" + s + "," + s + R"(],"data_offsets":[0,0]}})", ""));
+    expect_in("tensor 'x'",
+              refusal(R"({"x":{"dtype":"F64","shape":[0,)" + s + "," + s + R"(],"data_offsets":[0,0]}})", ""));
     expect_in("tensor 'x'", refusal(R"({"x":{"dtype":"F64","shape":[1],"data_offsets":[)" + s + "," + s + "]}}", ""));
   }
   for (const uint64_t length : {uint64_t(100'000'001), uint64_t(1) << 62, ~uint64_t(0), ~uint64_t(0) - 7})

@@ -61,14 +61,20 @@ TEST(IoStateMap, Values) {
   const StateDict half = StateMap().cast(bf16).apply(s);
   EXPECT_EQ(half.at("h.0.qkv.weight").dtype(), bf16);
   EXPECT_EQ(half.at("h.0.ids").dtype(), i64);
-  const StateDict twice = StateMap().custom([](const StateDict& state) {
-    StateDict out;
-    for (const auto& [name, x] : state) out.add(name, x.dim() == 2 ? x * 2 : x);
-    return out;
-  }).apply(s);
+  const StateDict twice = StateMap()
+                              .custom([](const StateDict& state) {
+                                StateDict out;
+                                for (const auto& [name, x] : state) out.add(name, x.dim() == 2 ? x * 2 : x);
+                                return out;
+                              })
+                              .apply(s);
   EXPECT_TRUE(equal(twice.at("h.0.qkv.weight"), qkv * 2));
-  expect_in("does not divide into 4", error_of([&] { return StateMap().split("h.*.qkv.weight", 0, {"*a", "*b", "*c", "*d"}).apply(s); }));
-  expect_in("is missing", error_of([&] { return StateMap().merge({"*.q.weight", "*.x.weight"}, 0, "*.y").apply(cut); }));
+  expect_in("does not divide into 4", error_of([&] {
+              return StateMap().split("h.*.qkv.weight", 0, {"*a", "*b", "*c", "*d"}).apply(s);
+            }));
+  expect_in("is missing", error_of([&] {
+              return StateMap().merge({"*.q.weight", "*.x.weight"}, 0, "*.y").apply(cut);
+            }));
   expect_in("not a matrix", error_of([&] { return StateMap().transpose("h.0.ids").apply(s); }));
   expect_in("floating", error_of([] { return StateMap().cast(i64); }));
   EXPECT_FALSE(attempt([] { return StateMap().custom({}); }));
@@ -89,8 +95,8 @@ TEST(IoStateMap, Plans) {
   EXPECT_EQ(plan.unmatched_rules, (Names{"rename(\"absent\", \"y\")"}));
   EXPECT_EQ(plan.unmatched_keys, (Names{"b.weight"}));
   const std::string text = plan.str();
-  for (const char* part : {"a.weight -> x [3, 2] f64", "c.bias   -> (left out)  (excluded)", "rule without effect: rename(",
-                           "no rule for: b.weight"})
+  for (const char* part : {"a.weight -> x [3, 2] f64", "c.bias   -> (left out)  (excluded)",
+                           "rule without effect: rename(", "no rule for: b.weight"})
     expect_in(part, text);
 }
 
@@ -118,8 +124,9 @@ TEST(IoStateMap, ByOrder) {
   load_state_dict(same_layers, StateMap().by_order(same_layers).apply(read_safetensors(dir / "x")));
   EXPECT_TRUE(same(state_dict(same_layers).at("11.weight"), state_dict(layers).at("11.weight")));
   expect_in("layers with tensors", error_of([&] { return StateMap().by_order(nn::Linear(1, 1)).apply(state); }));
-  expect_in("'0.weight' of shape [8, 4] does not fit layer 'fc1.'",
-            error_of([&] { return StateMap().by_order(Named{.fc1 = {5, 8}}).apply(state); }));
+  expect_in("'0.weight' of shape [8, 4] does not fit layer 'fc1.'", error_of([&] {
+              return StateMap().by_order(Named{.fc1 = {5, 8}}).apply(state);
+            }));
 }
 
 TEST(IoStateMap, ResNet) {

@@ -86,7 +86,9 @@ TEST(IoTorch, RoundTripsValuesAndSharing) {
     EXPECT_TRUE(after[i].as_tensor().shares_storage(after[0].as_tensor()));
   }
   const Tensor x = randn({4, 5});
-  write_torch(dir / "y.pt", {{"a", x}, {"b", x}, {"part", randn({1000})[{slice(0, 3)}]}, {"back", x.flip({0})}, {"t", randn({2, 3}).t()}});
+  write_torch(
+      dir / "y.pt",
+      {{"a", x}, {"b", x}, {"part", randn({1000})[{slice(0, 3)}]}, {"back", x.flip({0})}, {"t", randn({2, 3}).t()}});
   const StateDict state = read_torch(dir / "y.pt");
   EXPECT_TRUE(same(state.at("a"), x) && state.at("b").shares_storage(state.at("a")));
   EXPECT_TRUE(same(state.at("back"), x.flip({0}).contiguous()));
@@ -113,22 +115,32 @@ TEST(IoTorch, ByteOrders) {
   const io::PickledTensor ints{"0", 8, i32, Layout::contiguous({2})}, bytes{"0", 8, u8, Layout::contiguous({8})};
   const std::string storage("\0\0\0\1\0\0\1\0", 8);
   EXPECT_EQ(from_archive(pickled(ints), storage, "big").as_tensor().to_vector<int>(), (std::vector{1, 256}));
-  EXPECT_EQ(from_archive(pickled(ints), storage, "little").as_tensor().to_vector<int>(), (std::vector{1 << 24, 1 << 16}));
+  EXPECT_EQ(from_archive(pickled(ints), storage, "little").as_tensor().to_vector<int>(),
+            (std::vector{1 << 24, 1 << 16}));
   EXPECT_EQ(from_archive(pickled(bytes), storage, "big").as_tensor()[3].item<int>(), 1);
   expect_in("byteorder is 'middle'", error_of([&] { return from_archive(pickled(ints), storage, "middle"); }));
 }
 
 TEST(IoTorch, LayoutsOutsideTheirStorage) {
   const std::string storage(24, '\1');
-  const auto refused = [&](const Shape& shape, const Shape& strides, int64_t offset, int64_t bytes = 24, DType dtype = f32) {
+  const auto refused = [&](const Shape& shape, const Shape& strides, int64_t offset, int64_t bytes = 24,
+                           DType dtype = f32) {
     const io::PickledTensor t{"0", bytes, dtype, {shape, strides, offset}};
     return error_of([&] { return from_archive(pickled(t), storage, "little"); });
   };
   const int64_t huge = int64_t(1) << 62;
-  for (const auto& [shape, strides, offset] : std::vector<Layout>{{{7}, {1}, 0}, {{6}, {1}, 1}, {{2, 3}, {4, 1}, 0}, {{2}, {6}, 0},
-                                                                  {{1}, {1}, 6}, {{huge}, {1}, 0}, {{huge, huge}, {0, 0}, 0},
-                                                                  {{2}, {huge}, 0}, {{3, 3}, {huge, huge}, 0}, {{1}, {1}, huge},
-                                                                  {{0}, {1}, 7}, {{0, huge, huge}, {1, 1, 1}, 0}})
+  for (const auto& [shape, strides, offset] : std::vector<Layout>{{{7}, {1}, 0},
+                                                                  {{6}, {1}, 1},
+                                                                  {{2, 3}, {4, 1}, 0},
+                                                                  {{2}, {6}, 0},
+                                                                  {{1}, {1}, 6},
+                                                                  {{huge}, {1}, 0},
+                                                                  {{huge, huge}, {0, 0}, 0},
+                                                                  {{2}, {huge}, 0},
+                                                                  {{3, 3}, {huge, huge}, 0},
+                                                                  {{1}, {1}, huge},
+                                                                  {{0}, {1}, 7},
+                                                                  {{0, huge, huge}, {1, 1, 1}, 0}})
     expect_in("does not lie within its storage", refused(shape, strides, offset));
   expect_in("impossible layout", refused({2}, {-1}, 3));
   expect_in("impossible layout", refused({-2}, {1}, 0));
@@ -136,9 +148,14 @@ TEST(IoTorch, LayoutsOutsideTheirStorage) {
   expect_in("impossible layout", refused({2}, {1}, -1));
   expect_in("24 bytes instead of 28", refused({7}, {1}, 0, 28));
   expect_in("impossible", refused({1}, {1}, 0, -4));
-  EXPECT_TRUE(same(from_archive(pickled({"0", 24, boolean, {{2, 2}, {0, 5}, 3}}), storage, "little").as_tensor(), ones({2, 2}).to(boolean)));
-  expect_in("neither 0 nor 1", error_of([&] { return from_archive(pickled({"0", 4, boolean, Layout::contiguous({2})}), "abcd", "little"); }));
-  expect_in("storage '1' is missing", error_of([&] { return from_archive(pickled({"1", 4, f32, Layout::contiguous({1})}), storage, "little"); }));
+  EXPECT_TRUE(same(from_archive(pickled({"0", 24, boolean, {{2, 2}, {0, 5}, 3}}), storage, "little").as_tensor(),
+                   ones({2, 2}).to(boolean)));
+  expect_in("neither 0 nor 1", error_of([&] {
+              return from_archive(pickled({"0", 4, boolean, Layout::contiguous({2})}), "abcd", "little");
+            }));
+  expect_in("storage '1' is missing", error_of([&] {
+              return from_archive(pickled({"1", 4, f32, Layout::contiguous({1})}), storage, "little");
+            }));
 }
 
 TEST(IoTorch, TruncatedAtEveryByte) {
@@ -159,8 +176,11 @@ TEST(IoTorch, RefusesByName) {
   expect_in("zip archive", refused("plain.npy"));
   nn::Linear net(2, 2);
   expect_in("before PyTorch 1.6", error_of([&] { return load(net, data + "legacy.pt"); }));
-  expect_in("'posix.system'", refusal("\x80\x02" "cposix\nsystem\nX\x02\x00\x00\x00ls\x85R."));
-  expect_in("'builtins.eval'", refusal("\x80\x04\x8c\x08" "builtins\x8c\x04" "eval\x93."));
+  expect_in("'posix.system'", refusal("\x80\x02"
+                                      "cposix\nsystem\nX\x02\x00\x00\x00ls\x85R."));
+  expect_in("'builtins.eval'", refusal("\x80\x04\x8c\x08"
+                                       "builtins\x8c\x04"
+                                       "eval\x93."));
 }
 
 TEST(IoTorch, HostilePickles) {
@@ -177,8 +197,10 @@ TEST(IoTorch, HostilePickles) {
   expect_in("not a dictionary", refusal(p + "]NNs."));
   expect_in("without a value", refusal(p + "}(Nu."));
   expect_in("not a function", refusal(p + "N)R."));
-  expect_in("circle", refusal(p + "]q\x01h\x01" "a."));
-  expect_in("64 bits", refusal(p + "\x8a\x09" "123456789."));
+  expect_in("circle", refusal(p + "]q\x01h\x01"
+                                  "a."));
+  expect_in("64 bits", refusal(p + "\x8a\x09"
+                                   "123456789."));
   expect_in("opcode 105", refusal(p + "i."));
   expect_in("not UTF-8", refusal(p + std::string("X\x01\x00\x00\x00\xff.", 7)));
   expect_in("arguments that do not fit", refusal(p + "ctorch._utils\n_rebuild_tensor_v2\n)R."));

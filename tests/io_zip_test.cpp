@@ -30,7 +30,7 @@ TEST(IoInflate, Gzip) {
   const std::vector<std::byte> out = io::gunzip(bytes_of(file), 20000);
   ASSERT_EQ(out.size(), 20000u);
   for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::to_integer<size_t>(out[i]), i * i % 251);
-  EXPECT_EQ(io::gunzip(bytes_of(file + file), 40000).size(), 40000u);              // members in a row
+  EXPECT_EQ(io::gunzip(bytes_of(file + file), 40000).size(), 40000u);  // members in a row
   EXPECT_EQ(io::gunzip(bytes_of(file + std::string(5, '\0')), 20000).size(), 20000u);
   expect_in("more than the 19999 bytes", error_of([&] { return io::gunzip(bytes_of(file), 19999); }));
   expect_in("more than", error_of([&] { return io::gunzip(bytes_of(file + file), 39999); }));
@@ -60,7 +60,9 @@ TEST(IoInflate, BlocksOfAllKinds) {
   const std::string repeat("\x4b\x4c\x84\x81\x00", 5);
   (void)attempt([&] { return io::inflate(context, bytes_of(repeat), 1000); });
   expect_in("unknown kind", error_of([&] { return io::inflate(context, bytes_of("\x07"), 3); }));
-  expect_in("damaged block", error_of([&] { return io::inflate(context, bytes_of(std::string("\x01\x03\x00\xfc\xfe", 5) + "abc"), 3); }));
+  expect_in("damaged block", error_of([&] {
+              return io::inflate(context, bytes_of(std::string("\x01\x03\x00\xfc\xfe", 5) + "abc"), 3);
+            }));
   expect_in("end too early", error_of([&] { return io::inflate(context, bytes_of(stored.substr(0, 6)), 3); }));
   expect_in("end too early", error_of([&] { return io::inflate(context, {}, 3); }));
 }
@@ -144,11 +146,36 @@ TEST(IoJson, ReadsAndRefuses) {
     json.end();
     return 0;
   };
-  for (const char* good : {"{}", "[]", " [1, -2.5e+3, 0, 0.5, true, false, null, \"a\\u00e9\\ud83d\\ude00\\n\"] ", "{\"a\":{\"b\":[{}]}}"})
+  for (const char* good :
+       {"{}", "[]", " [1, -2.5e+3, 0, 0.5, true, false, null, \"a\\u00e9\\ud83d\\ude00\\n\"] ", "{\"a\":{\"b\":[{}]}}"})
     EXPECT_EQ(skip(good), 0) << good;
-  for (const char* bad : {"", "{", "[1,]", "{\"a\":1,}", "{\"a\"}", "{a:1}", "01", "1.", "-", "1e", ".5", "tru", "nul",
-                          "\"", "\"\\x\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\\u12\"", "[1 2]", "1 2",
-                          "\"\x01\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "{\"a\":1,\"a\":2}", "[}", "NaN"})
+  for (const char* bad : {"",
+                          "{",
+                          "[1,]",
+                          "{\"a\":1,}",
+                          "{\"a\"}",
+                          "{a:1}",
+                          "01",
+                          "1.",
+                          "-",
+                          "1e",
+                          ".5",
+                          "tru",
+                          "nul",
+                          "\"",
+                          "\"\\x\"",
+                          "\"\\ud800\"",
+                          "\"\\ud800\\u0041\"",
+                          "\"\\udc00\"",
+                          "\"\\u12\"",
+                          "[1 2]",
+                          "1 2",
+                          "\"\x01\"",
+                          "\"\xc0\x80\"",
+                          "\"\xed\xa0\x80\"",
+                          "{\"a\":1,\"a\":2}",
+                          "[}",
+                          "NaN"})
     EXPECT_FALSE(attempt([&] { return skip(bad); })) << bad;
   expect_in("nested too deeply", error_of([&] { return skip(std::string(100, '[')); }));
   const std::string text = "\"a\\u00e9\\ud83d\\ude00\\/\"";

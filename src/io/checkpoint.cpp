@@ -29,7 +29,8 @@ double read_exact(JsonReader& json) {
   const std::string text = json.string();
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::hex);
-  if (error != std::errc() || end != text.data() + text.size()) json.fail("'" + text.substr(0, 40) + "' is not a number");
+  if (error != std::errc() || end != text.data() + text.size())
+    json.fail("'" + text.substr(0, 40) + "' is not a number");
   return value;
 }
 // JSON readers differ about whole numbers above 2^53: these are texts.
@@ -38,7 +39,8 @@ uint64_t read_unsigned(JsonReader& json) {
   const std::string text = json.string();
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) json.fail("'" + text.substr(0, 40) + "' is not a number");
+  if (error != std::errc() || end != text.data() + text.size())
+    json.fail("'" + text.substr(0, 40) + "' is not a number");
   return value;
 }
 std::string in_hex(uint32_t sum) {
@@ -57,8 +59,8 @@ std::string group_text(const optim::StateDict::GroupState& group) {
   const std::string options = joined('{', '}', group.options, [](const auto& option) {
     return json_quote(option.first) + ":" + joined('[', ']', option.second, [](double x) { return exact(x); });
   });
-  return "{\"options\":" + options + ",\"params\":" +
-         joined('[', ']', group.params, [](int64_t number) { return std::to_string(number); }) + "}";
+  return "{\"options\":" + options +
+         ",\"params\":" + joined('[', ']', group.params, [](int64_t number) { return std::to_string(number); }) + "}";
 }
 
 std::string state_text(const Checkpoint& c, std::optional<double> measure) {
@@ -107,7 +109,8 @@ void check_texts(const FileContext& context, const Checkpoint& c) {
 }  // namespace
 
 // The checksum stands before the data: its place is left open, and filled when they have been written.
-void write_checkpoint(const char* op, const std::string& path, const Checkpoint& checkpoint, std::optional<double> measure) {
+void write_checkpoint(const char* op, const std::string& path, const Checkpoint& checkpoint,
+                      std::optional<double> measure) {
   const FileContext context{op, path};
   check_texts(context, checkpoint);
   const std::string state = state_text(checkpoint, measure);
@@ -135,14 +138,15 @@ const std::string& state_of(const FileContext& context, const Metadata& metadata
                   "this is a safetensors file, but not a checkpoint; load(model, path) reads weights alone");
   context.require(metadata.contains(version_key) && metadata.contains(state_key) && metadata.contains(sum_key),
                   "the checkpoint lacks a part of its metadata");
-  context.require(metadata.at(version_key) == version, "the checkpoint is of version '", metadata.at(version_key).substr(0, 20),
-                  "', this library reads version ", version);
+  context.require(metadata.at(version_key) == version, "the checkpoint is of version '",
+                  metadata.at(version_key).substr(0, 20), "', this library reads version ", version);
   return metadata.at(state_key);
 }
 
 void check_sum(const MappedFile& file, const SafetensorsHeader& header) {
   const uint32_t sum = crc32(file.bytes().subspan(header.data_begin), crc32(as_bytes(header.metadata.at(state_key))));
-  file.context().require(in_hex(sum) == header.metadata.at(sum_key), "the checkpoint is damaged: its checksum is wrong");
+  file.context().require(in_hex(sum) == header.metadata.at(sum_key),
+                         "the checkpoint is damaged: its checksum is wrong");
 }
 
 class StateReader {
@@ -170,7 +174,8 @@ class StateReader {
 
  private:
   Tensor take(const std::string& name) {
-    context_.require(tensors_.contains(name) && taken_.insert(name).second, "tensor '", name, "' is missing, or named twice");
+    context_.require(tensors_.contains(name) && taken_.insert(name).second, "tensor '", name,
+                     "' is missing, or named twice");
     return tensors_.at(name);
   }
   void read_generator(Generator::State& state, const std::string& key) {

@@ -7,7 +7,8 @@
 namespace volta::io {
 
 Checkpoint read_checkpoint(const std::shared_ptr<MappedFile>& file);
-void write_checkpoint(const char* op, const std::string& path, const Checkpoint& checkpoint, std::optional<double> measure);
+void write_checkpoint(const char* op, const std::string& path, const Checkpoint& checkpoint,
+                      std::optional<double> measure);
 
 // The JSON text of the metadata, and the tensors that it names.
 Checkpoint read_checkpoint_state(const FileContext& context, const std::string& text, const StateDict& tensors);

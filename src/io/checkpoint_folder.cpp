@@ -15,7 +15,8 @@ constexpr std::string_view prefix = "step_", suffix = ".ckpt";
 
 std::string file_name(int64_t step) {
   const std::string digits = std::to_string(step);
-  return std::string(prefix) + std::string(12 - std::min<size_t>(12, digits.size()), '0') + digits + std::string(suffix);
+  return std::string(prefix) + std::string(12 - std::min<size_t>(12, digits.size()), '0') + digits +
+         std::string(suffix);
 }
 
 }  // namespace
@@ -25,8 +26,8 @@ CheckpointFolder::CheckpointFolder(std::string folder, const CheckpointFolderOpt
       keep_last_(options.keep_last),
       keep_best_(options.keep_best),
       best_(options.best.of(op, "best")) {
-  require(keep_last_ >= 0 && keep_best_ >= 0, ErrorKind::argument, op, "keep_last and keep_best must not be negative, got ",
-          keep_last_, " and ", keep_best_);
+  require(keep_last_ >= 0 && keep_best_ >= 0, ErrorKind::argument, op,
+          "keep_last and keep_best must not be negative, got ", keep_last_, " and ", keep_best_);
   std::error_code error;
   fs::create_directories(folder_, error);
   require(io::is_folder(folder_), ErrorKind::io, op, folder_, ": the folder cannot be made: ", error.message());
@@ -97,7 +98,8 @@ void CheckpointFolder::forget() const {
   std::set<std::string> kept;
   for (size_t i = items.size(); i-- > 0 && kept.size() < size_t(keep_last_);) kept.insert(items[i].path);
   std::erase_if(items, [](const Item& item) { return !item.measure; });
-  std::stable_sort(items.begin(), items.end(), [&](const Item& a, const Item& b) { return better(*a.measure, *b.measure); });
+  std::stable_sort(items.begin(), items.end(),
+                   [&](const Item& a, const Item& b) { return better(*a.measure, *b.measure); });
   for (size_t i = 0; i < items.size() && i < size_t(keep_best_); ++i) kept.insert(items[i].path);
   std::error_code error;
   for (const Item& item : list())

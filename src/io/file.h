@@ -21,9 +21,7 @@ struct FileContext {
   const char* op;
   std::string path;
 
-  template <class... Parts> [[noreturn]] void fail(const Parts&... parts) const {
-    fail_text((text_of(parts) + ...));
-  }
+  template <class... Parts> [[noreturn]] void fail(const Parts&... parts) const { fail_text((text_of(parts) + ...)); }
   template <class... Parts> void require(bool fine, const Parts&... parts) const {
     if (!fine) fail(parts...);
   }

@@ -96,15 +96,16 @@ constexpr std::array<uint16_t, 29> length_base = {3,  4,  5,  6,  7,  8,  9,  10
                                                   31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
 constexpr std::array<uint8_t, 29> length_bits = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
                                                  2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
-constexpr std::array<uint16_t, 30> distance_base = {1,   2,   3,   4,   5,   7,    9,    13,   17,   25,
-                                                    33,  49,  65,  97,  129, 193,  257,  385,  513,  769,
+constexpr std::array<uint16_t, 30> distance_base = {1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
+                                                    33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
                                                     1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
 constexpr std::array<uint8_t, 30> distance_bits = {0, 0, 0, 0, 1, 1, 2, 2,  3,  3,  4,  4,  5,  5,  6,
                                                    6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
 
 class Inflater {
  public:
-  Inflater(const FileContext& context, Bytes input, size_t limit) : context_(context), in_{context, input}, limit_(limit) {
+  Inflater(const FileContext& context, Bytes input, size_t limit)
+      : context_(context), in_{context, input}, limit_(limit) {
     out_.reserve(std::min(limit, 4 * input.size()));
   }
   Inflated run() {
@@ -123,12 +124,14 @@ class Inflater {
 
  private:
   void make_room(size_t more) const {
-    context_.require(more <= limit_ - out_.size(), "the compressed data hold more than the ", limit_, " bytes expected");
+    context_.require(more <= limit_ - out_.size(), "the compressed data hold more than the ", limit_,
+                     " bytes expected");
   }
   void stored() {
     in_.align();
     context_.require(in_.input.size() - in_.at >= 4, "the compressed data end too early");
-    const auto length = load_little<uint16_t>(in_.input, in_.at), inverse = load_little<uint16_t>(in_.input, in_.at + 2);
+    const auto length = load_little<uint16_t>(in_.input, in_.at),
+               inverse = load_little<uint16_t>(in_.input, in_.at + 2);
     in_.at += 4;
     context_.require(length == uint16_t(~inverse), "the compressed data hold a damaged block");
     context_.require(in_.input.size() - in_.at >= length, "the compressed data end too early");

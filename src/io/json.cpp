@@ -14,7 +14,8 @@ void append_utf8(std::string& out, uint32_t c) {
   if (c < 0x80) out += char(c);
   else if (c < 0x800) out += {char(0xc0 | c >> 6), char(0x80 | (c & 0x3f))};
   else if (c < 0x10000) out += {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
-  else out += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 0x3f)), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
+  else
+    out += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 0x3f)), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
 }
 
 // The length of the character that begins a text, 0 where it is malformed, overlong or a surrogate.

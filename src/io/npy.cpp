@@ -57,7 +57,8 @@ class HeaderReader {
       const std::string key = string();
       expect(':');
       bool& seen = key == "descr" ? descr : key == "fortran_order" ? order : shape;
-      context_.require((&seen != &shape || key == "shape") && !seen, "its header has the unknown or repeated key '", key, "'");
+      context_.require((&seen != &shape || key == "shape") && !seen, "its header has the unknown or repeated key '",
+                       key, "'");
       seen = true;
       if (key == "descr") read_dtype(header);
       else if (key == "fortran_order") header.fortran = truth();
@@ -137,10 +138,10 @@ class HeaderReader {
   }
   [[noreturn]] void refuse(const std::string& text, std::string_view code) {
     const char kind = code.empty() ? '\0' : code[0];
-    const char* const why = kind == 'O'   ? "Python objects, which are never read"
-                            : kind == 'c' ? "complex numbers, which are not supported"
+    const char* const why = kind == 'O'                                 ? "Python objects, which are never read"
+                            : kind == 'c'                               ? "complex numbers, which are not supported"
                             : kind == 'U' || kind == 'S' || kind == 'a' ? "texts, which are not supported"
-                            : kind == 'M' || kind == 'm' ? "dates or times, which are not supported"
+                            : kind == 'M' || kind == 'm'                ? "dates or times, which are not supported"
                             : kind == 'V' ? "raw bytes; if they are bfloat16, convert them to float32 before saving"
                                           : "of a type that is not supported";
     context_.fail("its elements ('", text, "') are ", why);
@@ -194,7 +195,8 @@ bool looks_like_npy(Bytes file) { return as_text(file).starts_with(magic); }
 Tensor read_npy(const ZipContent& content, const std::string& name) {
   const ArrayContext context{content.file->context(), name};
   const Bytes bytes = content.bytes();
-  context.require(looks_like_npy(bytes) && bytes.size() >= 10, "not a .npy array: it does not begin with its magic word");
+  context.require(looks_like_npy(bytes) && bytes.size() >= 10,
+                  "not a .npy array: it does not begin with its magic word");
   const int major = std::to_integer<int>(bytes[6]), minor = std::to_integer<int>(bytes[7]);
   context.require(major >= 1 && major <= 3 && minor == 0, "version ", major, ".", minor, " of the format is unknown");
   const size_t before = major == 1 ? 10 : 12;

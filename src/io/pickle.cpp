@@ -15,9 +15,19 @@ constexpr size_t largest_pickle = size_t(64) << 20;
 constexpr size_t most_objects = size_t(8) << 20;
 constexpr int max_depth = 64;
 
-constexpr std::string_view storage_names[dtype_count] = {
-    "HalfStorage", "BFloat16Storage", "FloatStorage", "DoubleStorage", "CharStorage", "ShortStorage", "IntStorage",
-    "LongStorage", "ByteStorage",     "",             "",              "",            "BoolStorage"};
+constexpr std::string_view storage_names[dtype_count] = {"HalfStorage",
+                                                         "BFloat16Storage",
+                                                         "FloatStorage",
+                                                         "DoubleStorage",
+                                                         "CharStorage",
+                                                         "ShortStorage",
+                                                         "IntStorage",
+                                                         "LongStorage",
+                                                         "ByteStorage",
+                                                         "",
+                                                         "",
+                                                         "",
+                                                         "BoolStorage"};
 constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "float32", "float64", "int8",
                                                        "int16",   "int32",    "int64",   "uint8",   "uint16",
                                                        "uint32",  "uint64",   "bool"};
@@ -25,11 +35,25 @@ constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "f
 using Id = uint32_t;  // of an object: they refer to each other by number, and may do so in circles
 
 struct Object {
-  enum class Kind : uint8_t { none, truth, integer, real, string, list, tuple, dict, tensor, storage, dtype, function, mark };
+  enum class Kind : uint8_t {
+    none,
+    truth,
+    integer,
+    real,
+    string,
+    list,
+    tuple,
+    dict,
+    tensor,
+    storage,
+    dtype,
+    function,
+    mark
+  };
   Kind kind = Kind::none;
   int64_t integer = 0;  // also a function, or the bytes of a storage
   double real = 0;
-  std::string text = {};      // also the key of a storage
+  std::string text = {};       // also the key of a storage
   std::vector<Id> items = {};  // of a dictionary: keys and values by turns
   Tensor tensor = {};
   std::optional<DType> dtype = {};
@@ -37,7 +61,14 @@ struct Object {
 using Kind = Object::Kind;
 
 enum Function : int64_t {
-  ordered_dict, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, torch_size, torch_device, typed_storage, untyped_storage
+  ordered_dict,
+  rebuild_tensor_v2,
+  rebuild_tensor_v3,
+  rebuild_parameter,
+  torch_size,
+  torch_device,
+  typed_storage,
+  untyped_storage
 };
 
 class Unpickler {
@@ -162,9 +193,9 @@ class Unpickler {
 bool Unpickler::step() {
   const auto code = number<uint8_t>();
   switch (code) {
-    case '.': return true;                                                                        // STOP
+    case '.': return true;                                                                               // STOP
     case 0x80: context_.require(number<uint8_t>() <= 5, "the pickle is of an unknown protocol"); break;  // PROTO
-    case 0x95: take(8); break;                                                                    // FRAME
+    case 0x95: take(8); break;                                                                           // FRAME
     case 'N': stack_.push_back(none); break;
     case 0x88: stack_.push_back(yes); break;
     case 0x89: stack_.push_back(no); break;
@@ -352,15 +383,17 @@ void Unpickler::reduce() {
 // Attributes of an OrderedDict (a state dict's _metadata) are left out.
 void Unpickler::build() {
   pop();
-  context_.require(object(top()).kind == Kind::dict, "the pickle sets attributes of something that is not an OrderedDict");
+  context_.require(object(top()).kind == Kind::dict,
+                   "the pickle sets attributes of something that is not an OrderedDict");
 }
 
 // ('storage', torch.FloatStorage, key, location, number of elements)
 void Unpickler::persistent() {
   const Id id = pop();
   const Object& tuple = object(id);
-  context_.require(tuple.kind == Kind::tuple && tuple.items.size() == 5 && argument(tuple, 0, Kind::string).text == "storage",
-                   "the pickle refers to something that is not a storage");
+  context_.require(
+      tuple.kind == Kind::tuple && tuple.items.size() == 5 && argument(tuple, 0, Kind::string).text == "storage",
+      "the pickle refers to something that is not a storage");
   const Object& type = argument(tuple, 1, Kind::function);
   context_.require(type.integer == typed_storage || type.integer == untyped_storage,
                    "the pickle refers to a storage of an unknown type");
@@ -412,8 +445,8 @@ std::string_view torch_storage_name(DType dtype) { return storage_names[size_t(d
 std::string_view torch_dtype_name(DType dtype) { return dtype_names[size_t(dtype)]; }
 
 TorchValue unpickle(const FileContext& context, Bytes pickle, const TensorSource& tensors) {
-  context.require(pickle.size() <= largest_pickle, "its pickle has ", pickle.size(), " bytes, more than the ", largest_pickle,
-                  " allowed");
+  context.require(pickle.size() <= largest_pickle, "its pickle has ", pickle.size(), " bytes, more than the ",
+                  largest_pickle, " allowed");
   return Unpickler(context, pickle, tensors).run();
 }
 

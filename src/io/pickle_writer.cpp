@@ -72,9 +72,7 @@ class Pickler {
     append_little(out_, uint32_t(value.size()));
     out_ += value;
   }
-  void global(std::string_view module, std::string_view name) {
-    ((((out_ += 'c') += module) += '\n') += name) += '\n';
-  }
+  void global(std::string_view module, std::string_view name) { ((((out_ += 'c') += module) += '\n') += name) += '\n'; }
   void sizes(const Shape& shape) {
     out_ += '(';
     for (const int64_t size : shape) integer(size);

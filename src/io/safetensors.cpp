@@ -24,7 +24,8 @@ constexpr int ranks[dtype_count] = {6, 7, 10, 11, 2, 4, 8, 12, 1, 5, 9, 13, 0};
 DType dtype_named(const FileContext& context, const std::string& tensor, const std::string& name) {
   for (int i = 0; i < dtype_count; ++i)
     if (names[i] == name) return DType(i);
-  const bool known = name.starts_with("F8") || name.starts_with("F6") || name.starts_with("F4") || name.starts_with("C");
+  const bool known =
+      name.starts_with("F8") || name.starts_with("F6") || name.starts_with("F4") || name.starts_with("C");
   context.fail("tensor '", tensor, "': dtype '", name.substr(0, 40), "' ",
                known ? "has no counterpart here; convert it to F16, BF16 or F32 first" : "is unknown");
 }
@@ -66,8 +67,8 @@ SafetensorsEntry parse_entry(JsonReader& json, const FileContext& context, const
 }
 
 void check_entry(const FileContext& context, const SafetensorsEntry& e, int64_t data_bytes) {
-  context.require(e.begin <= e.end && e.end <= data_bytes, "tensor '", e.name, "': data_offsets ", e.begin, " to ", e.end,
-                  " are not a range of the ", data_bytes, " bytes of data; is the file truncated?");
+  context.require(e.begin <= e.end && e.end <= data_bytes, "tensor '", e.name, "': data_offsets ", e.begin, " to ",
+                  e.end, " are not a range of the ", data_bytes, " bytes of data; is the file truncated?");
   Checked bytes = size_of(e.dtype);
   bool empty = false;
   for (const int64_t size : e.shape) {
@@ -81,9 +82,8 @@ void check_entry(const FileContext& context, const SafetensorsEntry& e, int64_t 
 void check_cover(const FileContext& context, const std::vector<SafetensorsEntry>& entries, int64_t data_bytes) {
   std::vector<const SafetensorsEntry*> sorted;
   for (const SafetensorsEntry& e : entries) sorted.push_back(&e);
-  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
-  });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
   int64_t end = 0;
   for (const SafetensorsEntry* e : sorted) {
     context.require(e->begin == end, "tensor '", e->name, "' begins at byte ", e->begin, " of the data, ",
@@ -149,7 +149,8 @@ std::string entry_text(const SafetensorsEntry& e) {
 
 std::string header_text(const SafetensorsLayout& layout, const Metadata& metadata) {
   std::string text;
-  for (const auto& [key, value] : metadata) text += (text.empty() ? "" : ",") + json_quote(key) + ":" + json_quote(value);
+  for (const auto& [key, value] : metadata)
+    text += (text.empty() ? "" : ",") + json_quote(key) + ":" + json_quote(value);
   if (!text.empty()) text = "\"__metadata__\":{" + text + "}";
   for (const auto& [entry, tensor] : layout.tensors) text += (text.empty() ? "" : ",") + entry_text(entry);
   text = "{" + text + "}";

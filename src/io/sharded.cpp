@@ -128,7 +128,8 @@ std::set<std::string> previous_shards(const char* op, const fs::path& index) {
   std::error_code error;
   if (!fs::exists(index, error)) return shards;
   try {
-    for (const auto& [name, shard] : parse_safetensors_index(*MappedFile::open(op, index.string()))) shards.insert(shard);
+    for (const auto& [name, shard] : parse_safetensors_index(*MappedFile::open(op, index.string())))
+      shards.insert(shard);
   } catch (const Error&) {
     return {};
   }

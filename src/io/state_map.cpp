@@ -52,7 +52,7 @@ void transpose_entry(Entry& e, const char* rule) {
 }  // namespace
 
 struct StateMap::Rule {
-  std::string text;  // as the user wrote it
+  std::string text;                // as the user wrote it
   std::function<bool(Work&)> run;  // whether it found something to do
 };
 
@@ -186,8 +186,8 @@ StateMap StateMap::split(const std::string& pattern, int64_t dim, const std::vec
       any = true;
       const auto parts = int64_t(names.size());
       const int axis = normalize_axis(dim, e.shape.size(), e.shape, op);
-      require(e.shape.size() > 0 && e.shape[axis] % parts == 0, ErrorKind::shape, op, "split: axis ", axis, " of tensor '",
-              e.name, "' of shape ", e.shape, " does not divide into ", parts, " parts");
+      require(e.shape.size() > 0 && e.shape[axis] % parts == 0, ErrorKind::shape, op, "split: axis ", axis,
+              " of tensor '", e.name, "' of shape ", e.shape, " does not divide into ", parts, " parts");
       const int64_t size = e.shape[axis] / parts;
       for (int64_t i = 0; i < parts; ++i) {
         Entry part = e;
@@ -228,7 +228,8 @@ Entry merged(const std::vector<Entry>& all, const Parts& parts, const std::vecto
       Shape same = e.shape;
       if (same.size() == result.shape.size()) same[axis] = result.shape[axis];
       require(same == result.shape && e.dtype == result.dtype, ErrorKind::shape, op, "merge: tensor '", e.name,
-              "' of shape ", e.shape, " and ", e.dtype, " does not go with shape ", result.shape, " and ", result.dtype);
+              "' of shape ", e.shape, " and ", e.dtype, " does not go with shape ", result.shape, " and ",
+              result.dtype);
       result.shape[axis] += e.shape[axis];
       result.from += " + " + e.from;
     }
@@ -354,7 +355,8 @@ template <class Names> std::vector<LayerParts> layers_of(const Names& names) {
     return !l.prefix.empty() && l.prefix[0] >= '0' && l.prefix[0] <= '9';
   });
   if (numbered)
-    std::sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return natural_less(a.prefix, b.prefix); });
+    std::sort(layers.begin(), layers.end(),
+              [](const auto& a, const auto& b) { return natural_less(a.prefix, b.prefix); });
   return layers;
 }
 
@@ -403,8 +405,8 @@ void require_distinct(const std::vector<Entry>& entries) {
   std::map<std::string, const Entry*> seen;
   for (const Entry& e : entries) {
     const auto [place, fresh] = seen.emplace(e.name, &e);
-    require(fresh, ErrorKind::argument, op, "'", place->second->from, "' and '", e.from, "' would both be called '", e.name,
-            "'");
+    require(fresh, ErrorKind::argument, op, "'", place->second->from, "' and '", e.from, "' would both be called '",
+            e.name, "'");
   }
 }
 

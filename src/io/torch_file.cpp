@@ -32,8 +32,9 @@ class Archive {
     const ZipMember* const pickle = find_pickle(zip_);
     context.require(pickle != nullptr, "not a file of torch.save: the archive has no data.pkl");
     folder_ = pickle->name.substr(0, pickle->name.find('/') + 1);
-    context.require(!zip_.find(folder_ + "constants.pkl"),
-                    "this is a TorchScript archive, which holds code; save module.state_dict() with torch.save instead");
+    context.require(
+        !zip_.find(folder_ + "constants.pkl"),
+        "this is a TorchScript archive, which holds code; save module.state_dict() with torch.save instead");
     if (const ZipMember* const order = zip_.find(folder_ + "byteorder")) {
       const std::string text(as_text(zip_.read(*order).bytes()));
       context.require(text == "little" || text == "big", "its byteorder is '", text.substr(0, 20), "'");
@@ -68,8 +69,7 @@ class Archive {
     held.storage = host_storage(int64_t(content.size), context.op);
     if (content.size == 0) return held;
     std::memcpy(held.storage->data, data, content.size);
-    if (swapped_)
-      swap_elements(static_cast<std::byte*>(held.storage->data), content.size, size_t(size_of(t.dtype)));
+    if (swapped_) swap_elements(static_cast<std::byte*>(held.storage->data), content.size, size_t(size_of(t.dtype)));
     return held;
   }
 
@@ -83,16 +83,16 @@ class Archive {
     Checked numel = 1, last = offset;
     bool empty = false;
     for (int i = 0; i < shape.size(); ++i) {
-      context.require(shape[i] >= 0 && strides[i] >= 0, "a tensor of storage '", t.storage, "' has an impossible layout");
+      context.require(shape[i] >= 0 && strides[i] >= 0, "a tensor of storage '", t.storage,
+                      "' has an impossible layout");
       empty |= shape[i] == 0;
       numel *= std::max<int64_t>(shape[i], 1);
       last += Checked(std::max<int64_t>(shape[i], 1) - 1) * strides[i];
     }
     const int64_t count = t.storage_bytes / size_of(t.dtype);
-    context.require((numel * size_of(t.dtype)).fits() && last.fits() &&
-                        (empty ? offset <= count : last.value_or(0) < count),
-                    "a tensor of shape ", shape, " does not lie within its storage '", t.storage, "' of ", count,
-                    " elements");
+    context.require(
+        (numel * size_of(t.dtype)).fits() && last.fits() && (empty ? offset <= count : last.value_or(0) < count),
+        "a tensor of shape ", shape, " does not lie within its storage '", t.storage, "' of ", count, " elements");
   }
 
   Tensor tensor(const PickledTensor& t) {
@@ -219,7 +219,8 @@ StateDict read_torch(const std::string& path) {
   const NoGrad off;
   const auto file = io::MappedFile::open("read_torch", path);
   const TorchValue value = io::read_torch_value(file);
-  file->context().require(value.is(TorchValue::Kind::dict), "the file holds a ", name(value.kind()), ", not a state dict");
+  file->context().require(value.is(TorchValue::Kind::dict), "the file holds a ", name(value.kind()),
+                          ", not a state dict");
   return blamed_on("read_torch", [&] { return value.state_dict(); });
 }
 

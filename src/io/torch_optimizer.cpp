@@ -64,47 +64,76 @@ std::map<std::string, Tensor> state_from(const TorchValue& value, const char* op
 Settings settings_of(const std::string& optimizer, const char* op) {
   const TorchValue none, off = false, on = true, zero = 0;
   if (optimizer == "SGD")
-    return {{"lr", none}, {"momentum", zero}, {"dampening", zero}, {"weight_decay", zero}, {"nesterov", off},
-            {"maximize", off}, {"foreach", none}, {"differentiable", off}, {"fused", none}};
+    return {{"lr", none},      {"momentum", zero}, {"dampening", zero},     {"weight_decay", zero}, {"nesterov", off},
+            {"maximize", off}, {"foreach", none},  {"differentiable", off}, {"fused", none}};
   if (optimizer == "Adam" || optimizer == "AdamW")
-    return {{"lr", none}, {"betas", none}, {"eps", none}, {"weight_decay", zero}, {"amsgrad", off}, {"maximize", off},
-            {"foreach", none}, {"capturable", off}, {"differentiable", off}, {"fused", none},
+    return {{"lr", none},
+            {"betas", none},
+            {"eps", none},
+            {"weight_decay", zero},
+            {"amsgrad", off},
+            {"maximize", off},
+            {"foreach", none},
+            {"capturable", off},
+            {"differentiable", off},
+            {"fused", none},
             {"decoupled_weight_decay", optimizer == "AdamW"}};
   if (optimizer == "Adamax")
-    return {{"lr", none}, {"betas", none}, {"eps", none}, {"weight_decay", zero}, {"foreach", none}, {"maximize", off},
-            {"differentiable", off}, {"capturable", off}};
+    return {{"lr", none},      {"betas", none},   {"eps", none},           {"weight_decay", zero},
+            {"foreach", none}, {"maximize", off}, {"differentiable", off}, {"capturable", off}};
   if (optimizer == "NAdam")
-    return {{"lr", none}, {"betas", none}, {"eps", none}, {"weight_decay", zero}, {"momentum_decay", none},
-            {"decoupled_weight_decay", off}, {"maximize", off}, {"foreach", none}, {"capturable", off},
+    return {{"lr", none},           {"betas", none},          {"eps", none},
+            {"weight_decay", zero}, {"momentum_decay", none}, {"decoupled_weight_decay", off},
+            {"maximize", off},      {"foreach", none},        {"capturable", off},
             {"differentiable", off}};
   if (optimizer == "RAdam")
-    return {{"lr", none}, {"betas", none}, {"eps", none}, {"weight_decay", zero}, {"maximize", off}, {"foreach", none},
-            {"capturable", off}, {"decoupled_weight_decay", off}, {"differentiable", off}};
+    return {{"lr", none},           {"betas", none},   {"eps", none},       {"weight_decay", zero},
+            {"maximize", off},      {"foreach", none}, {"capturable", off}, {"decoupled_weight_decay", off},
+            {"differentiable", off}};
   if (optimizer == "RMSprop")
-    return {{"lr", none}, {"momentum", zero}, {"alpha", none}, {"eps", none}, {"centered", off}, {"weight_decay", zero},
-            {"capturable", off}, {"foreach", none}, {"maximize", off}, {"differentiable", off}};
+    return {{"lr", none},           {"momentum", zero},  {"alpha", none},   {"eps", none},     {"centered", off},
+            {"weight_decay", zero}, {"capturable", off}, {"foreach", none}, {"maximize", off}, {"differentiable", off}};
   if (optimizer == "Adagrad")
-    return {{"lr", none}, {"lr_decay", zero}, {"eps", none}, {"weight_decay", zero}, {"initial_accumulator_value", zero},
-            {"foreach", none}, {"maximize", off}, {"differentiable", off}, {"fused", none}};
+    return {{"lr", none},
+            {"lr_decay", zero},
+            {"eps", none},
+            {"weight_decay", zero},
+            {"initial_accumulator_value", zero},
+            {"foreach", none},
+            {"maximize", off},
+            {"differentiable", off},
+            {"fused", none}};
   if (optimizer == "Adadelta")
-    return {{"lr", none}, {"rho", none}, {"eps", none}, {"weight_decay", zero}, {"maximize", off}, {"capturable", off},
-            {"foreach", none}, {"differentiable", off}};
+    return {{"lr", none},      {"rho", none},       {"eps", none},     {"weight_decay", zero},
+            {"maximize", off}, {"capturable", off}, {"foreach", none}, {"differentiable", off}};
   if (optimizer == "ASGD")
-    return {{"lr", none}, {"lambd", none}, {"alpha", none}, {"t0", none}, {"weight_decay", zero}, {"foreach", none},
-            {"maximize", off}, {"differentiable", off}, {"capturable", off}};
+    return {{"lr", none},      {"lambd", none},   {"alpha", none},         {"t0", none},       {"weight_decay", zero},
+            {"foreach", none}, {"maximize", off}, {"differentiable", off}, {"capturable", off}};
   if (optimizer == "Rprop")
-    return {{"lr", none}, {"etas", none}, {"step_sizes", none}, {"foreach", none}, {"maximize", off},
-            {"differentiable", off}, {"capturable", off}};
+    return {{"lr", none},      {"etas", none},          {"step_sizes", none}, {"foreach", none},
+            {"maximize", off}, {"differentiable", off}, {"capturable", off}};
   if (optimizer == "Adafactor")
-    return {{"lr", none}, {"beta2_decay", none}, {"eps", TorchValue::tuple({none, 1e-3})}, {"d", none},
-            {"weight_decay", zero}, {"foreach", none}, {"maximize", off}};
+    return {{"lr", none},     {"beta2_decay", none},  {"eps", TorchValue::tuple({none, 1e-3})},
+            {"d", none},      {"weight_decay", zero}, {"foreach", none},
+            {"maximize", off}};
   if (optimizer == "Muon")
-    return {{"lr", none}, {"weight_decay", zero}, {"momentum", zero}, {"nesterov", on},
-            {"ns_coefficients", TorchValue::tuple({3.4445, -4.7750, 2.0315})}, {"eps", none}, {"ns_steps", 5},
+    return {{"lr", none},
+            {"weight_decay", zero},
+            {"momentum", zero},
+            {"nesterov", on},
+            {"ns_coefficients", TorchValue::tuple({3.4445, -4.7750, 2.0315})},
+            {"eps", none},
+            {"ns_steps", 5},
             {"adjust_lr_fn", none}};
   if (optimizer == "LBFGS")
-    return {{"lr", none}, {"max_iter", 20}, {"max_eval", 25}, {"tolerance_grad", none}, {"tolerance_change", none},
-            {"history_size", 100}, {"line_search_fn", none}, {"maximize", off}};
+    return {{"lr", none},
+            {"max_iter", 20},
+            {"max_eval", 25},
+            {"tolerance_grad", none},
+            {"tolerance_change", none},
+            {"history_size", 100},
+            {"line_search_fn", none},
+            {"maximize", off}};
   throw_error(ErrorKind::argument, op, "PyTorch has no optimizer '", optimizer, "'");
 }
 
@@ -116,7 +145,8 @@ TorchValue group_to(const optim::StateDict::GroupState& group, Settings settings
     const std::vector<double>& numbers = found->second;
     const bool whole = numbers.size() == 1 && std::abs(numbers[0]) < 0x1p53 && numbers[0] == std::trunc(numbers[0]);
     if (numbers.size() == 1 && value.is(Kind::truth)) value = numbers[0] != 0;
-    else if (whole && value.is(Kind::integer)) value = int64_t(numbers[0]);  // counts, which Python does not take as floats
+    else if (whole && value.is(Kind::integer))
+      value = int64_t(numbers[0]);  // counts, which Python does not take as floats
     else if (numbers.size() == 1) value = numbers[0];
     else value = TorchValue::tuple({numbers.begin(), numbers.end()});
   }
@@ -165,7 +195,8 @@ optim::StateDict optimizer_state_from_torch(const TorchValue& value) {
     optim::StateDict state;
     for (const auto& [number, slots] : value.at("state").entries())
       state.state[number.as_integer()] = state_from(slots, op);
-    for (const TorchValue& group : value.at("param_groups").items()) state.param_groups.push_back(group_from(group, op));
+    for (const TorchValue& group : value.at("param_groups").items())
+      state.param_groups.push_back(group_from(group, op));
     return state;
   });
 }
@@ -178,7 +209,8 @@ TorchValue optimizer_state_to_torch(const optim::StateDict& state, const std::st
     if (!slots.empty()) states.emplace_back(number, state_to(slots, optimizer));
   std::vector<TorchValue> groups;
   for (const auto& group : state.param_groups) groups.push_back(group_to(group, settings));
-  return TorchValue::dict({{"state", TorchValue::dict(std::move(states))}, {"param_groups", TorchValue::list(std::move(groups))}});
+  return TorchValue::dict(
+      {{"state", TorchValue::dict(std::move(states))}, {"param_groups", TorchValue::list(std::move(groups))}});
 }
 
 }  // namespace volta

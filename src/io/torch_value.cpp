@@ -94,12 +94,13 @@ StateDict TorchValue::state_dict() const {
   StateDict state;
   std::string others;
   for (const auto& [key, value] : entries()) {
-    const std::string text = key.is(Kind::string) ? key.text_ : key.is(Kind::integer) ? std::to_string(key.integer_) : "?";
+    const std::string text = key.is(Kind::string)    ? key.text_
+                             : key.is(Kind::integer) ? std::to_string(key.integer_)
+                                                     : "?";
     if (key.is(Kind::string) && value.is(Kind::tensor)) state.add(text, value.tensor_);
     else others += (others.empty() ? "" : ", ") + text + " (" + std::string(name(value.kind_)) + ")";
   }
-  require(others.empty(), ErrorKind::argument, op,
-          "not a plain state dict; besides tensors by name it holds ", others,
+  require(others.empty(), ErrorKind::argument, op, "not a plain state dict; besides tensors by name it holds ", others,
           ". Take the part you want: read_torch_value(path).at(\"model\").state_dict()");
   return state;
 }

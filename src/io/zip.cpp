@@ -25,9 +25,7 @@ bool looks_like_zip(Bytes file) {
          (load_little<uint32_t>(file, 0) == local_mark || load_little<uint32_t>(file, 0) == end_mark);
 }
 
-ZipArchive::ZipArchive(std::shared_ptr<MappedFile> file) : file_(std::move(file)) {
-  read_directory(find_directory());
-}
+ZipArchive::ZipArchive(std::shared_ptr<MappedFile> file) : file_(std::move(file)) { read_directory(find_directory()); }
 
 // The end record stands before a comment of up to 65535 bytes.
 ZipArchive::Directory ZipArchive::find_directory() const {
@@ -62,7 +60,8 @@ ZipArchive::Directory ZipArchive::find_directory() const {
 namespace {
 
 // Numbers that did not fit their 32 bits stand in the extension, in this order.
-void read_extension(const FileContext& context, Bytes extra, const std::string& name, std::initializer_list<uint64_t*> numbers) {
+void read_extension(const FileContext& context, Bytes extra, const std::string& name,
+                    std::initializer_list<uint64_t*> numbers) {
   while (extra.size() >= 4) {
     const auto id = load_little<uint16_t>(extra, 0), length = load_little<uint16_t>(extra, 2);
     context.require(length <= extra.size() - 4, "member '", name, "': a damaged extra field");
@@ -94,7 +93,8 @@ void ZipArchive::read_directory(const Directory& directory) {
     const size_t whole = member_bytes + name_bytes + extra_bytes + comment_bytes;
     context.require(whole <= rest.size(), "the zip archive's directory is cut short at member ", i);
     ZipMember member{.name = std::string(as_text(rest.subspan(member_bytes, name_bytes))),
-                     .method = load_little<uint16_t>(rest, 10), .crc = load_little<uint32_t>(rest, 16)};
+                     .method = load_little<uint16_t>(rest, 10),
+                     .crc = load_little<uint32_t>(rest, 16)};
     uint64_t compressed = load_little<uint32_t>(rest, 20), size = load_little<uint32_t>(rest, 24),
              header = load_little<uint32_t>(rest, 42);
     read_extension(context, rest.subspan(member_bytes + name_bytes, extra_bytes), member.name,
@@ -123,10 +123,11 @@ void ZipArchive::read_directory(const Directory& directory) {
 // The local header has its own name and extra field, of their own lengths; the data follow.
 void ZipArchive::place(ZipMember& member, uint64_t header, uint64_t limit) const {
   const Bytes bytes = file_->bytes();
-  context().require(limit >= local_bytes && header <= limit - local_bytes &&
-                        load_little<uint32_t>(bytes, header) == local_mark,
-                    "member '", member.name, "': its header is missing");
-  member.begin = header + local_bytes + load_little<uint16_t>(bytes, header + 26) + load_little<uint16_t>(bytes, header + 28);
+  context().require(
+      limit >= local_bytes && header <= limit - local_bytes && load_little<uint32_t>(bytes, header) == local_mark,
+      "member '", member.name, "': its header is missing");
+  member.begin =
+      header + local_bytes + load_little<uint16_t>(bytes, header + 26) + load_little<uint16_t>(bytes, header + 28);
   context().require(member.begin <= limit && member.compressed <= limit - member.begin, "member '", member.name,
                     "': its data do not lie within the file");
 }

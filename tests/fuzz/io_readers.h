@@ -56,13 +56,24 @@ inline std::string pickle_of(const std::string& path) {
 }
 inline void read_pickle(const std::string& text) {
   const io::FileContext context{"read", "file"};
-  use(io::unpickle(context, io::as_bytes(text), [](const io::PickledTensor& t) {
-    return zeros({}, {.dtype = t.dtype});
-  }));
+  use(io::unpickle(context, io::as_bytes(text),
+                   [](const io::PickledTensor& t) { return zeros({}, {.dtype = t.dtype}); }));
 }
 inline void read_checkpoint_state(const std::string& text) {
   const io::FileContext context{"read", "file"};
   (void)io::read_checkpoint_state(context, text, {{"model.w", zeros({3})}});
+}
+
+// For libFuzzer: an Error is a good answer, any other exception ends the run.
+inline int one_input(void (*read)(const std::string&), const uint8_t* data, size_t size) {
+  static const bool limited = (memory::set_limit(int64_t(256) << 20), true);
+  (void)limited;
+  try {
+    read(std::string(reinterpret_cast<const char*>(data), size));
+  } catch (const Error&) {
+    return 0;
+  }
+  return 0;
 }
 
 }  // namespace volta::fuzz

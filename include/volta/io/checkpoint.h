@@ -31,8 +31,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 enum class BestIs { min, max };
 constexpr std::array<std::string_view, 2> choice_names(BestIs) { return {"min", "max"}; }
 struct CheckpointFolderOptions {
-  Int keep_last = 3;                   // the newest; 0 keeps all
-  Int keep_best = 1;                   // those of the best measures, besides
+  Int keep_last = 3;                  // the newest; 0 keeps all
+  Int keep_best = 1;                  // those of the best measures, besides
   Choice<BestIs> best = BestIs::min;  // whether a small measure (a loss) or a large one (an accuracy) is good
 };
 
@@ -50,10 +50,10 @@ class CheckpointFolder {
 
   explicit CheckpointFolder(std::string folder, const CheckpointFolderOptions& options = {});
   std::string save(const Checkpoint& checkpoint, std::optional<double> measure = {}) const;  // gives the file's path
-  std::vector<Item> list() const;                   // by step; files that are no checkpoints are passed over
-  std::optional<std::string> latest() const;        // the path of the newest: load_checkpoint(*folder.latest())
-  std::optional<std::string> best() const;          // that of the best measure
-  std::optional<Checkpoint> load_latest() const;    // the newest that is not damaged
+  std::vector<Item> list() const;                 // by step; files that are no checkpoints are passed over
+  std::optional<std::string> latest() const;      // the path of the newest: load_checkpoint(*folder.latest())
+  std::optional<std::string> best() const;        // that of the best measure
+  std::optional<Checkpoint> load_latest() const;  // the newest that is not damaged
 
  private:
   void forget() const;

@@ -26,8 +26,10 @@ struct SafetensorsInfo {
 // StateDict s = read_safetensors("model.safetensors"). The tensors live in the mapped file, whose pages are read at first
 // use; changing them changes neither the file nor other readers. While they live the file may be replaced, not truncated.
 [[nodiscard]] StateDict read_safetensors(const std::string& path);
-[[nodiscard]] Metadata read_safetensors_metadata(const std::string& path);    // read_safetensors_metadata(path).at("format")
-[[nodiscard]] SafetensorsInfo read_safetensors_info(const std::string& path);  // names, dtypes and shapes; loads nothing
+[[nodiscard]] Metadata read_safetensors_metadata(
+    const std::string& path);  // read_safetensors_metadata(path).at("format")
+[[nodiscard]] SafetensorsInfo read_safetensors_info(
+    const std::string& path);  // names, dtypes and shapes; loads nothing
 
 // write_safetensors("net.safetensors", state_dict(net)). The file appears whole or not at all; other threads may read the
 // tensors meanwhile. Tensors that share memory are written one by one.

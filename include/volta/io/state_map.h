@@ -46,7 +46,8 @@ class StateMap {
   StateMap split(const std::string& pattern, int64_t dim, const std::vector<std::string>& names) const;
   // The reverse; the patterns match the same texts: .merge({"*.q.weight", "*.k.weight", "*.v.weight"}, 0, "*.qkv.weight").
   StateMap merge(const std::vector<std::string>& patterns, int64_t dim, const std::string& name) const;
-  StateMap custom(Custom function, const std::string& description = "custom") const;  // .custom([](const StateDict& s) {…})
+  StateMap custom(Custom function,
+                  const std::string& description = "custom") const;  // .custom([](const StateDict& s) {…})
   // Gives tensors the names of the model's, layer by layer in order, where they have the same parts and shapes:
   // "0.weight" becomes "fc1.weight", and the reverse. Layers with numbers for names are taken in the order of the numbers.
   StateMap by_order(const ModelView& model) const;

@@ -42,8 +42,8 @@ class TorchValue {
   Tensor as_tensor() && { return static_cast<const TorchValue&>(*this).as_tensor(); }
   std::vector<TorchValue> items() && { return static_cast<const TorchValue&>(*this).items(); }
   std::vector<Entry> entries() && { return static_cast<const TorchValue&>(*this).entries(); }
-  bool contains(const TorchValue& key) const;              // of a dictionary: value.contains("epoch")
-  const TorchValue& at(const TorchValue& key) const&;      // value.at("param_groups")
+  bool contains(const TorchValue& key) const;          // of a dictionary: value.contains("epoch")
+  const TorchValue& at(const TorchValue& key) const&;  // value.at("param_groups")
   TorchValue at(const TorchValue& key) && { return static_cast<const TorchValue&>(*this).at(key); }
   StateDict state_dict() const;  // of a dictionary of tensors by name; anything else in it is an Error that lists it
 
