@@ -27,6 +27,7 @@ class ToyBackend final : public Backend {
   void elementwise(const ElementwiseCall& call) override { host().elementwise(call); }
   void reduce(const ReduceCall& call) override { host().reduce(call); }
   void softmax(const SoftmaxCall& call) override { host().softmax(call); }
+  void softmax_backward(const SoftmaxBackwardCall& call) override { host().softmax_backward(call); }
   void scan(const ScanCall& call) override { host().scan(call); }
   void gather(const GatherCall& call) override {
     check(call.index, call.in.layout->shape[call.axis], "gather");

@@ -15,7 +15,7 @@
 namespace volta {
 namespace scalar {
 
-// A formula evaluated on Terms becomes ordinary ops on tensors: differentiable again, on any device. A TensorExpr may also be
+// A formula evaluated on expressions becomes ordinary ops on tensors: differentiable again, on any device. A TensorExpr may also be
 // a constant, or a probe that only remembers which arguments a result depends on. Ops run when their result is asked
 // for: of a formula's values on dual numbers, those that no derivative needs are never computed.
 class TensorExpr {
@@ -121,124 +121,109 @@ inline TensorExpr operator|(const TensorExpr& a, const TensorExpr& b) {
 
 inline TensorExpr operator-(const TensorExpr& x) { return TensorExpr(0) - x; }
 
-// Each function once more, on Terms: the tensor op of the same name, folded when constant.
+// A function with one name for tensors and for numbers: overloading finds the right one for each.
+template <class F> TensorExpr lifted(F f, const TensorExpr& x) {
+  return TensorExpr::combine([](const Operand& a) { return F()(*a.tensor); }, f, x);
+}
+template <class F> TensorExpr lifted(F f, const TensorExpr& a, const TensorExpr& b) {
+  return TensorExpr::combine(f, f, a, b);
+}
+
+// Each function once more, on expressions: the tensor op of the same name, folded when constant.
 inline TensorExpr neg(const TensorExpr& x) {
   return TensorExpr::combine([](auto a) { return volta::neg(*a.tensor); }, [](double a) { return -a; }, x);
 }
 inline TensorExpr abs(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::abs(*a.tensor); }, [](double a) { return scalar::abs(a); }, x);
+  return lifted([](auto a) { return abs(a); }, x);
 }
 inline TensorExpr sign(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::sign(*a.tensor); }, [](double a) { return scalar::sign(a); },
-                             x);
+  return lifted([](auto a) { return sign(a); }, x);
 }
 inline TensorExpr sqrt(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::sqrt(*a.tensor); }, [](double a) { return scalar::sqrt(a); },
-                             x);
+  return lifted([](auto a) { return sqrt(a); }, x);
 }
 inline TensorExpr rsqrt(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::rsqrt(*a.tensor); }, [](double a) { return scalar::rsqrt(a); },
-                             x);
+  return lifted([](auto a) { return rsqrt(a); }, x);
 }
 inline TensorExpr reciprocal(const TensorExpr& x) { return TensorExpr(1) / x; }
 inline TensorExpr square(const TensorExpr& x) { return x * x; }
 inline TensorExpr exp(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::exp(*a.tensor); }, [](double a) { return scalar::exp(a); }, x);
+  return lifted([](auto a) { return exp(a); }, x);
 }
 inline TensorExpr exp2(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::exp2(*a.tensor); }, [](double a) { return scalar::exp2(a); },
-                             x);
+  return lifted([](auto a) { return exp2(a); }, x);
 }
 inline TensorExpr expm1(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::expm1(*a.tensor); }, [](double a) { return scalar::expm1(a); },
-                             x);
+  return lifted([](auto a) { return expm1(a); }, x);
 }
 inline TensorExpr log(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::log(*a.tensor); }, [](double a) { return scalar::log(a); }, x);
+  return lifted([](auto a) { return log(a); }, x);
 }
 inline TensorExpr log2(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::log2(*a.tensor); }, [](double a) { return scalar::log2(a); },
-                             x);
+  return lifted([](auto a) { return log2(a); }, x);
 }
 inline TensorExpr log10(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::log10(*a.tensor); }, [](double a) { return scalar::log10(a); },
-                             x);
+  return lifted([](auto a) { return log10(a); }, x);
 }
 inline TensorExpr log1p(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::log1p(*a.tensor); }, [](double a) { return scalar::log1p(a); },
-                             x);
+  return lifted([](auto a) { return log1p(a); }, x);
 }
 inline TensorExpr sin(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::sin(*a.tensor); }, [](double a) { return scalar::sin(a); }, x);
+  return lifted([](auto a) { return sin(a); }, x);
 }
 inline TensorExpr cos(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::cos(*a.tensor); }, [](double a) { return scalar::cos(a); }, x);
+  return lifted([](auto a) { return cos(a); }, x);
 }
 inline TensorExpr tan(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::tan(*a.tensor); }, [](double a) { return scalar::tan(a); }, x);
+  return lifted([](auto a) { return tan(a); }, x);
 }
 inline TensorExpr asin(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::asin(*a.tensor); }, [](double a) { return scalar::asin(a); },
-                             x);
+  return lifted([](auto a) { return asin(a); }, x);
 }
 inline TensorExpr acos(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::acos(*a.tensor); }, [](double a) { return scalar::acos(a); },
-                             x);
+  return lifted([](auto a) { return acos(a); }, x);
 }
 inline TensorExpr atan(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::atan(*a.tensor); }, [](double a) { return scalar::atan(a); },
-                             x);
+  return lifted([](auto a) { return atan(a); }, x);
 }
 inline TensorExpr sinh(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::sinh(*a.tensor); }, [](double a) { return scalar::sinh(a); },
-                             x);
+  return lifted([](auto a) { return sinh(a); }, x);
 }
 inline TensorExpr cosh(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::cosh(*a.tensor); }, [](double a) { return scalar::cosh(a); },
-                             x);
+  return lifted([](auto a) { return cosh(a); }, x);
 }
 inline TensorExpr tanh(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::tanh(*a.tensor); }, [](double a) { return scalar::tanh(a); },
-                             x);
+  return lifted([](auto a) { return tanh(a); }, x);
 }
 inline TensorExpr asinh(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::asinh(*a.tensor); }, [](double a) { return scalar::asinh(a); },
-                             x);
+  return lifted([](auto a) { return asinh(a); }, x);
 }
 inline TensorExpr acosh(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::acosh(*a.tensor); }, [](double a) { return scalar::acosh(a); },
-                             x);
+  return lifted([](auto a) { return acosh(a); }, x);
 }
 inline TensorExpr atanh(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::atanh(*a.tensor); }, [](double a) { return scalar::atanh(a); },
-                             x);
+  return lifted([](auto a) { return atanh(a); }, x);
 }
 inline TensorExpr erf(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::erf(*a.tensor); }, [](double a) { return scalar::erf(a); }, x);
+  return lifted([](auto a) { return erf(a); }, x);
 }
 inline TensorExpr erfc(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::erfc(*a.tensor); }, [](double a) { return scalar::erfc(a); },
-                             x);
+  return lifted([](auto a) { return erfc(a); }, x);
 }
 inline TensorExpr erfinv(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::erfinv(*a.tensor); },
-                             [](double a) { return scalar::erfinv(a); }, x);
+  return lifted([](auto a) { return erfinv(a); }, x);
 }
 inline TensorExpr lgamma(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::lgamma(*a.tensor); },
-                             [](double a) { return scalar::lgamma(a); }, x);
+  return lifted([](auto a) { return lgamma(a); }, x);
 }
 inline TensorExpr digamma(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::digamma(*a.tensor); },
-                             [](double a) { return scalar::digamma(a); }, x);
+  return lifted([](auto a) { return digamma(a); }, x);
 }
 inline TensorExpr trigamma(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::trigamma(*a.tensor); },
-                             [](double a) { return scalar::trigamma(a); }, x);
+  return lifted([](auto a) { return trigamma(a); }, x);
 }
 inline TensorExpr polygamma2(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::polygamma2(*a.tensor); },
-                             [](double a) { return scalar::polygamma2(a); }, x);
+  return lifted([](auto a) { return polygamma2(a); }, x);
 }
 inline TensorExpr polygamma(const TensorExpr& x, const TensorExpr& order) {
   return TensorExpr::combine(
@@ -246,32 +231,25 @@ inline TensorExpr polygamma(const TensorExpr& x, const TensorExpr& order) {
       [](double a, double n) { return scalar::polygamma(a, n); }, x, order);
 }
 inline TensorExpr floor(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::floor(*a.tensor); }, [](double a) { return scalar::floor(a); },
-                             x);
+  return lifted([](auto a) { return floor(a); }, x);
 }
 inline TensorExpr ceil(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::ceil(*a.tensor); }, [](double a) { return scalar::ceil(a); },
-                             x);
+  return lifted([](auto a) { return ceil(a); }, x);
 }
 inline TensorExpr trunc(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::trunc(*a.tensor); }, [](double a) { return scalar::trunc(a); },
-                             x);
+  return lifted([](auto a) { return trunc(a); }, x);
 }
 inline TensorExpr round(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::round(*a.tensor); }, [](double a) { return scalar::round(a); },
-                             x);
+  return lifted([](auto a) { return round(a); }, x);
 }
 inline TensorExpr isnan(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::isnan(*a.tensor); }, [](double a) { return scalar::isnan(a); },
-                             x);
+  return lifted([](auto a) { return isnan(a); }, x);
 }
 inline TensorExpr isinf(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::isinf(*a.tensor); }, [](double a) { return scalar::isinf(a); },
-                             x);
+  return lifted([](auto a) { return isinf(a); }, x);
 }
 inline TensorExpr isfinite(const TensorExpr& x) {
-  return TensorExpr::combine([](auto a) { return volta::isfinite(*a.tensor); },
-                             [](double a) { return scalar::isfinite(a); }, x);
+  return lifted([](auto a) { return isfinite(a); }, x);
 }
 inline TensorExpr min(const TensorExpr& a, const TensorExpr& b) {
   return TensorExpr::combine([](auto x, auto y) { return minimum(x, y); },
@@ -282,48 +260,37 @@ inline TensorExpr max(const TensorExpr& a, const TensorExpr& b) {
                              [](double x, double y) { return scalar::max(x, y); }, a, b);
 }
 inline TensorExpr pow(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::pow(x, y); },
-                             [](double x, double y) { return scalar::pow(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return pow(x, y); }, a, b);
 }
 inline TensorExpr atan2(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::atan2(x, y); },
-                             [](double x, double y) { return scalar::atan2(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return atan2(x, y); }, a, b);
 }
 inline TensorExpr hypot(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::hypot(x, y); },
-                             [](double x, double y) { return scalar::hypot(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return hypot(x, y); }, a, b);
 }
 inline TensorExpr floor_divide(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::floor_divide(x, y); },
-                             [](double x, double y) { return scalar::floor_divide(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return floor_divide(x, y); }, a, b);
 }
 inline TensorExpr logaddexp(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::logaddexp(x, y); },
-                             [](double x, double y) { return scalar::logaddexp(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return logaddexp(x, y); }, a, b);
 }
 inline TensorExpr logaddexp2(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::logaddexp2(x, y); },
-                             [](double x, double y) { return scalar::logaddexp2(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return logaddexp2(x, y); }, a, b);
 }
 inline TensorExpr copysign(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::copysign(x, y); },
-                             [](double x, double y) { return scalar::copysign(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return copysign(x, y); }, a, b);
 }
 inline TensorExpr fmod(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::fmod(x, y); },
-                             [](double x, double y) { return scalar::fmod(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return fmod(x, y); }, a, b);
 }
 inline TensorExpr remainder(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::remainder(x, y); },
-                             [](double x, double y) { return scalar::remainder(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return remainder(x, y); }, a, b);
 }
 inline TensorExpr fmin(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::fmin(x, y); },
-                             [](double x, double y) { return scalar::fmin(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return fmin(x, y); }, a, b);
 }
 inline TensorExpr fmax(const TensorExpr& a, const TensorExpr& b) {
-  return TensorExpr::combine([](auto x, auto y) { return volta::fmax(x, y); },
-                             [](double x, double y) { return scalar::fmax(x, y); }, a, b);
+  return lifted([](auto x, auto y) { return fmax(x, y); }, a, b);
 }
 // Formulas with |x| that are smooth at 0 nevertheless: as ops of their own they have smooth derivatives.
 inline TensorExpr sigmoid(const TensorExpr& x) {

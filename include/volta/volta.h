@@ -8,6 +8,7 @@
 #include <volta/dtype.h>
 #include <volta/dtype_info.h>
 #include <volta/error.h>
+#include <volta/io.h>
 #include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/optim.h>
@@ -16,3 +17,4 @@
 #include <volta/sizes.h>
 #include <volta/tensor.h>
 #include <volta/threads.h>
+#include <volta/train.h>

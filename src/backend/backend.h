@@ -46,11 +46,15 @@ struct ReduceCall {
   double parameter;  // of the reducer
 };
 
-// Softmax or its logarithm along one axis, or the gradient of either.
+// Softmax or its logarithm along one axis.
 struct SoftmaxCall {
-  bool log, back;
-  Arg out;
-  Arg in[2];  // forward: x; back: (g, y)
+  bool log;
+  Arg out, in;
+  int axis;
+};
+struct SoftmaxBackwardCall {
+  bool log;
+  Arg out, grad, result;  // result: of the forward call
   int axis;
 };
 
@@ -140,6 +144,7 @@ class Backend {
   virtual void elementwise(const ElementwiseCall& call) = 0;
   virtual void reduce(const ReduceCall& call) = 0;
   virtual void softmax(const SoftmaxCall& call) = 0;
+  virtual void softmax_backward(const SoftmaxBackwardCall& call) = 0;
   virtual void scan(const ScanCall& call) = 0;
   virtual void gather(const GatherCall& call) = 0;
   virtual void scatter(const ScatterCall& call) = 0;
@@ -158,9 +163,8 @@ class Backend {
   virtual bool knows_indices() const { return false; }  // index_range answers, without waiting
   virtual std::optional<IndexRange> index_range(const Arg&) const { return {}; }
   virtual bool repeats_bits() const { return true; }  // sums do not depend on the order in which threads meet
-  virtual bool offers(const ElementwiseOp& op) const {
-    return op.index >= 0;
-  }  // users' ops have rows for the host alone
+  // Users' ops have rows for the host alone.
+  virtual bool offers(const ElementwiseOp& op) const { return op.index >= 0; }
   virtual bool offers(const ConvCall&) const { return false; }
   virtual bool offers(const PoolCall&) const { return false; }
   virtual bool offers(const NormCall&) const { return false; }
@@ -170,9 +174,8 @@ class Backend {
   virtual bool offers(const UpdateCall&) const { return false; }
   virtual bool offers(const PositionsCall&) const { return false; }
   virtual ConvAlgorithm algorithm(const ConvCall&) const { return ConvAlgorithm::direct; }
-  virtual bool fuses_inputs(const RecurrentCall&) const {
-    return false;
-  }  // whether its loop had better multiply the inputs too
+  // Whether its loop had better multiply the inputs too.
+  virtual bool fuses_inputs(const RecurrentCall&) const { return false; }
   virtual void conv(const ConvCall&) {}
   virtual void pool(const PoolCall&) {}
   virtual void norm(const NormCall&) {}

@@ -115,7 +115,7 @@ void append_axis(Layout& x, int64_t size, int64_t stride) {
   x.strides.push_back(stride);
 }
 
-// Of an axis, `count` places from one on, each `step` after the last.
+// Keeps `count` places of an axis: from, from + step, from + 2 step …
 Layout every(Layout x, int axis, int64_t from, int64_t step, int64_t count) {
   x.shape[axis] = count;
   if (count > 0) x.offset += from * x.strides[axis];

@@ -96,7 +96,7 @@ class Pool {
   }
 
  private:
-  // Of word_: workers at work; a bit that is set while some are to end; parts left, below zero when more were asked for.
+  // The fields of word_: workers at work; a bit set while some are to end; parts left, negative when more were claimed.
   static constexpr uint32_t at_work = (1 << 12) - 1, has_work = at_work + 1, one_part = 2 * has_work;
   static_assert(max_threads <= at_work && most_parts * one_part <= int64_t(1) << 31);
   static int64_t parts_left(uint32_t word) { return int32_t(word) / int32_t(one_part); }

@@ -4,7 +4,7 @@
 
 namespace volta {
 
-// Of `count` processors those that a cgroup leaves, by the text of its cpu.max: "150000 100000" is one and a half, which
+// The number of `count` processors that a cgroup leaves, by the text of its cpu.max: "150000 100000" is one and a half, which
 // counts as two; "max 100000" is all of them. At least one.
 int within_quota(int count, const std::string& cpu_max);
 

@@ -36,7 +36,7 @@ void fill(const Tensor& x, Scalar value) {
   if (x.numel() > 0) backend(x.device()).copy(arg(x), Arg{nullptr, nullptr, x.dtype(), value});
 }
 
-// Of one number, or uninitialised without one; of a shape, or of the shape and density of a tensor.
+// Filled with the value, or uninitialised without one. Exactly one of `shape` and `like` is given.
 Tensor made(const Shape* shape, const Tensor* like, std::optional<Scalar> value, const Options& options,
             const char* op) {
   const DType dtype = *options.dtype;

@@ -10,7 +10,7 @@
 namespace volta {
 namespace {
 
-// Of a format with so many bits, of them `digits` of the mantissa (the hidden one included), and exponents from `least`.
+// `digits` counts the mantissa's bits, the hidden one included; `least` is the smallest exponent.
 FloatInfo described(DType dtype, int bits, int digits, int least, double max, double resolution) {
   const double normal = std::ldexp(1, least);
   return {bits,   std::ldexp(1, 1 - digits),         max,        -max, normal,

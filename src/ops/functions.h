@@ -22,7 +22,7 @@ inline constexpr const char* takes_words[] = {
     "",        "all", "all but bool", "floating", "integers and bool", "all; integers and bool as the default float",
     "integers"};
 
-// Of a pointwise op, and of a reduction.
+// The dtypes an elementwise op or a reduction takes.
 constexpr Takes takes_of(Domain domain) {
   constexpr Takes of[] = {Takes::promoted, Takes::numeric, Takes::all, Takes::integral};
   return of[int(domain)];

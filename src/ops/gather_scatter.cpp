@@ -108,7 +108,7 @@ struct Place {
   Tensor& combine_in_place(Combine how, Tensor& x, Tensor src) const;
 };
 
-// Of the values that meet in one place the last stays, and takes the gradient.
+// Where several values meet in one place, the last one stays and takes the gradient.
 void set_back(const Place& at, const Tensor& g, Gradients& d) {
   if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
   if (!d.needs(1)) return;
@@ -207,7 +207,7 @@ Place along(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
   return {op, axis, index_for(x, axis, index, op)};
 }
 
-// Of the scatters, where a number is an index of a vector.
+// Scatters take a 0-d index for a vector.
 Place within(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
   Place at = along(x, dim, index, op);
   if (x.dim() == 1 && at.index.dim() == 0) at.index = at.index.reshape({1});

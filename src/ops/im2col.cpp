@@ -15,7 +15,7 @@ struct Columns {
   Shape image, kernel, stride, padding, dilation, places;
   int64_t count() const { return places.numel(); }
 
-  // Of a padded image [n, c, h, w], what tap (i, j) of every window sees, or what window (i, j) sees under every tap.
+  // A view of a padded image [n, c, h, w]: the input of every window at tap (i, j), or of window (i, j) at every tap.
   Tensor seen(const Tensor& padded, bool by_tap, int64_t i, int64_t j) const {
     const Shape &from = by_tap ? dilation : stride, &step = by_tap ? stride : dilation, &n = by_tap ? places : kernel;
     const auto along = [&](const Tensor& x, int axis, int64_t at) {

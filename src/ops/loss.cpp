@@ -29,7 +29,7 @@ Tensor entropy(const Tensor& t) {
   return safe * log(safe);
 }
 
-// Of targets that are only compared with 1 and -1.
+// Targets that are only compared with 1 and -1 are choices, not values.
 void refuse_target_grad(const Tensor& target, const char* op) {
   require(!any_needs_grad(target), ErrorKind::autograd, op,
           "has no derivative by its target, which is a choice; detach() it");

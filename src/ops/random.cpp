@@ -46,7 +46,7 @@ Tensor draw_real(Distribution kind, double a, double b, const Shape& shape, cons
   const Options options = resolved(given, default_dtype(), op);
   return finished(draw({kind, f32, a, b}, shape, options, op), options);
 }
-// Of the shape, dtype and device of x, unless the options say otherwise.
+// The result has the shape of x, and its dtype and device unless the options say otherwise.
 Tensor draw_like(Distribution kind, double a, double b, const Tensor& x, const Options& given, const char* op) {
   const Options options = resolved_like(x, given, op);
   return draw_real(kind, a, b, x.shape(), options, op);
@@ -96,7 +96,7 @@ void check(const RandomCall& call, const char* op) {
 
 namespace {
 
-// Of all generators: it is held for a few additions, and one alone can be waited for by a fork.
+// One mutex guards all generators: it is held for a few additions, and a fork can wait for one alone.
 std::mutex generators;
 [[maybe_unused]] const bool fork_watched = fork_waits_for(generators);
 

@@ -175,12 +175,16 @@ Tensor median_index(const Tensor& x, int64_t axis) {
   return where(any(holes, axis, true), argmax(holes, axis, true), index);
 }
 
-// A result as dense as the last operand, in its order of axes.
-Tensor run_softmax(bool log, const Tensor& a, const Tensor& b, int axis, const char* op) {
-  const Tensor& like = b.defined() ? b : a;
-  const Tensor y = allocate_as(like, like.dtype(), like.device(), op);
-  backend(y.device()).softmax({log, b.defined(), row_arg(y), {row_arg(a), row_arg(like)}, axis});
+Tensor run_softmax(bool log, const Tensor& x, int axis, const char* op) {
+  const Tensor y = allocate_as(x, x.dtype(), x.device(), op);
+  backend(y.device()).softmax({log, row_arg(y), row_arg(x), axis});
   return y;
+}
+
+Tensor run_softmax_backward(bool log, const Tensor& g, const Tensor& y, int axis, const char* op) {
+  const Tensor dx = allocate_as(y, y.dtype(), y.device(), op);
+  backend(y.device()).softmax_backward({log, row_arg(dx), row_arg(g), row_arg(y), axis});
+  return dx;
 }
 
 Tensor run_scan(int reducer, const Tensor& x, int axis, bool reverse, DType result, const char* op,
@@ -195,13 +199,14 @@ Tensor run_scan(int reducer, const Tensor& x, int axis, bool reverse, DType resu
 template <class Rule> Tensor soft_rows(const char* op, bool log, const Tensor& x, int64_t dim, Rule rule) {
   require_floating(x, op);
   const int axis = axis_of(x, dim, op);
-  const Tensor y = run_softmax(log, x, {}, axis, op);
+  const Tensor y = run_softmax(log, x, axis, op);
   if (!any_needs_grad(x)) return y;
   return record(op, y, {x}, [=, saved = save_output(y)](const Tensor& g, Gradients& d) {
     const Tensor out = d.take(saved);
     // The composed rule, too, rounds halves once, at its end.
     const DType wide = traits(g.dtype()).compute;
-    d[0] = grad_enabled() ? rule(g.to(wide), out.to(wide), axis).to(g.dtype()) : run_softmax(log, g, out, axis, op);
+    d[0] = grad_enabled() ? rule(g.to(wide), out.to(wide), axis).to(g.dtype())
+                          : run_softmax_backward(log, g, out, axis, op);
   });
 }
 

@@ -27,7 +27,7 @@ struct HuberLossOptions {
   double delta = 1;
 };
 
-// Of classes. The scores have the shape [N, C, …] or [C], the labels [N, …] or []; of any integer dtype.
+// Losses over classes. The scores have the shape [N, C, …] or [C], the labels [N, …] or []; of any integer dtype.
 struct CrossEntropyOptions {
   Tensor weight = {};  // one factor for each class
   Choice<Reduce> reduction = Reduce::mean;
@@ -70,7 +70,7 @@ struct PoissonNLLOptions {
   Choice<Reduce> reduction = Reduce::mean;
 };
 
-// Of margins and distances. Targets are 1 and -1.
+// Losses over margins and distances. Targets are 1 and -1.
 struct MarginOptions {
   double margin = 0;
   Choice<Reduce> reduction = Reduce::mean;

@@ -54,6 +54,11 @@ class AnyScheduler {
   template <std::derived_from<Scheduler> S> AnyScheduler(S scheduler)
       : inner_(std::make_shared<S>(std::move(scheduler))) {}
   double rate(double base, int64_t step, size_t group) const { return inner_->rate(base, step, group); }
+  void step() const { inner_->step(); }
+  int64_t last_epoch() const { return inner_->last_epoch(); }
+  std::vector<double> get_last_lr() const { return inner_->get_last_lr(); }
+  SchedulerState state_dict() const { return inner_->state_dict(); }
+  void load_state_dict(const SchedulerState& saved) const { inner_->load_state_dict(saved); }
 
  private:
   std::shared_ptr<Scheduler> inner_;

@@ -53,7 +53,7 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr Unsigned<T> bits(T x
 }
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T from_bits(Unsigned<T> u) { return std::bit_cast<T>(u); }
 
-// Of how many terms the lower part is taken, as a power of two: not more than half of them, so that none is left alone.
+// How many terms the lower part takes, as a power of two: at most half of them, so that none is left alone.
 constexpr int half_level(int count) { return count < 4 ? 0 : int(std::bit_width(unsigned(count - 2))) - 1; }
 
 // The polynomial of coefficients First … First + Count - 1, lowest first, by halves: Estrin's scheme keeps the chain of

@@ -19,6 +19,7 @@ class CpuBackend final : public Backend {
   void elementwise(const ElementwiseCall& call) override { cpu::elementwise(call); }
   void reduce(const ReduceCall& call) override { cpu::reduce(call); }
   void softmax(const SoftmaxCall& call) override { cpu::softmax(call); }
+  void softmax_backward(const SoftmaxBackwardCall& call) override { cpu::softmax_backward(call); }
   void scan(const ScanCall& call) override { cpu::scan(call); }
   void gather(const GatherCall& call) override { cpu::gather(call); }
   void scatter(const ScatterCall& call) override { cpu::scatter(call); }

@@ -10,6 +10,7 @@ void copy(const Arg& out, const Arg& in);
 void elementwise(const ElementwiseCall& call);
 void reduce(const ReduceCall& call);
 void softmax(const SoftmaxCall& call);
+void softmax_backward(const SoftmaxBackwardCall& call);
 void scan(const ScanCall& call);
 void gather(const GatherCall& call);
 void scatter(const ScatterCall& call);

@@ -96,6 +96,7 @@ class Context final : public Backend {
   void elementwise(const ElementwiseCall& call) override;
   void reduce(const ReduceCall& call) override;
   void softmax(const SoftmaxCall& call) override;
+  void softmax_backward(const SoftmaxBackwardCall& call) override;
   void scan(const ScanCall& call) override;
   void gather(const GatherCall& call) override;
   void scatter(const ScatterCall& call) override;

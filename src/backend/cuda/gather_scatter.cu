@@ -35,7 +35,7 @@ template <class Word> struct Gather {  // out, in, index
   __device__ void store(char* const* p, Word x) const { *reinterpret_cast<Word*>(p[0]) = x; }
 };
 
-// Of several values for one place the last along the axis wins: `owner` holds its position, per place. Rows that share
+// The last of several values for one place wins: `owner` holds, per place, its position along the axis. Rows that share
 // their indices share the owners too. Scatters walk over src, out, index, owner, and the position along the axis.
 struct Claim {
   Axis axis;

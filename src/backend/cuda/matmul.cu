@@ -132,7 +132,7 @@ struct Matrix {
   auto operator<=>(const Matrix&) const = default;
 };
 
-// Of the last two axes.
+// The matrix in the last two axes, if cuBLAS can read it in place.
 std::optional<Matrix> matrix_of(const Layout& x) {
   const int row = x.rank() - 2;
   const int64_t rows = x.shape[row], columns = x.shape[row + 1], down = x.strides[row], right = x.strides[row + 1];
@@ -323,7 +323,7 @@ bool multiply_and_finish(Context& c, const MatmulCall& call) {
   return true;
 }
 
-// Of any dtypes and strides; not fast.
+// Takes any dtypes and strides; not fast.
 void plain_product(Context& c, const MatmulCall& call) {
   const int last = call.a.layout->rank() - 1;
   const Held a(call.a, last), b(call.b, last - 1);  // both stand still along the inner axis

@@ -107,15 +107,13 @@ template <class T, class S, int V, int U, int BackU = U> RowKernel find(bool log
   return log ? &softmax_kernel<Forward<T, true>, T, S, V, U> : &softmax_kernel<Forward<T, false>, T, S, V, U>;
 }
 
-template <int U> RowKernel find_elements(const SoftmaxCall& call) {
-  const auto find_of = call.out.dtype == f64 ? find<double, double, 1, U> : find<float, float, 1, U>;
-  return find_of(call.log, call.back);
+template <int U> RowKernel find_elements(DType t, bool log, bool back) {
+  return (t == f64 ? find<double, double, 1, U> : find<float, float, 1, U>)(log, back);
 }
 
-RowKernel find_packs(const SoftmaxCall& call) {
-  const DType t = call.out.dtype;
-  if (t == f32) return find<float, float, 4, 8, 4>(call.log, call.back);
-  return (t == f16 ? find<float, float16, 8, 4, 2> : find<float, bfloat16, 8, 4, 2>)(call.log, call.back);
+RowKernel find_packs(DType t, bool log, bool back) {
+  if (t == f32) return find<float, float, 4, 8, 4>(log, back);
+  return (t == f16 ? find<float, float16, 8, 4, 2> : find<float, bfloat16, 8, 4, 2>)(log, back);
 }
 
 // Whether rows are contiguous elements of one dtype, aligned to 16 bytes.
@@ -127,17 +125,13 @@ bool packed(const Operands<3>& rest, const RowArgs& a) {
   return yes && a.n % (16 / size_of(t)) == 0;
 }
 
-}  // namespace
-
-void Context::softmax(const SoftmaxCall& call) {
-  const OnDevice current(device);
-  const Shape& shape = call.out.layout->shape;
+void softmax_rows(Context& context, const char* op, bool log, bool back, const Args<3>& args, int axis) {
+  const OnDevice current(context.device);
+  const Shape& shape = args[0]->layout->shape;
   if (shape.numel() == 0) return;
-  const Arg none, &second = call.back ? call.in[1] : none;
-  const Args<3> args{&call.out, &call.in[0], &second};
-  const Operands<3> rest(shape, args, 1u << call.axis);
-  RowArgs a{{shape, args, call.axis}, false};
-  const int64_t held = call.back ? 16 : 32;  // elements a thread keeps of a row of packs
+  const Operands<3> rest(shape, args, 1u << axis);
+  RowArgs a{{shape, args, axis}, false};
+  const int64_t held = back ? 16 : 32;  // elements a thread keeps of a row of packs
   const bool packs = a.n >= 16 * held && packed(rest, a);
   a.across = !packs && rest.size[0] >= 8 && rest.stride[0][0] != 0 && std::abs(rest.stride[0][0]) < std::abs(a.step[0]);
   const int64_t wanted = packs ? std::max<int64_t>(32, (a.n + held - 1) / held) : a.across ? a.n / 8 : (a.n + 3) / 4;
@@ -146,12 +140,23 @@ void Context::softmax(const SoftmaxCall& call) {
   const unsigned together = std::max(1u, threads / team);
   const bool brief = a.n <= 4 * int64_t(team);
   const auto find_kernel = packs ? find_packs : brief ? find_elements<4> : find_elements<16>;
-  const RowKernel kernel = find_kernel(call);
+  const RowKernel kernel = find_kernel(args[0]->dtype, log, back);
   in_chunks(rest, [&](const Strided<3>& lines) {
     a.lines = lines;
     const dim3 block = a.across ? dim3(together, team) : dim3(team, together);
-    launch(*this, "softmax", kernel, blocks_for(lines.n, together), block, a);
+    launch(context, op, kernel, blocks_for(lines.n, together), block, a);
   });
+}
+
+}  // namespace
+
+void Context::softmax(const SoftmaxCall& call) {
+  const Arg none;
+  softmax_rows(*this, "softmax", call.log, false, {&call.out, &call.in, &none}, call.axis);
+}
+
+void Context::softmax_backward(const SoftmaxBackwardCall& call) {
+  softmax_rows(*this, "softmax_backward", call.log, true, {&call.out, &call.grad, &call.result}, call.axis);
 }
 
 }  // namespace volta::cuda

@@ -1,5 +1,7 @@
-// Which algorithm a convolution uses: the cheapest by a model of their costs, fitted to measurements (bench/conv_volta). By
-// shape and dtype alone, never by the number of threads: results must not depend on that.
+// Which algorithm a convolution uses: the cheapest by a model of their costs. By shape and dtype alone, never by the number of
+// threads: results must not depend on that. The factors were fitted by hand to the table that `build/release/bench/conv_volta`
+// prints (every algorithm, one thread) on ARM64; for x86-64 they scale with the vectors' width, and the costs of Winograd's
+// transforms were measured there. Fit them again when a kernel changes; a wrong choice costs time, never a result.
 #include <algorithm>
 #include <cmath>
 

@@ -48,7 +48,7 @@ struct Image {
 
 template <class T> constexpr int64_t lanes = 16 / int64_t(sizeof(T));
 
-// Of values no, one or two steps apart, as many as a vector holds.
+// Copies one vector of values that lie `step` (0, 1 or 2) elements apart.
 template <int step, class T> void move_vector(T* to, const T* from) {
   using Vector [[gnu::vector_size(16)]] = T;
   if constexpr (step == 1) return void(std::memcpy(to, from, 16));

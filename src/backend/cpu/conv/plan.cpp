@@ -29,7 +29,7 @@ std::vector<int64_t> phases_reached(const ConvAxis& a) {
   return phases;
 }
 
-// Of the inputs i with (i + padding) % stride == phase.
+// The pass over the inputs i with (i + padding) % stride == phase.
 PassAxis input_axis(const ConvAxis& a, int64_t phase) {
   const int64_t first = a.padding > phase ? divide_up(a.padding - phase, a.stride) : 0;  // sums fit: see ops/conv.cpp
   const int64_t last = a.input - 1 + a.padding - phase;

@@ -26,7 +26,7 @@ template <class Op, class T> [[gnu::always_inline]] inline bool is_near(const T*
 
 // Out of line, so that its constants do not take the registers of the loop around it.
 template <class Op, int Kernel, class T, class... X>
-[[gnu::flatten, gnu::noinline]] void far_block(T* o, const X*... x) {
+[[gnu::flatten, gnu::noinline]] void general_block(T* o, const X*... x) {
   block<scalar::Wide<T>::size>(
       [](X... v) __attribute__((always_inline)) { return evaluate<Op, Kernel, T>(v...); }, o, x...);
 }
@@ -45,7 +45,7 @@ template <class Op, int Kernel, class T, class... X>
     const T* const operand[] = {(x + i)...};
     if (Lanes::load(operand[Kernel]).within(Op::template near_limit<T>)) [[likely]]
       near<Op, Kernel, Lanes>(Lanes::load(x + i)...).store(o + i);
-    else far_block<Op, Kernel, T>(o + i, (x + i)...);
+    else general_block<Op, Kernel, T>(o + i, (x + i)...);
   }
 }
 // n is a multiple of the block's size.

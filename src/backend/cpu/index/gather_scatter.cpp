@@ -95,7 +95,7 @@ void run_lanes(const GatherLoop& p, const int64_t* offset, int64_t begin, int64_
     if (Gather || range.holds(at)) combine<Op, T>(out_row(i, at) + k * out_lane, source_row(i, at) + k * source_lane);
   };
   if (p.whole_rows) {
-    // Of rows picked one after another, as embedding does, later ones are on their way while one is copied.
+    // Picked rows (an embedding's, say) lie anywhere: the next ones are prefetched while one is copied.
     const int64_t bytes = n * int64_t(sizeof(T)), ahead = prefetch_helps && bytes >= 8 << 10 ? 1 : 2;
     for (int64_t i = all.begin; i < all.end; ++i) {
       const int64_t at = place(i, 0), next = i + ahead < all.end ? place(i + ahead, 0) : at;

@@ -129,12 +129,18 @@ void LineWork::run() {
       });
 }
 
+AxisKernel softmax_for(bool log, bool back, const Arg& out) {
+  return for_isa([]<Isa level>() { return &softmax_kernel<level>; })(log, back, out.dtype == f64 ? f64 : f32);
+}
+
 }  // namespace
 
 void softmax(const SoftmaxCall& call) {
-  const DType compute = call.out.dtype == f64 ? f64 : f32;
-  const AxisKernel kernel = for_isa([]<Isa level>() { return &softmax_kernel<level>; })(call.log, call.back, compute);
-  LineWork(kernel, call.out, call.in[0], call.back ? call.in[1] : Arg{}, call.axis, false, false).run();
+  LineWork(softmax_for(call.log, false, call.out), call.out, call.in, {}, call.axis, false, false).run();
+}
+
+void softmax_backward(const SoftmaxBackwardCall& call) {
+  LineWork(softmax_for(call.log, true, call.out), call.out, call.grad, call.result, call.axis, false, false).run();
 }
 
 void scan(const ScanCall& call) {

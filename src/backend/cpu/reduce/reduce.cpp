@@ -29,9 +29,9 @@ constexpr int64_t short_row = 32;
 
 int64_t padded(int64_t bytes) { return divide_up(bytes, 64) * 64; }
 
-class Folding {
+class ReduceLoop {
  public:
-  Folding(const ReduceCall& call, const ReduceKernel& kernel);
+  ReduceLoop(const ReduceCall& call, const ReduceKernel& kernel);
   void run();
 
  private:
@@ -69,7 +69,7 @@ class Folding {
   StridedLoop<1> reduced_;
   StridedLoop<3> kept_;
   int64_t results_ = 1, count_ = 1;  // results, and elements in each
-  bool across_ = false, direct_ = false, far_ = false;
+  bool across_ = false, direct_ = false, uncached_ = false;
   int64_t wide_ = 1;  // across: so many rows lie end to end and are taken as one
   int64_t grain_ = grain;
   int64_t width_ = 0, tiles_ = 0, tiles_per_row_ = 1, pieces_ = 1;  // width: results of a tile, at most
@@ -78,7 +78,7 @@ class Folding {
   int64_t part_offset_[ReduceState::max_parts] = {}, state_bytes_ = 0;
 };
 
-Folding::Folding(const ReduceCall& call, const ReduceKernel& kernel) : call_(call), kernel_(kernel) {
+ReduceLoop::ReduceLoop(const ReduceCall& call, const ReduceKernel& kernel) : call_(call), kernel_(kernel) {
   const Layout &x = *call.in.layout, &y = *call.out.layout;
   const auto add_reduced = [&](bool repeated) {
     for (int i = 0; i < x.rank(); ++i) {
@@ -103,7 +103,7 @@ Folding::Folding(const ReduceCall& call, const ReduceKernel& kernel) : call_(cal
 }
 
 // Along rows where the reduced elements lie next to each other, across rows where those of neighbouring results do.
-void Folding::choose_direction() {
+void ReduceLoop::choose_direction() {
   const int64_t size = size_of(call_.in.dtype), length = reduced_.size[0], step = reduced_.stride[0][0];
   const int64_t columns = kept_.size[0], beside = kept_.stride[0][in];
   const bool adjoining = beside == size && step == columns * size && !kernel_.indexed;
@@ -111,10 +111,11 @@ void Folding::choose_direction() {
   else across_ = columns >= short_row || adjoining || columns >= length;
   if (across_ && adjoining && columns < short_row) wide_ = std::max<int64_t>(1, std::min(512 / columns, length / 4));
   direct_ = call_.in.dtype == kernel_.input && ((across_ ? beside : step) == size || count_ == 0);
-  far_ = prefetch_helps && direct_ && results_ * count_ * size >= uncached_bytes && call_.in.layout->is_contiguous();
+  uncached_ =
+      prefetch_helps && direct_ && results_ * count_ * size >= uncached_bytes && call_.in.layout->is_contiguous();
 }
 
-void Folding::choose_tiles() {
+void ReduceLoop::choose_tiles() {
   const int64_t inner = reduced_.size[0], columns = kept_.size[0];
   grain_ = std::clamp(results_ * count_ / enough_parts, grain, large_grain);
   int64_t state_size = 0;
@@ -141,7 +142,7 @@ void Folding::choose_tiles() {
   }
 }
 
-Folding::Tile Folding::tile(int64_t number) const {
+ReduceLoop::Tile ReduceLoop::tile(int64_t number) const {
   const int64_t row = number / tiles_per_row_, column = number % tiles_per_row_ * width_;
   Tile t{std::min(width_, kept_.size[0] - column), {}};
   kept_.for_rows(row, row + 1, [&](const int64_t* offset) {
@@ -151,7 +152,7 @@ Folding::Tile Folding::tile(int64_t number) const {
 }
 
 // Calls f(offset in bytes, index of the first, length along the innermost reduced axis) for units [begin, end).
-template <class F> void Folding::for_units(int64_t begin, int64_t end, F f) const {
+template <class F> void ReduceLoop::for_units(int64_t begin, int64_t end, F f) const {
   const int64_t size = reduced_.size[0];
   int64_t row = begin / units_per_row_;
   reduced_.for_rows(row, divide_up(end, units_per_row_), [&](const int64_t* offset) {
@@ -164,7 +165,7 @@ template <class F> void Folding::for_units(int64_t begin, int64_t end, F f) cons
 }
 
 // `rows` rows of n columns each.
-void Folding::across_rows(const char* x, int64_t n, int64_t rows, int64_t first, ReduceState s, char* buffer) const {
+void ReduceLoop::across_rows(const char* x, int64_t n, int64_t rows, int64_t first, ReduceState s, char* buffer) const {
   const int64_t step = reduced_.stride[0][0] * wide_, beside = kept_.stride[0][in];
   const int64_t full = rows / wide_, rest = rows % wide_, together = direct_ ? full : 1;
   for (int64_t r = 0; r < full; r += together)
@@ -175,8 +176,8 @@ void Folding::across_rows(const char* x, int64_t n, int64_t rows, int64_t first,
 }
 
 // Units [begin, end) into n states, if there is a higher level by way of it.
-void Folding::take(const char* x, int64_t n, int64_t begin, int64_t end, ReduceState low,
-                   const ReduceState* high) const {
+void ReduceLoop::take(const char* x, int64_t n, int64_t begin, int64_t end, ReduceState low,
+                      const ReduceState* high) const {
   alignas(64) char buffer[staged_block * 8];
   const int64_t together = across_ ? 1 : sums_together;
   int64_t held = 0;
@@ -184,7 +185,7 @@ void Folding::take(const char* x, int64_t n, int64_t begin, int64_t end, ReduceS
     if (across_) across_rows(x + offset, n, length, first, low, buffer);
     else
       kernel_.along(length, staged(x + offset, reduced_.stride[0][0], length, buffer), low, first, call_.parameter,
-                    far_);
+                    uncached_);
     if (!high || ++held < together) return;
     kernel_.merge(n * wide_, *high, low);
     kernel_.start(n * wide_, low);
@@ -194,7 +195,7 @@ void Folding::take(const char* x, int64_t n, int64_t begin, int64_t end, ReduceS
 }
 
 // One piece of one tile into `states`.
-void Folding::task(const Tile& tile, int64_t piece, char* states) const {
+void ReduceLoop::task(const Tile& tile, int64_t piece, char* states) const {
   char* high = working_memory() + state_bytes_;
   const int64_t begin = piece * units_per_piece_, end = std::min(units_, begin + units_per_piece_);
   const bool levels = kernel_.rounds && end - begin > (across_ ? 1 : sums_together - 1);
@@ -213,7 +214,7 @@ void Folding::task(const Tile& tile, int64_t piece, char* states) const {
   }
 }
 
-void Folding::finish(const Tile& tile, char* states) const {
+void ReduceLoop::finish(const Tile& tile, char* states) const {
   char* row = working_memory() + 2 * state_bytes_;
   const ReduceState s = at(states, 0);
   kernel_.finish(tile.width, row, s, count_, call_.parameter);
@@ -225,7 +226,7 @@ void Folding::finish(const Tile& tile, char* states) const {
   if (call_.indices.data) store(call_.indices, indices, s.part[1], i64);
 }
 
-void Folding::run() {
+void ReduceLoop::run() {
   if (results_ == 0) return;
   if (pieces_ == 1) {
     const int64_t together = std::max<int64_t>(1, grain_ / std::max<int64_t>(1, count_ * width_));
@@ -251,7 +252,7 @@ void Folding::run() {
 }
 
 // All of a small contiguous tensor into one number, the commonest reduction: no geometry to think about.
-bool fold_small(const ReduceCall& call, const ReduceKernel& kernel) {
+bool reduce_small(const ReduceCall& call, const ReduceKernel& kernel) {
   const Layout& x = *call.in.layout;
   const int64_t n = x.numel();
   const bool index = !call.out.data;  // alone
@@ -288,10 +289,10 @@ bool in_range(const Arg& x) {
 void reduce(const ReduceCall& call) {
   const auto find = for_isa([]<Isa level>() { return &reduce_kernel<level>; });
   const ReduceKernel kernel = find(call.reducer, call.compute);
-  if (!fold_small(call, kernel)) Folding(call, kernel).run();
+  if (!reduce_small(call, kernel)) ReduceLoop(call, kernel).run();
   // Squares of f32 leave its range long before their root does: then once more, in f64.
   if (call.reducer == index_of<reducers::Var>(Reducers{}) && call.compute == f32 && !in_range(call.out))
-    Folding(call, find(call.reducer, f64)).run();
+    ReduceLoop(call, find(call.reducer, f64)).run();
 }
 
 void sum_parts(const Arg& out, void* parts, int64_t count, int64_t numbers) {

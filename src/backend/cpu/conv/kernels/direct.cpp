@@ -187,26 +187,14 @@ template <class T> void weight_gradient(const ConvPart<T>& part) {
   }
 }
 
+template <class T> ConvKernels<T> kernels() {
+  return {correlate<T>, weight_gradient<T>, 1, false, 1 << 19, copied_rows<T>, copy_rows<T>};
+}
+
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
 
 namespace volta::cpu {
-template <> ConvKernels<float> conv_direct<Isa::VOLTA_ISA, float>() {
-  return {VOLTA_ISA::correlate<float>,
-          VOLTA_ISA::weight_gradient<float>,
-          1,
-          false,
-          1 << 19,
-          copied_rows<float>,
-          copy_rows<float>};
-}
-template <> ConvKernels<double> conv_direct<Isa::VOLTA_ISA, double>() {
-  return {VOLTA_ISA::correlate<double>,
-          VOLTA_ISA::weight_gradient<double>,
-          1,
-          false,
-          1 << 19,
-          copied_rows<double>,
-          copy_rows<double>};
-}
+template <> ConvKernels<float> conv_direct<Isa::VOLTA_ISA, float>() { return VOLTA_ISA::kernels<float>(); }
+template <> ConvKernels<double> conv_direct<Isa::VOLTA_ISA, double>() { return VOLTA_ISA::kernels<double>(); }
 }  // namespace volta::cpu

@@ -160,26 +160,14 @@ template <class T> void weight_gradient(const ConvPart<T>& part) {
       PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add});
 }
 
+template <class T> ConvKernels<T> kernels() {
+  return {correlate<T>, weight_gradient<T>, 1, true, 1 << 19, prepared<T>, copy_rows<T>};
+}
+
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
 
 namespace volta::cpu {
-template <> ConvKernels<float> conv_implicit_gemm<Isa::VOLTA_ISA, float>() {
-  return {VOLTA_ISA::correlate<float>,
-          VOLTA_ISA::weight_gradient<float>,
-          1,
-          true,
-          1 << 19,
-          VOLTA_ISA::prepared<float>,
-          copy_rows<float>};
-}
-template <> ConvKernels<double> conv_implicit_gemm<Isa::VOLTA_ISA, double>() {
-  return {VOLTA_ISA::correlate<double>,
-          VOLTA_ISA::weight_gradient<double>,
-          1,
-          true,
-          1 << 19,
-          VOLTA_ISA::prepared<double>,
-          copy_rows<double>};
-}
+template <> ConvKernels<float> conv_implicit_gemm<Isa::VOLTA_ISA, float>() { return VOLTA_ISA::kernels<float>(); }
+template <> ConvKernels<double> conv_implicit_gemm<Isa::VOLTA_ISA, double>() { return VOLTA_ISA::kernels<double>(); }
 }  // namespace volta::cpu

@@ -98,7 +98,7 @@ template <class T> [[gnu::always_inline]] inline void store_transposed(const Qua
     put(3, __builtin_shufflevector(y, w, 2, 3, 6, 7));
   }
 }
-// Of eight rows, whose halves are transposed side by side and then put together.
+// Eight rows at once: their halves are transposed side by side, then joined.
 template <class T> [[gnu::always_inline]] inline void store_eight_transposed(const Some<T, 8>* r, T* to, int64_t step) {
   Some<T, 8> pairs[8], fours[8];
 #pragma GCC unroll 4

@@ -176,7 +176,7 @@ template <class T> void max_positions(const PoolCall& call, const PoolRoom&, int
     const T* plane = data<T>(call.in) + rows.plane();
     T* out = data<T>(call.out) + r * x.out;
     int64_t* indices = data<int64_t>(call.indices) + r * x.out;
-    // Of the outputs from j on: `at` says where the taps are in a row.
+    // The maxima of the outputs from j on; at(k) is the place of tap k in a row.
     const auto best_of = [&](auto by, int64_t j, int64_t step, int64_t count, auto at) __attribute__((always_inline)) {
       auto best = by.filled(lowest<T>());
       auto position = by.counted(rows.first() + at(0), step);

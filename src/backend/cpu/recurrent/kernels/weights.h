@@ -78,8 +78,8 @@ template <class T> void pack_weights(const RecurrentRun& run, bool backward, int
   });
 }
 
-// Of the gradients of the weights, side by side, the columns from `column` on: what is multiplied with the gates' gradients, at
-// each step and row of the batch the state before it, and beside that the input.
+// The right operand of the weights' gradients, from `column` on: for each step and row of the batch, the state before the step
+// and, beside it, the input.
 template <class T> struct Weighed {
   const RecurrentRun& run;
   int64_t column;

@@ -1,0 +1,44 @@
+// How files are opened and written.
+#include "train/output_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "core/check.h"
+
+namespace volta {
+
+OutputFile::OutputFile(const std::string& path, bool append, const char* op) : path_(path), op_(op) {
+  errno = 0;
+  file_.reset(std::fopen(path.c_str(), append ? "ab" : "wb"));
+  if (!file_) fail("be opened for writing");
+  if (std::fseek(file_.get(), 0, SEEK_END) == 0) empty_ = std::ftell(file_.get()) <= 0;
+}
+
+void OutputFile::write(std::string_view bytes) {
+  errno = 0;
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail("be written");
+}
+
+void OutputFile::flush() {
+  errno = 0;
+  if (std::fflush(file_.get()) != 0) fail("be written");
+}
+
+void OutputFile::fail(const char* doing) const {
+  const int code = errno;
+  throw_error(ErrorKind::io, op_, "'", path_, "' cannot ", doing,
+              code ? ": " + std::generic_category().message(code) : "",
+              code == ENOSPC ? "; free some space, or write elsewhere" : "");
+}
+
+void make_folder(const std::string& path, const char* op) {
+  std::error_code code;
+  std::filesystem::create_directories(path, code);
+  require(!code && std::filesystem::is_directory(path, code), ErrorKind::io, op, "the folder '", path,
+          "' cannot be made: ", code ? code.message() : "something else has that name");
+}
+
+}  // namespace volta
