@@ -55,7 +55,9 @@ struct RandomCropOptions {
   Choice<PadMode> padding_mode = PadMode::constant;
 };
 [[nodiscard]] Transform random_crop(PerAxis size, RandomCropOptions options = {});
-using Range = std::pair<double, double>;
+struct Range {
+  double first = 0, second = 0;
+};
 struct RandomResizedCropOptions {
   Range scale = {0.08, 1}, ratio = {3. / 4, 4. / 3};  // of the area; of width to height
   Choice<Interpolation> interpolation = Interpolation::bilinear;
