@@ -4,3 +4,5 @@
 #include <volta/train/fit.h>
 #include <volta/train/history.h>
 #include <volta/train/metrics.h>
+#include <volta/train/profiler.h>
+#include <volta/train/summary_writer.h>

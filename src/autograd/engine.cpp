@@ -8,6 +8,7 @@
 #include <volta/ops.h>
 
 #include "core/check.h"
+#include "core/profile.h"
 #include "graph/record.h"
 #include "ops/reduce.h"
 
@@ -124,6 +125,7 @@ class Walker {
 
   // Calls arrive(node, gradients of its outputs) at the wanted nodes.
   template <class Arrive> void run(bool retain, bool create, Arrive arrive) {
+    const profile::Region region(profile::Kind::backward, "backward");
     const GradGuard mode(create);
     const Running pass;
     for (size_t i = order_.size(); i-- > 0;) {
@@ -195,6 +197,7 @@ class Walker {
   }
 
   void step(Node& n, std::span<const Tensor> outputs, bool retain) {
+    const profile::Region region(profile::Kind::backward, n.name);
     n.require_unreleased();
     std::vector<Tensor> inputs(n.edges.size());
     if (n.takes_sums) take_sums(n, inputs);

@@ -7,7 +7,9 @@
 #include <mutex>
 
 #include "backend/cuda/cuda.h"
+#include "backend/profile.h"
 #include "core/check.h"
+#include "core/profile.h"
 
 namespace volta {
 namespace {
@@ -40,6 +42,8 @@ DeviceType register_device(const char* name, Backend& (*find)(int index)) {
 }
 
 Backend& backend(Device device) {
+  if (profile::on()) [[unlikely]]
+    return profiled(device.is_cpu() ? cpu_backend() : entries[size_t(device.type)].find(device.index), device);
   if (device.is_cpu()) return cpu_backend();
   return entries[size_t(device.type)].find(device.index);
 }

@@ -49,16 +49,22 @@ std::string short_text(double x) {
   return printed("%.4f", x);
 }
 
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
+std::string valid_utf8(std::string_view text) {
+  std::string out;
   while (!text.empty()) {
     const size_t length = sequence_length(text);
-    const char c = text[0];
-    if (length == 0) out += "\\ufffd";
-    else if (c == '"' || c == '\\') (out += '\\') += c;
-    else if (uint8_t(c) < 0x20 || c == 0x7F) out += printed("\\u%04x", unsigned(uint8_t(c)));
-    else out += text.substr(0, length);
+    out += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
     text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string json_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : valid_utf8(text)) {
+    if (c == '"' || c == '\\') (out += '\\') += c;
+    else if (uint8_t(c) < 0x20 || c == 0x7F) out += printed("\\u%04x", unsigned(uint8_t(c)));
+    else out += c;
   }
   return out + '"';
 }

@@ -1,0 +1,202 @@
+// How calls of a backend are timed, and what they are called.
+#include "backend/profile.h"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "backend/attention.h"
+#include "backend/conv.h"
+#include "backend/cross_entropy.h"
+#include "backend/norm.h"
+#include "backend/pool.h"
+#include "backend/recurrent.h"
+#include "backend/update.h"
+#include "core/fork.h"
+#include "core/profile.h"
+#include "math/reducers.h"
+
+namespace volta {
+namespace {
+
+template <class R> constexpr const char* reducer_name() {
+  using namespace reducers;
+  if constexpr (requires { R::name; }) return R::name;
+  else if constexpr (std::is_same_v<R, Sum>) return "sum";
+  else if constexpr (std::is_same_v<R, Mean>) return "mean";
+  else if constexpr (std::is_same_v<R, Prod>) return "prod";
+  else if constexpr (std::is_same_v<R, Max>) return "amax";
+  else if constexpr (std::is_same_v<R, Min>) return "amin";
+  else if constexpr (std::is_same_v<R, FirstMax> || std::is_same_v<R, LastMax>) return "max";
+  else if constexpr (std::is_same_v<R, FirstMin> || std::is_same_v<R, LastMin>) return "min";
+  else if constexpr (std::is_same_v<R, CountNonzero>) return "count_nonzero";
+  else if constexpr (std::is_same_v<R, Var>) return "var";
+  else return "norm_sum";  // squares, absolute values and powers
+}
+template <class... R> constexpr auto names_of(List<R...>) { return std::array{reducer_name<R>()...}; }
+
+std::string named(const ElementwiseCall& c) { return std::string(c.op->name) + (c.kernel > 0 ? "_backward" : ""); }
+std::string named(const ReduceCall& c) {
+  static constexpr auto names = names_of(Reducers());
+  return names[size_t(c.reducer)];
+}
+std::string named(const ScanCall& c) {
+  static constexpr auto names = names_of(Scans());
+  return "cum" + std::string(names[size_t(c.reducer)]);
+}
+std::string named(const ConvCall& c) {
+  static constexpr std::array names = {"conv", "conv_input", "conv_weight"};
+  return names[size_t(c.piece)];
+}
+std::string named(const PoolCall& c) {
+  static constexpr std::array names = {"max_pool", "max_pool_backward", "sum_pool", "sum_pool_backward"};
+  return names[size_t(c.pool)];
+}
+std::string named(Cell cell) {
+  static constexpr std::array names = {"rnn_tanh", "rnn_relu", "lstm", "gru"};
+  return names[size_t(cell)];
+}
+
+class ProfilingBackend final : public Backend {
+ public:
+  ProfilingBackend(Backend& inner, Device device) : inner_(inner), device_(device) {}
+
+  IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) override {
+    IntrusivePtr<Storage> storage = inner_.allocate(bytes, device, op);
+    profile::note_allocation(op, device, bytes, memory_in_use(device));
+    return storage;
+  }
+  void copy(const Arg& out, const Arg& in) override {
+    const bool fill = !in.layout;
+    timed(fill ? "fill" : out.dtype == in.dtype ? "copy" : "cast", [&] { inner_.copy(out, in); });
+  }
+  void elementwise(const ElementwiseCall& c) override {
+    timed(named(c), [&] { inner_.elementwise(c); });
+  }
+  void reduce(const ReduceCall& c) override {
+    timed(named(c), [&] { inner_.reduce(c); });
+  }
+  void softmax(const SoftmaxCall& c) override {
+    timed(c.log ? "log_softmax" : "softmax", [&] { inner_.softmax(c); });
+  }
+  void softmax_backward(const SoftmaxBackwardCall& c) override {
+    timed(c.log ? "log_softmax_backward" : "softmax_backward", [&] { inner_.softmax_backward(c); });
+  }
+  void scan(const ScanCall& c) override {
+    timed(named(c), [&] { inner_.scan(c); });
+  }
+  void gather(const GatherCall& c) override {
+    timed("gather", [&] { inner_.gather(c); });
+  }
+  void scatter(const ScatterCall& c) override {
+    timed("scatter", [&] { inner_.scatter(c); });
+  }
+  void sort(const SortCall& c) override {
+    timed("sort", [&] { inner_.sort(c); });
+  }
+  void search(const SearchCall& c) override {
+    timed("search", [&] { inner_.search(c); });
+  }
+  void random(const RandomCall& c) override {
+    timed(name(c.kind), [&] { inner_.random(c); });
+  }
+  void iota(const Arg& out, Scalar start, Scalar step) override {
+    timed("iota", [&] { inner_.iota(out, start, step); });
+  }
+  void matmul(const MatmulCall& c) override {
+    timed("matmul", [&] { inner_.matmul(c); });
+  }
+  void upload(void* device, const void* host, int64_t bytes) override {
+    timed("upload", [&] { inner_.upload(device, host, bytes); });
+  }
+  void download(void* host, const void* device, int64_t bytes) override {
+    timed("download", [&] { inner_.download(host, device, bytes); });
+  }
+
+  bool knows_indices() const override { return inner_.knows_indices(); }
+  std::optional<IndexRange> index_range(const Arg& index) const override {
+    if (!inner_.knows_indices()) return inner_.index_range(index);
+    std::optional<IndexRange> range;
+    timed("index_range", [&] { range = inner_.index_range(index); });
+    return range;
+  }
+  bool repeats_bits() const override { return inner_.repeats_bits(); }
+  bool offers(const ElementwiseOp& op) const override { return inner_.offers(op); }
+  bool offers(const ConvCall& c) const override { return inner_.offers(c); }
+  bool offers(const PoolCall& c) const override { return inner_.offers(c); }
+  bool offers(const NormCall& c) const override { return inner_.offers(c); }
+  bool offers(const AttentionCall& c) const override { return inner_.offers(c); }
+  bool offers(const RecurrentCall& c) const override { return inner_.offers(c); }
+  bool offers(const CrossEntropyCall& c) const override { return inner_.offers(c); }
+  bool offers(const UpdateCall& c) const override { return inner_.offers(c); }
+  bool offers(const PositionsCall& c) const override { return inner_.offers(c); }
+  ConvAlgorithm algorithm(const ConvCall& c) const override { return inner_.algorithm(c); }
+  bool fuses_inputs(const RecurrentCall& c) const override { return inner_.fuses_inputs(c); }
+  void conv(const ConvCall& c) override {
+    timed(named(c), [&] { inner_.conv(c); });
+  }
+  void pool(const PoolCall& c) override {
+    timed(named(c), [&] { inner_.pool(c); });
+  }
+  void norm(const NormCall& c) override {
+    timed("norm", [&] { inner_.norm(c); });
+  }
+  void norm_backward(const NormBackwardCall& c) override {
+    timed("norm_backward", [&] { inner_.norm_backward(c); });
+  }
+  void attention(const AttentionCall& c) override {
+    timed("attention", [&] { inner_.attention(c); });
+  }
+  void attention_backward(const AttentionBackwardCall& c) override {
+    timed("attention_backward", [&] { inner_.attention_backward(c); });
+  }
+  void recurrent(const RecurrentCall& c) override {
+    timed(named(c.cell), [&] { inner_.recurrent(c); });
+  }
+  void recurrent_backward(const RecurrentBackwardCall& c) override {
+    timed(named(c.cell) + "_backward", [&] { inner_.recurrent_backward(c); });
+  }
+  void cross_entropy(const CrossEntropyCall& c) override {
+    timed("cross_entropy", [&] { inner_.cross_entropy(c); });
+  }
+  void cross_entropy_backward(const CrossEntropyBackwardCall& c) override {
+    timed("cross_entropy_backward", [&] { inner_.cross_entropy_backward(c); });
+  }
+  void update(const UpdateCall& c) override {
+    timed("update_" + std::string(c.rule->name), [&] { inner_.update(c); });
+  }
+  void positions(const PositionsCall& c) override {
+    timed("positions", [&] { inner_.positions(c); });
+  }
+
+ private:
+  template <class F> void timed(std::string_view name, F f) const {
+    const profile::Region region(profile::Kind::op, name, device_);
+    f();
+    if (profile::waits() && device_.is_cuda()) cuda::synchronize(device_.index);
+  }
+  Backend& inner_;
+  Device device_;
+};
+
+constinit std::mutex mutex;
+[[maybe_unused]] const bool forks_wait = fork_waits_for(mutex);
+
+}  // namespace
+
+Backend& profiled(Backend& inner, Device device) {
+  static auto& made = *new std::map<std::pair<DeviceType, int>, std::unique_ptr<ProfilingBackend>>;  // never destroyed
+  const std::lock_guard lock(mutex);
+  auto& place = made[{device.type, device.index}];
+  if (!place) place = std::make_unique<ProfilingBackend>(inner, device);
+  return *place;
+}
+
+int64_t memory_in_use(Device device) {
+  if (device.is_cpu()) return memory::stats().in_use;
+  return device.is_cuda() ? cuda::memory_stats(device.index).in_use : 0;
+}
+
+}  // namespace volta
