@@ -3,6 +3,9 @@ include(CMakePackageConfigHelpers)
 set(volta_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/volta)
 
 install(TARGETS volta volta_models EXPORT voltaTargets)
+if(volta_with_images)
+  install(TARGETS volta_images EXPORT voltaTargets)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/volta ${VOLTA_GENERATED_DIR}/volta
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/volta FILES_MATCHING PATTERN "*.h")

@@ -3,10 +3,12 @@
 #include <volta/autograd.h>
 #include <volta/create.h>
 #include <volta/custom_op.h>
+#include <volta/data.h>
 #include <volta/device.h>
 #include <volta/dtype.h>
 #include <volta/dtype_info.h>
 #include <volta/error.h>
+#include <volta/io.h>
 #include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/optim.h>

@@ -9,11 +9,13 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/check.h"
 #include "core/fork.h"
 #include "core/processors.h"
+#include "core/serial.h"
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -253,6 +255,9 @@ void set_num_threads(int n) {
   pool().resize(n);
   pool().release();
 }
+
+SerialThread::SerialThread() : before_(std::exchange(in_region, true)) {}
+SerialThread::~SerialThread() { in_region = before_; }
 
 int get_num_threads() { return thread_count().load(memory_order_relaxed); }
 

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "core/draws.h"
 #include "core/fork.h"
+#include "core/thread_generator.h"
 #include "graph/record.h"
 #include "ops/check.h"
 
@@ -99,6 +100,11 @@ namespace {
 std::mutex generators;
 [[maybe_unused]] const bool fork_watched = fork_waits_for(generators);
 
+Generator& process_generator() {
+  static auto* generator = new Generator;
+  return *generator;
+}
+
 }  // namespace
 
 Generator::State Generator::state() const {
@@ -125,11 +131,10 @@ Generator::State Generator::take(uint64_t counters) {
 }
 
 Generator& default_generator() {
-  static auto* generator = new Generator;
-  return *generator;
+  Generator* const own = ThreadGenerator::get();
+  return own ? *own : process_generator();
 }
-
-void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+void manual_seed(uint64_t seed) { process_generator().manual_seed(seed); }
 
 Tensor rand(const Shape& shape, const Options& options) {
   return draw_real(Distribution::uniform, 0, 1, shape, options, "rand");

@@ -7,7 +7,6 @@
 #include <volta/optim/fused_update.h>
 #include <volta/tensor_expr.h>
 
-#include "backend/update.h"
 #include "core/impl.h"
 
 namespace volta::optim {
@@ -35,42 +34,46 @@ UpdateTensor described(const UpdateRule& rule, const Tensor& x, const Tensor& g,
 
 void UpdateBatch::add(const UpdateRule& rule, std::initializer_list<double> constants, const Tensor& p, const Tensor& g,
                       std::initializer_list<Tensor> states) {
-  Step& step = steps_.emplace_back(Step{&rule, {}, p, p.contiguous(), g.contiguous(), {}});
+  Step& step = steps_.emplace_back();
+  step.rule = &rule;
+  step.parameter = p;
+  if (!p.is_contiguous()) step.copy = p.contiguous();
+  step.g = g.contiguous();
   std::copy(constants.begin(), constants.end(), step.constants.begin());
   std::copy(states.begin(), states.end(), step.states.begin());
 }
 
 bool UpdateBatch::Step::alike(const Step& other) const {
-  return rule == other.rule && x.dtype() == other.x.dtype() && x.device() == other.x.device() &&
-         constants == other.constants;
+  return rule == other.rule && x().dtype() == other.x().dtype() && x().device() == other.x().device() &&
+         std::equal(constants.begin(), constants.begin() + rule->constants, other.constants.begin());
 }
 
 void UpdateBatch::Step::composed() const {
-  const DType compute = traits(x.dtype()).compute;
+  Tensor value = x().detach();
+  const DType compute = traits(value.dtype()).compute;
   auto next = states;
-  x.detach().copy_(expression(*rule, constants.data(), x.detach().to(compute), g.to(compute), next.data()));
+  value.copy_(expression(*rule, constants.data(), value.to(compute), g.to(compute), next.data()));
   for (size_t k = 0; k < size_t(rule->states); ++k) states[k].detach().copy_(next[k]);
 }
 
 void UpdateBatch::Step::finish() const {
-  if (!parameter.is_contiguous()) parameter.detach().copy_(x);
+  if (copy.defined()) parameter.detach().copy_(copy);
   else bump_version(parameter);
   for (size_t k = 0; k < size_t(rule->states); ++k) bump_version(states[k]);
 }
 
 void UpdateBatch::run() {
-  std::vector<UpdateTensor> tensors;
   for (size_t begin = 0, end; begin < steps_.size(); begin = end) {
     const Step& first = steps_[begin];
     for (end = begin + 1; end < steps_.size() && steps_[end].alike(first);) ++end;
-    UpdateCall call{first.rule, first.x.dtype(), {}, {}};
+    UpdateCall call{first.rule, first.x().dtype(), {}, {}};
     std::copy(first.constants.begin(), first.constants.end(), call.constants);
-    Backend& device = backend(first.x.device());
+    Backend& device = backend(first.x().device());
     if (device.offers(call)) {
-      tensors.clear();
+      tensors_.clear();
       for (size_t i = begin; i < end; ++i)
-        tensors.push_back(described(*first.rule, steps_[i].x, steps_[i].g, steps_[i].states.data()));
-      call.tensors = tensors;
+        tensors_.push_back(described(*first.rule, steps_[i].x(), steps_[i].g, steps_[i].states.data()));
+      call.tensors = tensors_;
       device.update(call);
     } else {
       for (size_t i = begin; i < end; ++i) steps_[i].composed();

@@ -6,6 +6,7 @@
 #include <volta/tensor.h>
 #include <volta/update_rule.h>
 
+#include "backend/update.h"
 #include "math/update.h"
 
 namespace volta::optim {
@@ -22,13 +23,16 @@ class UpdateBatch {
   struct Step {
     const UpdateRule* rule;
     std::array<double, UpdateRule::max_constants> constants;
-    Tensor parameter, x, g;  // x: the parameter, or a contiguous copy of it
+    Tensor parameter;
+    Tensor copy, g;  // copy: of a parameter that is not contiguous
     std::array<Tensor, UpdateRule::max_states> states;
+    const Tensor& x() const { return copy.defined() ? copy : parameter; }
     bool alike(const Step& other) const;
     void composed() const;
     void finish() const;
   };
   std::vector<Step> steps_;
+  std::vector<UpdateTensor> tensors_;  // kept for its memory
 };
 
 }  // namespace volta::optim

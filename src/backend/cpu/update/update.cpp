@@ -39,6 +39,12 @@ void update(const UpdateCall& call) {
   static const UpdateRows& rows = for_isa([]<Isa level>() -> const UpdateRows& { return update_rows<level>(); });
   const bool wide = call.dtype == f64;
   const UpdateRule::Row row = call.rule->index < 0 ? call.rule->row[wide] : rows[size_t(call.rule->index)][wide];
+  int64_t total = 0;
+  for (const UpdateTensor& t : call.tensors) total += t.n;
+  if (total <= piece) {
+    for (const UpdateTensor& t : call.tensors) run_piece(call, row, t, 0, t.n);
+    return;
+  }
   std::vector<int64_t> first(call.tensors.size() + 1, 0);  // piece of each tensor
   for (size_t i = 0; i < call.tensors.size(); ++i) first[i + 1] = first[i] + (call.tensors[i].n + piece - 1) / piece;
   parallel(first.back(), [&](int64_t part) {

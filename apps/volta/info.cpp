@@ -1,0 +1,71 @@
+// volta info: what a file of tensors holds.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "network.h"
+
+namespace volta::app {
+namespace {
+
+struct Contents {
+  std::vector<TensorInfo> tensors;
+  Metadata metadata;
+};
+
+// Safetensors are asked without loading anything; other files are read.
+Contents contents(const std::string& path) {
+  if (path.ends_with(".safetensors") || path.ends_with(".json")) {
+    SafetensorsInfo info = read_safetensors_info(path);
+    return {std::move(info.tensors), std::move(info.metadata)};
+  }
+  Contents found;
+  for (const auto& [name, x] : read_state(path))
+    found.tensors.push_back({name, x.dtype(), x.shape(), x.nbytes()});
+  return found;
+}
+
+void print(const Contents& c, const Terminal& terminal) {
+  size_t width = 4;
+  int64_t elements = 0, bytes = 0;
+  for (const TensorInfo& t : c.tensors) {
+    width = std::max(width, t.name.size());
+    elements += t.shape.numel(), bytes += t.bytes;
+  }
+  if (terminal.json) {
+    nlohmann::json tensors = nlohmann::json::array(), metadata = nlohmann::json::object();
+    for (const TensorInfo& t : c.tensors)
+      tensors.push_back({{"name", t.name},
+                         {"dtype", std::string(name(t.dtype))},
+                         {"shape", std::vector<int64_t>(t.shape.begin(), t.shape.end())},
+                         {"bytes", t.bytes}});
+    for (const auto& [name, text] : c.metadata) metadata[name] = text;
+    std::printf("%s\n",
+                nlohmann::json{{"tensors", tensors}, {"metadata", metadata}, {"elements", elements}, {"bytes", bytes}}
+                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                    .c_str());
+    return;
+  }
+  for (const TensorInfo& t : c.tensors)
+    std::printf("%-*s  %-5s %s\n", int(width), t.name.c_str(), std::string(name(t.dtype)).c_str(),
+                t.shape.str().c_str());
+  std::printf("%s\n", terminal
+                          .bold(std::to_string(c.tensors.size()) + " tensors, " + with_commas(elements) +
+                                " elements, " + bytes_text(double(bytes)))
+                          .c_str());
+  for (const auto& [name, text] : c.metadata)
+    std::printf("%s %s\n", terminal.faint(name + ":").c_str(),
+                text.size() > 200 ? (text.substr(0, 200) + " …").c_str() : text.c_str());
+}
+
+}  // namespace
+
+void add_info(CLI::App& program, Common& common) {
+  CLI::App* const command = program.add_subcommand("info", "list the tensors of a file (safetensors, pt, npz)");
+  auto file = std::make_shared<std::string>();
+  command->add_option("file", *file, "the file, or a folder of safetensors")->required();
+  command->callback([&common, file] { print(contents(*file), common.terminal()); });
+}
+
+}  // namespace volta::app

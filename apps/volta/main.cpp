@@ -1,0 +1,52 @@
+// volta: trains, evaluates, converts and serves models from the shell.
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "network.h"
+
+namespace {
+
+using namespace volta;
+
+int report(const app::Common& common, const std::string& message, int status) {
+  if (common.json)
+    std::fprintf(
+        stderr, "%s\n",
+        nlohmann::json{{"error", message}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  else std::fprintf(stderr, "volta: %s\n", message.c_str());
+  return status;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, not a death
+  app::Common common;
+  CLI::App program("Deep learning from the shell: train, evaluate, convert and serve models.", "volta");
+  program.require_subcommand(1);
+  program.fallthrough();
+  program.set_version_flag("--version", VOLTA_VERSION, "print the version and exit");
+  program.add_flag("--json", common.json, "write JSON, one object per line");
+  program.add_option("--threads", common.threads, "processor threads (default: all)")
+      ->check(CLI::Range(1, max_threads));
+  program.footer("Try: volta train lenet --data digits\nMore: volta COMMAND --help");
+  for (auto* add :
+       {app::add_train, app::add_eval, app::add_predict, app::add_generate, app::add_serve, app::add_summary,
+        app::add_info, app::add_convert, app::add_plot, app::add_bench, app::add_doctor, app::add_completion})
+    add(program, common);
+  try {
+    program.parse(count, arguments);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == int(CLI::ExitCodes::Success)) return program.exit(e);  // --help and --version
+    return report(common, std::string(e.what()) + " (see volta --help)", app::Exit::usage);
+  } catch (const Error& e) {
+    return report(common, e.what(), app::Exit::failed);
+  } catch (const std::exception& e) {
+    return report(common, std::string("unexpected: ") + e.what(), app::Exit::failed);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    return report(common, "cannot write to standard output", app::Exit::failed);
+  return common.status;
+}

@@ -1,0 +1,51 @@
+// A model together with what one must know to use it: its architecture and sizes, its task, and how inputs are prepared.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <volta/volta.h>
+
+namespace volta::app {
+
+enum class Task { classify, regress, language };
+
+// Saved with the weights, so that a file of weights is all that `eval`, `predict` and `serve` need.
+struct Recipe {
+  std::string model;  // the name of an architecture
+  Task task = Task::classify;
+  std::map<std::string, int64_t> sizes;  // channels, height, classes …: what the architecture asks for
+  std::vector<std::string> labels;       // of the classes, in order; of the columns that are predicted
+  std::vector<double> mean, deviation;   // inputs are normalised with these, per channel or column
+  std::vector<std::string> columns;      // of a table: the inputs' names
+  std::vector<std::string> tokens;       // of a language model over characters: its vocabulary
+
+  int64_t size(const std::string& name) const;  // throws where it is not there
+  bool takes_images() const { return sizes.count("height") > 0; }
+  Shape input() const;  // of one item
+  std::string json() const;
+  static Recipe parse(const std::string& json, const std::string& file);  // throws Error, naming the file
+};
+
+struct Architecture {
+  std::string name, summary;
+  std::vector<std::string> inputs;       // kinds of data: image, table, text
+  std::map<std::string, int64_t> sizes;  // those it takes, and what they are unless data or flags say otherwise
+  std::function<nn::AnyModule(const Recipe&)> make;
+};
+const std::vector<Architecture>& architectures();
+const Architecture& architecture(const std::string& name);  // throws, listing the known
+
+struct Network {
+  Recipe recipe;
+  nn::AnyModule module;
+
+  explicit Network(Recipe r);
+  Tensor operator()(const Tensor& x) const { return module(x); }
+  Tensor prepared(const Tensor& raw) const;  // what the module wants of [n, …] inputs as files hold them
+  void save(const std::string& path) const;
+  static Network load(const std::string& path);
+};
+
+}  // namespace volta::app

@@ -1,0 +1,83 @@
+// volta serve: a trained model behind HTTP until Ctrl-C.
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "command.h"
+#include "server.h"
+
+namespace volta::app {
+namespace {
+
+// SIGINT and SIGTERM are blocked in every thread and waited for in one: no handler runs in the middle of anything.
+sigset_t shutdown_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+void serve(const std::string& file, const ServerOptions& options, const Common& common) {
+  const sigset_t signals = shutdown_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const auto network = std::make_shared<const Network>(Network::load(file));
+  Server server(network, std::filesystem::path(file).stem().string(), options);
+  const int port = server.bind();
+  const std::string address = "http://" + options.host + ":" + std::to_string(port);
+  if (common.json) std::printf("%s\n", nlohmann::json{{"listening", address}}.dump().c_str());
+  else std::printf("serving %s at %s (Ctrl-C ends)\n", file.c_str(), address.c_str());
+  std::fflush(stdout);
+  std::thread waiter([&] {
+    int which = 0;
+    sigwait(&signals, &which);
+    server.stop();
+  });
+  server.listen();
+  pthread_kill(waiter.native_handle(), SIGTERM);  // in case listen ended by itself
+  waiter.join();
+  if (!common.json) std::printf("stopped\n");
+}
+
+}  // namespace
+
+void add_serve(CLI::App& program, Common& common) {
+  CLI::App* const command = program.add_subcommand("serve", "answer predictions (or completions) over HTTP");
+  struct Flags {
+    std::string file;
+    ServerOptions options;
+    int64_t wait_us = 0;
+  };
+  auto flags = std::make_shared<Flags>();
+  ServerOptions& o = flags->options;
+  command->add_option("model", flags->file, "a file that volta train saved")->required();
+  command->add_option("--host", o.host, "address to listen on")->capture_default_str();
+  command->add_option("--port", o.port, "port to listen on; 0 takes any")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--workers", o.workers, "threads that run the model (default: all)")->check(CLI::Range(1, 1024));
+  command->add_option("--connections", o.connections, "clients at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--max-batch", o.max_batch, "requests that run together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+  command->add_option("--max-wait", flags->wait_us, "microseconds that a batch waits for more")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
+  command->add_option("--max-queue", o.max_queue, "requests that may wait; more are answered 503")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--max-body", o.max_body, "bytes of a request")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 30));
+  command->callback([&common, flags] {
+    if (common.threads > 0) set_num_threads(common.threads);
+    flags->options.max_wait = std::chrono::microseconds(flags->wait_us);
+    serve(flags->file, flags->options, common);
+  });
+}
+
+}  // namespace volta::app

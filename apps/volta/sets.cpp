@@ -1,0 +1,202 @@
+#include "sets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+namespace volta::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Item = std::tuple<Tensor, Tensor>;
+
+[[noreturn]] void fail(const std::string& why) { throw Error(Error::Kind::argument, "data", why); }
+
+// The folder of the digits that ship: VOLTA_DATA, beside an installed program, or in the source tree it was built from.
+std::string shipped(const std::string& what) {
+  std::vector<fs::path> places;
+  if (const char* const given = std::getenv("VOLTA_DATA")) places.emplace_back(given);
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) places.push_back(self.parent_path().parent_path() / "share/volta/data");
+  if (!error)
+    for (fs::path up = self.parent_path(); up.has_relative_path(); up = up.parent_path()) places.push_back(up / "data");
+  places.emplace_back("data");
+  for (const fs::path& place : places)
+    if (fs::is_directory(place / what, error)) return (place / what).string();
+  fail("cannot find the shipped set '" + what + "': set VOLTA_DATA to the folder that holds it");
+}
+
+// Mean and deviation per channel or column, of up to a thousand items spread over the set.
+void measure(const Items& set, Recipe& recipe) {
+  const int64_t n = set.size(), count = std::min<int64_t>(n, 1000);
+  if (count == 0) fail("the set is empty");
+  Tensor sum, squares;
+  int64_t values = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Tensor x = std::get<0>(set.get(i * n / count)).to(f64);
+    x = x.reshape({x.size(0), -1});
+    sum = sum.defined() ? sum + x.sum(1) : x.sum(1);
+    squares = squares.defined() ? squares + (x * x).sum(1) : (x * x).sum(1);
+    values += x.size(1);
+  }
+  recipe.mean = (sum / double(values)).to_vector<double>();
+  recipe.deviation = clamp_min(squares / double(values) - (sum / double(values)).pow(2), 1e-12).sqrt().to_vector<double>();
+}
+
+std::vector<std::string> numbered(int64_t count) {
+  std::vector<std::string> list;
+  for (int64_t i = 0; i < count; ++i) list.push_back(std::to_string(i));
+  return list;
+}
+
+Tensor resized(const Tensor& images, const SetFlags& f) {
+  if (f.height == 0 || (images.size(2) == f.height && images.size(3) == f.width)) return images;
+  return interpolate(images, {.size = {f.height, f.width}, .mode = "bilinear", .antialias = true});
+}
+
+NamedSet image_set(const data::LabelledImages& train, const data::LabelledImages& test, std::vector<std::string> labels,
+                   const SetFlags& f) {
+  const auto fitted = [&](const data::LabelledImages& set) {
+    return Items(data::TensorDataset(resized(set.tensors()[0], f), set.tensors()[1]));
+  };
+  NamedSet made{fitted(train), fitted(test), {}};
+  const Shape item = std::get<0>(made.train.get(0)).shape();
+  made.recipe.sizes = {{"channels", item[0]}, {"height", item[1]}, {"width", item[2]}, {"classes", int64_t(labels.size())}};
+  made.recipe.labels = std::move(labels);
+  measure(made.train, made.recipe);
+  return made;
+}
+
+const std::vector<std::string> fashion = {"T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"};
+const std::vector<std::string> cifar = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+
+#ifdef VOLTA_IMAGES
+NamedSet folder_set(const std::string& path, SetFlags f) {
+  if (f.height == 0) f.height = f.width = 224;
+  const auto fitted = [&](const data::ImageFolder& folder) {
+    return Items(data::map(folder, [h = f.height, w = f.width](const Tensor& image, const Tensor& label) {
+      Tensor x = image.to(f32) / 255;
+      x = interpolate(x.unsqueeze(0), {.size = {h, w}, .mode = "bilinear", .antialias = true}).squeeze(0);
+      return Item(x.size(0) == 1 ? x.expand({3, h, w}).contiguous() : x.narrow(0, 0, 3), label);
+    }));
+  };
+  const auto part = [&](std::initializer_list<const char*> names) -> std::optional<std::string> {
+    for (const char* name : names)
+      if (fs::is_directory(fs::path(path) / name)) return (fs::path(path) / name).string();
+    return {};
+  };
+  const auto train = part({"train", "training"}), test = part({"test", "val", "valid", "validation"});
+  const data::ImageFolder all(train && test ? *train : path);
+  NamedSet made{fitted(all), fitted(all), {}};
+  if (train && test) {
+    const data::ImageFolder held(*test);
+    if (held.classes() != all.classes()) fail(*train + " and " + *test + " have different classes");
+    made.test = fitted(held);
+  } else {
+    auto [some, rest] = data::random_split(made.train, 1 - f.held_out, {.seed = f.seed});
+    made.train = some, made.test = rest;
+  }
+  made.recipe.sizes = {{"channels", 3}, {"height", f.height}, {"width", f.width}, {"classes", int64_t(all.classes().size())}};
+  made.recipe.labels = all.classes();
+  measure(made.train, made.recipe);
+  return made;
+}
+#endif
+
+struct TableData {
+  Tensor x, y;
+  std::vector<std::string> columns, labels;
+  Task task = Task::regress;
+};
+
+// Columns of numbers as inputs. A target of names, or of few whole numbers, is a class.
+TableData table_data(const std::string& path, const std::string& wanted) {
+  const data::Table table = data::read_csv(path);
+  TableData d;
+  const std::string target = wanted.empty() ? table.names().back() : wanted;
+  if (!table.contains(target)) fail(path + " has no column '" + target + "'");
+  for (const std::string& name : table.names())
+    if (name != target && !std::holds_alternative<std::vector<std::string>>(table.column(name))) d.columns.push_back(name);
+  if (d.columns.empty()) fail(path + " has no columns of numbers beside '" + target + "'");
+  d.x = table.to_tensor(d.columns);
+  if (any(isnan(d.x)).item<bool>()) fail(path + ": values are missing; fill them or leave out those rows");
+  const bool names = std::holds_alternative<std::vector<std::string>>(table.column(target));
+  const bool whole = std::holds_alternative<std::vector<int64_t>>(table.column(target));
+  const auto categories = table.categories(target);
+  if (names || (whole && categories.names.size() <= 20)) {
+    d.task = Task::classify, d.labels = categories.names, d.y = categories.codes;
+  } else {
+    d.labels = {target}, d.y = table[target].to(f32).unsqueeze(1);
+  }
+  return d;
+}
+
+NamedSet table_set(const std::string& path, const SetFlags& f) {
+  const TableData d = table_data(path, f.target);
+  const Items all = data::TensorDataset(d.x, d.y);
+  auto [train, test] = data::random_split(all, 1 - f.held_out, {.seed = f.seed});
+  NamedSet made{train, test, {}};
+  made.recipe.task = d.task;
+  made.recipe.sizes = {{"inputs", d.x.size(1)}, {"classes", int64_t(d.labels.size())}};
+  made.recipe.labels = d.labels, made.recipe.columns = d.columns;
+  measure(made.train, made.recipe);
+  return made;
+}
+
+// The last part of a text is held out: blocks drawn from everywhere would overlap in style, and a test should not.
+NamedSet text_set(const std::string& path, const SetFlags& f) {
+  const std::string text = data::read_text(path);
+  const data::CharTokenizer tokenizer(text);
+  const std::vector<int64_t> tokens = tokenizer.encode(text);
+  const auto cut = std::ptrdiff_t(double(tokens.size()) * (1 - f.held_out));
+  const auto blocks = [&](auto begin, auto end) { return data::text_blocks(std::vector<int64_t>(begin, end), f.context); };
+  NamedSet made{blocks(tokens.begin(), tokens.begin() + cut), blocks(tokens.begin() + cut, tokens.end()), {}};
+  made.recipe.task = Task::language;
+  made.recipe.sizes = {{"vocab", tokenizer.vocab_size()}, {"context", f.context}};
+  made.recipe.tokens = tokenizer.characters();
+  return made;
+}
+
+}  // namespace
+
+NamedSet open_set(const SetFlags& f) {
+  const size_t colon = f.name.find(':');
+  const std::string kind = f.name.substr(0, colon), path = colon == std::string::npos ? "" : f.name.substr(colon + 1);
+  if (kind == "digits") {
+    const std::string folder = path.empty() ? shipped("digits") : path;
+    return image_set(data::digits(folder), data::digits(folder, {.train = false}), numbered(10), f);
+  }
+  const std::string known = "digits, mnist:FOLDER, fashion-mnist:FOLDER, cifar10:FOLDER, cifar100:FOLDER, images:FOLDER, csv:FILE, text:FILE";
+  if (path.empty()) fail("'" + f.name + "' is no data set; use " + known);
+  if (kind == "mnist" || kind == "fashion-mnist")
+    return image_set(data::mnist(path), data::mnist(path, {.train = false}), kind == "mnist" ? numbered(10) : fashion, f);
+  if (kind == "cifar10") return image_set(data::cifar10(path), data::cifar10(path, {.train = false}), cifar, f);
+  if (kind == "cifar100") return image_set(data::cifar100(path), data::cifar100(path, {.train = false}), numbered(100), f);
+  if (kind == "csv") return table_set(path, f);
+  if (kind == "text") return text_set(path, f);
+#ifdef VOLTA_IMAGES
+  if (kind == "images") return folder_set(path, f);
+#else
+  if (kind == "images") fail("this build reads no images: it was made without libjpeg and libpng");
+#endif
+  fail("there is no data set '" + kind + "'; known are " + known);
+}
+
+Items test_items(SetFlags f, const Recipe& recipe) {
+  if (recipe.takes_images()) f.height = recipe.size("height"), f.width = recipe.size("width");
+  if (recipe.task == Task::language) f.context = recipe.size("context");
+  NamedSet set = open_set(f);
+  if (set.recipe.takes_images() != recipe.takes_images() || set.recipe.task != recipe.task)
+    fail("'" + f.name + "' is not the kind of data that this model takes");
+  if (set.recipe.task == Task::language) {
+    if (set.recipe.tokens != recipe.tokens) fail("'" + f.name + "' has other characters than the text the model was trained on");
+  } else if (set.recipe.labels != recipe.labels || set.recipe.columns != recipe.columns ||
+             set.recipe.input() != recipe.input()) {
+    fail("'" + f.name + "' has other classes, columns or shapes than the data the model was trained on");
+  }
+  return set.test;
+}
+
+}  // namespace volta::app

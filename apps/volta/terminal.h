@@ -1,0 +1,21 @@
+// How the command talks: colour and updating lines on a terminal only, JSON where machines read.
+#pragma once
+#include <string>
+
+namespace volta::app {
+
+struct Terminal {
+  bool json = false;    // one JSON object per line on standard output, nothing else there
+  bool colour = false;  // of standard output
+  static Terminal detect(bool json);
+  std::string bold(const std::string& text) const { return colour ? "\033[1m" + text + "\033[0m" : text; }
+  std::string faint(const std::string& text) const { return colour ? "\033[2m" + text + "\033[0m" : text; }
+};
+
+// Exit codes: 0, what went wrong while running, what was wrong with the arguments; 130 after Ctrl-C.
+enum Exit { ok = 0, failed = 1, usage = 2, interrupted = 130 };
+
+std::string with_commas(int64_t number);  // 1,234,567
+std::string bytes_text(double bytes);     // 1.2 MB
+
+}  // namespace volta::app

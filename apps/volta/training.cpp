@@ -1,0 +1,173 @@
+#include "training.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace volta::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void fail(const std::string& why) { throw Error(Error::Kind::argument, "train", why); }
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const TrainFlags& f, const std::vector<Tensor>& params) {
+  const std::string& o = f.optimizer;
+  const double lr = f.lr > 0 ? f.lr : o == "sgd" ? 0.05 : 4e-3;
+  if (o == "adamw") return std::make_unique<optim::AdamW>(params, optim::AdamWOptions{.lr = lr, .weight_decay = f.weight_decay});
+  if (o == "adam") return std::make_unique<optim::Adam>(params, optim::AdamOptions{.lr = lr});
+  if (o == "sgd") return std::make_unique<optim::SGD>(params, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = f.weight_decay / 100});
+  if (o == "lion") return std::make_unique<optim::Lion>(params, optim::LionOptions{.lr = lr / 4, .weight_decay = f.weight_decay});
+  fail("there is no optimizer '" + o + "'; known are adamw, adam, sgd, lion");
+}
+
+std::optional<optim::AnyScheduler> make_schedule(const TrainFlags& f, optim::Optimizer& o, int64_t steps) {
+  const double lr = o.param_groups()[0].lr;
+  if (f.schedule == "constant") return {};
+  if (f.schedule == "onecycle")
+    return optim::OneCycleLR(o, {.max_lr = lr, .total_steps = steps + 1, .cycle_momentum = false});
+  if (f.schedule == "cosine") return optim::CosineAnnealingLR(o, {.t_max = steps});
+  if (f.schedule == "warmup-cosine")
+    return optim::WarmupLR(o, {.steps = std::max<int64_t>(1, steps / 20)}, optim::CosineAnnealingLR(o, {.t_max = steps}));
+  fail("there is no schedule '" + f.schedule + "'; known are onecycle, cosine, warmup-cosine, constant");
+}
+
+// Whatever the architecture insists on, then the data, then the flags.
+Recipe combined(const TrainFlags& f, const NamedSet& set) {
+  Recipe recipe = set.recipe;
+  recipe.model = f.model;
+  for (const auto& [name, value] : f.sizes) {
+    if (set.recipe.sizes.count(name)) fail("the size '" + name + "' follows from the data");
+    recipe.sizes[name] = value;
+  }
+  return recipe;
+}
+
+SetFlags sized_for(const TrainFlags& f) {
+  SetFlags set = f.set;
+  set.seed = f.seed;
+  const Architecture& a = architecture(f.model);
+  const bool fixed = a.name == "lenet";
+  if (fixed) set.height = set.width = 28;
+  if (f.sizes.count("context")) set.context = f.sizes.at("context");
+  const std::string kind = set.name.rfind("csv:", 0) == 0 ? "table" : set.name.rfind("text:", 0) == 0 ? "text" : "image";
+  if (std::find(a.inputs.begin(), a.inputs.end(), kind) == a.inputs.end())
+    fail("the model " + a.name + " does not take " + kind + "s, which '" + set.name + "' is made of");
+  return set;
+}
+
+// A run's folder: checkpoints while it trains, the model when it is done, and what was measured.
+struct RunFolder {
+  fs::path path;
+  CheckpointFolder checkpoints;
+
+  RunFolder(const std::string& folder, bool resume)
+      : path(prepared(folder, resume)), checkpoints((path / "checkpoints").string(), {.keep_last = 2, .keep_best = 0}) {}
+  static fs::path prepared(const fs::path& folder, bool resume) {
+    std::error_code error;
+    if (!resume && fs::exists(folder / "checkpoints", error)) fs::remove_all(folder / "checkpoints", error);
+    fs::create_directories(folder / "checkpoints", error);
+    if (error) throw Error(Error::Kind::io, "train", "cannot make the folder " + folder.string() + ": " + error.message());
+    return folder;
+  }
+  std::string file(const char* name) const { return (path / name).string(); }
+};
+
+}  // namespace
+
+LossFunction loss_of(const Recipe& recipe) {
+  switch (recipe.task) {
+    case Task::classify: return [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); };
+    case Task::regress: return [](const Tensor& y, const Tensor& t) { return mse_loss(y, t); };
+    case Task::language: return [](const Tensor& y, const Tensor& t) { return cross_entropy(y.flatten(0, 1), t.flatten()); };
+  }
+  return {};
+}
+
+std::vector<metrics::AnyMetric> metrics_of(const Recipe& recipe) {
+  switch (recipe.task) {
+    case Task::classify: return {metrics::Accuracy()};
+    case Task::regress: return {metrics::MAE(), metrics::R2()};
+    case Task::language: return {};
+  }
+  return {};
+}
+
+std::function<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&)> preparing(const Network& network) {
+  return [&network](const Tensor& x, const Tensor& y) {
+    return std::tuple(network.prepared(x.unsqueeze(0)).squeeze(0), y);
+  };
+}
+
+TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
+  const auto start = Clock::now();
+  manual_seed(f.seed);
+  NamedSet set = open_set(sized_for(f));
+  Network network(combined(f, set));
+  const Device device(f.device);
+  to(network.module, device);
+  RunFolder run(f.out, f.resume);
+
+  Items items = set.train;
+  if (f.augment && network.recipe.takes_images()) {
+    const PerAxis size{network.recipe.size("height"), network.recipe.size("width")};
+    items = data::map(items, data::on_first(data::random_crop(size, {.padding = std::max<int64_t>(1, network.recipe.size("height") / 14), .padding_mode = "edge"})));
+  }
+  const auto prepare = preparing(network);
+  data::DataLoader loader(data::map(items, prepare), {.batch_size = f.batch, .shuffle = true, .num_workers = f.workers, .seed = f.seed});
+  data::DataLoader test(data::map(set.test, prepare), {.batch_size = 256, .num_workers = f.workers});
+
+  const auto optimizer = make_optimizer(f, parameters(network.module));
+  const int64_t steps = f.epochs * ((loader.size() + f.accumulate - 1) / f.accumulate);
+  const std::optional<optim::AnyScheduler> schedule = make_schedule(f, *optimizer, steps);
+
+  FitOptions options{.epochs = f.epochs, .loss = loss_of(network.recipe), .validation = test, .metrics = metrics_of(network.recipe)};
+  if (const auto last = f.resume ? run.checkpoints.load_latest() : std::optional<Checkpoint>()) {
+    load_state_dict(network.module, last->model);
+    optimizer->load_state_dict(last->optimizer);
+    if (schedule) schedule->load_state_dict(last->scheduler);
+    default_generator().set_state(last->generator);
+    loader.set_state(last->loader);
+    options.start_epoch = last->loader.epoch, options.start_step = last->step;
+    if (!terminal.json) std::printf("resumed after %lld steps\n", static_cast<long long>(last->step));
+  } else if (f.resume && !terminal.json) {
+    std::printf("nothing to resume in %s: starting anew\n", f.out.c_str());
+  }
+  if (schedule) options.scheduler = *schedule, options.schedule_every = "step";
+  if (f.clip > 0) options.max_grad_norm = f.clip;
+  options.accumulate = f.accumulate;
+  options.device = device;
+  options.catch_interrupt = true;
+
+  const auto save = [&](FitState& state) {
+    run.checkpoints.save({.model = state_dict(network.module),
+                          .optimizer = optimizer->state_dict(),
+                          .scheduler = schedule ? schedule->state_dict() : optim::SchedulerState{},
+                          .generator = default_generator().state(),
+                          .loader = loader.state(),
+                          .step = state.step});
+  };
+  callbacks::CheckpointOptions every{};
+  if (f.save_every > 0) every = {.every = f.save_every, .unit = "step"};
+  options.callbacks = {callbacks::checkpoint(save, every), callbacks::csv(run.file("log.csv"), {.append = f.resume}),
+                       callbacks::json_lines(run.file("log.jsonl"), {.append = f.resume})};
+  if (f.tensorboard) options.callbacks.push_back(callbacks::tensorboard(run.file("events")));
+  if (f.patience > 0) options.callbacks.push_back(callbacks::early_stopping({.patience = f.patience, .restore_best = true}));
+  options.callbacks.push_back(callbacks::progress({.out = terminal.json ? stderr : stdout}));
+
+  const History history = fit(network.module, loader, *optimizer, options);
+  TrainResult result;
+  result.test = evaluate(network.module, test, {.loss = options.loss, .metrics = metrics_of(network.recipe), .device = device});
+  result.file = run.file("model.safetensors");
+  to(network.module, Device("cpu"));
+  network.save(result.file);
+  result.parameters = num_parameters(network.module);
+  result.interrupted = history.interrupted;
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return result;
+}
+
+}  // namespace volta::app

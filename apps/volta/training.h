@@ -1,0 +1,35 @@
+// What `volta train` does: a run in a folder, which can be killed and resumed.
+#pragma once
+#include <string>
+
+#include "sets.h"
+#include "terminal.h"
+
+namespace volta::app {
+
+struct TrainFlags {
+  std::string model, out, optimizer = "adamw", schedule = "onecycle", device = "cpu";
+  SetFlags set;
+  std::map<std::string, int64_t> sizes;  // of the model, in place of its own
+  int64_t epochs = 10, batch = 64, workers = 1, save_every = 0, patience = 0, accumulate = 1;
+  double lr = 0, weight_decay = 0.05, clip = 0;  // lr 0: as suits the optimizer
+  uint64_t seed = 1;
+  bool resume = false, augment = true, tensorboard = false;
+};
+
+struct TrainResult {
+  std::string file;  // of the trained model
+  Dict<double> test;  // loss and metrics on the items held out
+  double seconds = 0;
+  int64_t parameters = 0;
+  bool interrupted = false;
+};
+
+TrainResult train_run(const TrainFlags& flags, const Terminal& terminal);
+
+LossFunction loss_of(const Recipe& recipe);
+std::vector<metrics::AnyMetric> metrics_of(const Recipe& recipe);
+// Items as the network wants them; it must outlive them.
+std::function<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&)> preparing(const Network& network);
+
+}  // namespace volta::app

@@ -1,0 +1,28 @@
+# volta::images: JPEG, PNG and other image files, a library of its own so that volta::volta needs none of theirs.
+set(VOLTA_IMAGES AUTO CACHE STRING "Build volta::images: ON, OFF, or AUTO (when libjpeg and libpng are there)")
+set_property(CACHE VOLTA_IMAGES PROPERTY STRINGS AUTO ON OFF)
+set(volta_with_images OFF)
+if(VOLTA_IMAGES)
+  if(VOLTA_IMAGES STREQUAL "AUTO")
+    find_package(JPEG QUIET)
+    find_package(PNG QUIET)
+  else()
+    find_package(JPEG REQUIRED)
+    find_package(PNG REQUIRED)
+  endif()
+  if(JPEG_FOUND AND PNG_FOUND)
+    set(volta_with_images ON)
+  endif()
+endif()
+
+if(volta_with_images)
+  file(GLOB volta_image_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/images/*.cpp)
+  add_library(volta_images ${volta_image_sources})
+  add_library(volta::images ALIAS volta_images)
+  set_target_properties(volta_images PROPERTIES EXPORT_NAME images VERSION ${PROJECT_VERSION}
+                                                SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_compile_options(volta_images PRIVATE $<${volta_optimised}:-O2>)
+  target_link_libraries(volta_images PUBLIC volta PRIVATE JPEG::JPEG PNG::PNG $<BUILD_INTERFACE:volta_settings>
+                                                          $<BUILD_INTERFACE:volta_warnings>)
+  volta_depend_on_opgen(volta_images)
+endif()

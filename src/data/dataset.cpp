@@ -1,0 +1,77 @@
+// The parts of data sets that need no types: checks of indices, splits, and rows of tensors.
+#include <volta/data/dataset.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include <volta/ops.h>
+
+#include "backend/allocate.h"
+#include "core/check.h"
+
+namespace volta::data::detail {
+
+void check_item(int64_t i, int64_t size, const char* set) {
+  require(i >= 0 && i < size, ErrorKind::index, set, "item ", i, " of a set of ", size);
+}
+
+void check_rows(std::span<const Tensor> tensors) {
+  constexpr const char* op = "TensorDataset";
+  for (const Tensor& x : tensors) {
+    require(x.checked(op).dim() > 0, ErrorKind::shape, op, "needs tensors with an axis of items, got one of 0 axes");
+    require(x.size(0) == tensors[0].size(0), ErrorKind::shape, op, "tensors of shapes ", tensors[0], " and ", x,
+            " differ in the number of items");
+  }
+}
+
+// As in PyTorch: parts that add up to 1 are shares, whose rounding goes to the first parts; others are sizes.
+std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
+  constexpr const char* op = "random_split";
+  for (const double part : parts)
+    require(std::isfinite(part) && part >= 0 && part <= 0x1p53, ErrorKind::argument, op, "a part of ",
+            std::to_string(part), " items or shares");
+  const double total = std::accumulate(parts.begin(), parts.end(), 0.0);
+  const bool one = parts.size() == 1, shares = one ? total <= 1 : std::abs(total - 1) < 1e-6;
+  std::vector<int64_t> sizes;
+  for (const double part : parts) {
+    require(shares || part == std::floor(part), ErrorKind::argument, op,
+            "parts are sizes, or shares that add up to 1; ", std::to_string(part), " is neither");
+    // A share such as 0.29 of 100 items means 29, though the product is a little less.
+    sizes.push_back(int64_t(shares ? std::floor(part * double(size) + 1e-9 * double(size)) : part));
+  }
+  int64_t sum = 0;
+  for (const int64_t s : sizes) sum += s;  // each is at most 2^53
+  if (shares && !one)
+    for (size_t i = 0; sum < size; i = (i + 1) % sizes.size(), ++sum) ++sizes[i];
+  require(one ? sum <= size : sum == size, ErrorKind::argument, op, "parts of ", sum, " items in all, of a set of ",
+          size);
+  return sizes;
+}
+
+std::vector<int64_t> shuffled(int64_t size, std::optional<uint64_t> seed) {
+  Generator own(seed.value_or(0));
+  return randperm(size, {.generator = seed ? &own : nullptr}).to_vector<int64_t>();
+}
+
+Tensor rows_of(const Tensor& x, std::span<const int64_t> rows) {
+  constexpr const char* op = "TensorDataset";
+  const int64_t size = x.size(0);
+  for (const int64_t row : rows) check_item(row, size, op);
+  if (!x.device().is_cpu() || !x.is_contiguous())
+    return x.detach().index_select(0, tensor(rows, {rows.size()}).to(x.device()));
+  Shape shape = x.shape();
+  shape[0] = int64_t(rows.size());
+  const Tensor out = allocate(shape, x.dtype(), x.device(), op);
+  const size_t bytes = size == 0 ? 0 : size_t(x.nbytes() / size);
+  if (bytes == 0) return out;
+  const char* from = static_cast<const char*>(address(x));
+  char* to = static_cast<char*>(address(out));
+  for (const int64_t row : rows) {
+    std::memcpy(to, from + size_t(row) * bytes, bytes);
+    to += bytes;
+  }
+  return out;
+}
+
+}  // namespace volta::data::detail

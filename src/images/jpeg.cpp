@@ -1,0 +1,189 @@
+// JPEG images through libjpeg-turbo.
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <volta/ops.h>
+
+#include "data/file.h"
+#include "images/decode.h"
+
+namespace volta::data {
+namespace images {
+namespace {
+
+// The library leaves by a jump on an error. Between setjmp and the jump there are only plain values: what C++ must
+// destroy is made outside.
+struct Failure {
+  jpeg_error_mgr base;  // first: the library knows it by this address
+  std::jmp_buf back;
+  char text[JMSG_LENGTH_MAX];
+  bool truncated;
+};
+
+Failure& failure_of(j_common_ptr codec) { return *reinterpret_cast<Failure*>(codec->err); }
+[[noreturn]] void leave(j_common_ptr codec) {
+  Failure& f = failure_of(codec);
+  (*codec->err->format_message)(codec, f.text);
+  std::longjmp(f.back, 1);
+}
+void note(j_common_ptr codec, int level) {
+  if (level < 0 && codec->err->msg_code == JWRN_JPEG_EOF) failure_of(codec).truncated = true;
+}
+jpeg_error_mgr* prepare(Failure& f) {
+  jpeg_std_error(&f.base);
+  f.base.error_exit = leave;
+  f.base.emit_message = note;
+  f.text[0] = 0;
+  f.truncated = false;
+  return &f.base;
+}
+
+class Decoder {
+ public:
+  Decoder() {
+    codec_.err = prepare(failure_);
+    jpeg_create_decompress(&codec_);
+  }
+  ~Decoder() { jpeg_destroy_decompress(&codec_); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  bool read_header(const unsigned char* bytes, size_t size) {
+    if (setjmp(failure_.back)) return false;
+    jpeg_mem_src(&codec_, bytes, static_cast<unsigned long>(size));
+    jpeg_read_header(&codec_, TRUE);
+    return true;
+  }
+  // Says the output's form; its sizes are then in codec().
+  bool choose(J_COLOR_SPACE colours, int64_t min_side) {
+    if (setjmp(failure_.back)) return false;
+    codec_.out_color_space = colours;
+    const int64_t shorter = codec_.image_width < codec_.image_height ? codec_.image_width : codec_.image_height;
+    codec_.scale_denom = 8;
+    codec_.scale_num = 8;
+    if (min_side > 0)
+      while (codec_.scale_num > 1 && shorter * (codec_.scale_num / 2) / 8 >= min_side) codec_.scale_num /= 2;
+    jpeg_calc_output_dimensions(&codec_);
+    return true;
+  }
+  bool read_rows(unsigned char* out, size_t stride) {
+    if (setjmp(failure_.back)) return false;
+    jpeg_start_decompress(&codec_);
+    while (codec_.output_scanline < codec_.output_height) {
+      unsigned char* row = out + codec_.output_scanline * stride;
+      jpeg_read_scanlines(&codec_, &row, 1);
+    }
+    return true;
+  }
+  const jpeg_decompress_struct& codec() const { return codec_; }
+  const Failure& failure() const { return failure_; }
+
+ private:
+  Failure failure_;
+  jpeg_decompress_struct codec_;
+};
+
+// CMYK as Adobe writes it, inverted; or as it is.
+Tensor rgb_of_cmyk(const Tensor& x, bool inverted, const Source& source) {
+  const Tensor y = canvas(x.size(0), x.size(1), 3, source);
+  const auto* from = static_cast<const uint8_t*>(address(x));
+  auto* to = static_cast<uint8_t*>(address(y));
+  for (int64_t i = 0; i < x.size(0) * x.size(1); ++i)
+    for (int64_t c = 0; c < 3; ++c) {
+      const int ink = from[4 * i + c], black = from[4 * i + 3];
+      to[3 * i + c] = uint8_t((inverted ? ink * black : (255 - ink) * (255 - black)) / 255);
+    }
+  return y;
+}
+
+class Encoder {
+ public:
+  Encoder() {
+    codec_.err = prepare(failure_);
+    jpeg_create_compress(&codec_);
+  }
+  ~Encoder() {
+    jpeg_destroy_compress(&codec_);
+    std::free(bytes_);
+  }
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  bool run(const unsigned char* rows, unsigned height, unsigned width, int channels, int quality) {
+    if (setjmp(failure_.back)) return false;
+    jpeg_mem_dest(&codec_, &bytes_, &size_);
+    codec_.image_width = width;
+    codec_.image_height = height;
+    codec_.input_components = channels;
+    codec_.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(&codec_);
+    jpeg_set_quality(&codec_, quality, TRUE);
+    jpeg_start_compress(&codec_, TRUE);
+    while (codec_.next_scanline < height) {
+      auto* row = const_cast<unsigned char*>(rows + size_t(codec_.next_scanline) * width * unsigned(channels));
+      jpeg_write_scanlines(&codec_, &row, 1);
+    }
+    jpeg_finish_compress(&codec_);
+    return true;
+  }
+  std::string bytes() const { return {reinterpret_cast<const char*>(bytes_), size_}; }
+  const Failure& failure() const { return failure_; }
+
+ private:
+  Failure failure_;
+  jpeg_compress_struct codec_;
+  unsigned char* bytes_ = nullptr;
+  unsigned long size_ = 0;
+};
+
+}  // namespace
+
+Tensor decode_jpeg(const Source& source) {
+  const auto check = [&](bool fine, const Decoder& d) {
+    require(fine, ErrorKind::io, read_op, source.name, " is a damaged JPEG: ", std::string_view(d.failure().text));
+  };
+  Decoder decoder;
+  check(decoder.read_header(reinterpret_cast<const unsigned char*>(source.bytes.data()), source.bytes.size()), decoder);
+  const auto& codec = decoder.codec();
+  // A block of 64 pixels takes a bit or more, unless the coding is arithmetic: what a file cannot hold is not made room for.
+  const Checked pixels = Checked(int64_t(codec.image_width)) * int64_t(codec.image_height);
+  require(codec.arith_code || pixels.within(0, int64_t(source.bytes.size()) * 1024), ErrorKind::io, read_op,
+          source.name, " says that it is ", codec.image_width, " x ", codec.image_height, ", but has only ",
+          source.bytes.size(), " bytes");
+  require(pixels.within(1, source.options.max_pixels), ErrorKind::io, read_op, source.name, " says that it is ",
+          codec.image_width, " x ", codec.image_height, ", more than max_pixels = ", source.options.max_pixels);
+  const bool four = codec.num_components == 4;
+  const bool gray =
+      codec.num_components == 1 || (!four && source.mode == ImageReadMode::gray && codec.jpeg_color_space == JCS_YCbCr);
+  check(decoder.choose(four ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_RGB, source.options.min_side), decoder);
+  const int channels = four ? 4 : gray ? 1 : 3;
+  const Tensor rows = canvas(codec.output_height, codec.output_width, channels, source);
+  check(decoder.read_rows(static_cast<unsigned char*>(address(rows)), size_t(codec.output_width) * size_t(channels)),
+        decoder);
+  require(!decoder.failure().truncated, ErrorKind::io, read_op, source.name, " is a JPEG that ends too early");
+  return finished(four ? rgb_of_cmyk(rows, codec.saw_Adobe_marker, source) : rows, source.mode);
+}
+
+}  // namespace images
+
+std::string encode_jpeg(const Tensor& image, const JpegOptions& options) {
+  constexpr const char* op = "write_jpeg";
+  require(options.quality >= 1 && options.quality <= 100, ErrorKind::argument, op, "quality is ", options.quality,
+          ", not 1 to 100");
+  const Tensor x = images::rows_to_write(image, op, {1, 3});
+  images::Encoder encoder;
+  require(encoder.run(static_cast<const unsigned char*>(address(x)), unsigned(x.size(0)), unsigned(x.size(1)),
+                      int(x.size(2)), options.quality),
+          ErrorKind::io, op, std::string_view(encoder.failure().text));
+  return encoder.bytes();
+}
+
+void write_jpeg(const std::string& path, const Tensor& image, const JpegOptions& options) {
+  write_file(path, encode_jpeg(image, options), "write_jpeg");
+}
+
+}  // namespace volta::data

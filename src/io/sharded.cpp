@@ -1,0 +1,207 @@
+// Safetensors in several files: an index says which file holds which tensor.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "io/json.h"
+#include "io/safetensors.h"
+
+namespace volta {
+namespace fs = std::filesystem;
+namespace io {
+namespace {
+
+constexpr const char* index_name = "model.safetensors.index.json";
+constexpr const char* single_name = "model.safetensors";
+
+bool stays_inside(const std::string& shard) {
+  const fs::path path(shard);
+  if (shard.empty() || path.is_absolute() || shard.find('\0') != std::string::npos) return false;
+  return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+}
+
+// The file to read for what the user named.
+std::string file_for(const char* op, const std::string& path) {
+  if (!is_folder(path)) return path;
+  for (const char* name : {index_name, single_name}) {
+    std::error_code error;
+    const fs::path file = fs::path(path) / name;
+    if (fs::exists(file, error)) return file.string();
+  }
+  FileContext{op, path}.fail("this folder holds neither ", index_name, " nor ", single_name);
+}
+
+bool is_index(const MappedFile& file) {
+  const std::string_view text = as_text(file.bytes());
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return !looks_like_safetensors(file.bytes()) && first != std::string_view::npos && text[first] == '{';
+}
+
+std::string beside(const std::string& index, const std::string& shard) {
+  return (fs::path(index).parent_path() / shard).string();
+}
+
+// Calls f(file, header) with each shard, in the order in which the index names them first.
+template <class F> void each_shard(const MappedFile& index, F f) {
+  const FileContext& context = index.context();
+  const Dict<std::string> places = parse_safetensors_index(index);
+  std::set<std::string> done;
+  for (const auto& [name, shard] : places) {
+    if (!done.insert(shard).second) continue;
+    const auto file = MappedFile::open(context.op, beside(context.path, shard));
+    const SafetensorsHeader header = parse_safetensors_header(*file);
+    std::set<std::string> held;
+    for (const SafetensorsEntry& e : header.entries) {
+      context.require(places.contains(e.name) && places.at(e.name) == shard, "shard '", shard, "' holds tensor '",
+                      e.name, "', which the index does not place there");
+      held.insert(e.name);
+    }
+    for (const auto& [n, s] : places)
+      context.require(s != shard || held.contains(n), "tensor '", n, "' is not in its shard '", shard, "'");
+    f(file, header);
+  }
+}
+
+TensorInfo info_of(const SafetensorsEntry& e) { return {e.name, e.dtype, e.shape, e.end - e.begin}; }
+
+SafetensorsInfo read_info(const char* op, const std::string& path) {
+  const auto file = MappedFile::open(op, file_for(op, path));
+  SafetensorsInfo info;
+  const auto add = [&](const SafetensorsHeader& header) {
+    for (const auto& [key, value] : header.metadata)
+      if (!info.metadata.contains(key)) info.metadata.add(key, value);
+    for (const SafetensorsEntry& e : header.entries) info.tensors.push_back(info_of(e));
+  };
+  if (is_index(*file)) each_shard(*file, [&](const auto&, const SafetensorsHeader& header) { add(header); });
+  else add(parse_safetensors_header(*file));
+  return info;
+}
+
+// Names in the order of the state, cut where a shard would become too large.
+std::vector<StateDict> cut(const StateDict& state, int64_t most) {
+  std::vector<StateDict> shards;
+  int64_t bytes = 0;
+  for (const auto& [name, x] : state) {
+    const int64_t more = x.checked("write_safetensors_sharded").nbytes();
+    if (shards.empty() || (bytes > 0 && more > most - bytes)) {
+      shards.emplace_back();
+      bytes = 0;
+    }
+    shards.back().add(name, x);
+    bytes += more;
+  }
+  if (shards.empty()) shards.emplace_back();
+  return shards;
+}
+
+std::string shard_name(const std::string& stem, size_t number, size_t count) {
+  const auto digits = [](size_t n) {
+    const std::string text = std::to_string(n);
+    return std::string(5 - std::min<size_t>(5, text.size()), '0') + text;
+  };
+  return stem + "-" + digits(number + 1) + "-of-" + digits(count) + ".safetensors";
+}
+
+// A beginning of names that no file here has: shards that are in use are not overwritten before the new index is there.
+std::string free_stem(const fs::path& folder, size_t count) {
+  for (int i = 1;; ++i) {
+    const std::string stem = i == 1 ? "model" : "model-v" + std::to_string(i);
+    bool free = true;
+    std::error_code error;
+    for (size_t n = 0; n < count; ++n) free = free && !fs::exists(folder / shard_name(stem, n, count), error);
+    if (free) return stem;
+  }
+}
+
+std::string index_text(const std::map<std::string, std::string>& places, int64_t bytes) {
+  std::string map;
+  for (const auto& [name, shard] : places)
+    map += (map.empty() ? "\n    " : ",\n    ") + json_quote(name) + ": " + json_quote(shard);
+  return "{\n  \"metadata\": {\n    \"total_size\": " + std::to_string(bytes) + "\n  },\n  \"weight_map\": {" + map +
+         "\n  }\n}\n";
+}
+
+// Shards of the index that a new one replaces; none where it cannot be read.
+std::set<std::string> previous_shards(const char* op, const fs::path& index) {
+  std::set<std::string> shards;
+  std::error_code error;
+  if (!fs::exists(index, error)) return shards;
+  try {
+    for (const auto& [name, shard] : parse_safetensors_index(*MappedFile::open(op, index.string())))
+      shards.insert(shard);
+  } catch (const Error&) {
+    return {};
+  }
+  return shards;
+}
+
+}  // namespace
+
+Dict<std::string> parse_safetensors_index(const MappedFile& file) {
+  Dict<std::string> places;
+  bool found = false;
+  const FileContext& context = file.context();
+  JsonReader json(as_text(file.bytes()), context, "the index");
+  json.object([&](const std::string& key) {
+    if (key != "weight_map") return json.skip();
+    found = true;
+    json.object([&](const std::string& name) {
+      const std::string shard = json.string();
+      context.require(stays_inside(shard), "tensor '", name, "': its shard '", shard.substr(0, 100),
+                      "' lies outside the folder of the index");
+      places.add(name, shard);
+    });
+  });
+  json.end();
+  context.require(found, "not an index of safetensors: it has no weight_map");
+  return places;
+}
+
+}  // namespace io
+
+StateDict read_safetensors(const std::string& path) {
+  const char* const op = "read_safetensors";
+  const auto file = io::MappedFile::open(op, io::file_for(op, path));
+  if (!io::is_index(*file)) return io::read_safetensors(file);
+  StateDict state;
+  io::each_shard(*file, [&](const std::shared_ptr<io::MappedFile>& shard, const auto&) {
+    for (const auto& [name, x] : io::read_safetensors(shard)) state.add(name, x);
+  });
+  return state;
+}
+
+Metadata read_safetensors_metadata(const std::string& path) {
+  return io::read_info("read_safetensors_metadata", path).metadata;
+}
+SafetensorsInfo read_safetensors_info(const std::string& path) { return io::read_info("read_safetensors_info", path); }
+
+void write_safetensors_sharded(const std::string& folder, const StateDict& state, const ShardOptions& options) {
+  const char* const op = "write_safetensors_sharded";
+  require(options.max_shard_bytes > 0, ErrorKind::argument, op, "max_shard_bytes must be positive, not ",
+          options.max_shard_bytes);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  require(!error && io::is_folder(folder), ErrorKind::io, op, folder, ": the folder cannot be made: ", error.message());
+  const fs::path index = fs::path(folder) / io::index_name;
+  std::set<std::string> previous = io::previous_shards(op, index);
+  const std::vector<StateDict> shards = io::cut(state, options.max_shard_bytes);
+  const std::string stem = io::free_stem(folder, shards.size());
+  std::map<std::string, std::string> places;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = io::shard_name(stem, i, shards.size());
+    write_safetensors((fs::path(folder) / name).string(), shards[i], options.metadata);
+    for (const auto& [tensor, x] : shards[i]) {
+      places[tensor] = name;
+      bytes += x.nbytes();
+    }
+    previous.erase(name);
+  }
+  io::AtomicFile file(op, index.string());
+  file.write(io::index_text(places, bytes));
+  file.commit();
+  for (const std::string& shard : previous) fs::remove(fs::path(folder) / shard, error);
+}
+
+}  // namespace volta

@@ -1,0 +1,224 @@
+// PyTorch's files: equal to PyTorch's own, and nothing but what is allowed is read.
+#include "io/torch_file.h"
+
+#include "core/impl.h"
+#include "io/pickle.h"
+#include "io/zip.h"
+#include "io_common.h"
+
+namespace volta {
+namespace {
+
+const std::string data = VOLTA_TEST_DATA "/io/";
+const io::FileContext context{"read", "file.bin"};
+using Kind = TorchValue::Kind;
+
+TorchValue unpickled(const std::string& text) {
+  return io::unpickle(context, io::as_bytes(text), [](const io::PickledTensor&) { return ones({1}); });
+}
+std::string refusal(const std::string& text) {
+  return error_of([&] { return unpickled(text); });
+}
+
+TEST(IoTorch, ReadsEveryDtype) {
+  const StateDict state = read_torch(data + "dtypes.pt");
+  EXPECT_EQ(state.size(), 39u);
+  for (const DType dtype : all_dtypes) {
+    const std::string key(name(dtype));
+    EXPECT_TRUE(same(state.at(key + ".full"), known_values({2, 3}, dtype))) << key;
+    EXPECT_TRUE(same(state.at(key + ".scalar"), known_values({}, dtype))) << key;
+    EXPECT_TRUE(same(state.at(key + ".empty"), known_values({0, 4}, dtype))) << key;
+  }
+}
+
+TEST(IoTorch, ReadsNestedValues) {
+  for (const char* file : {"nested.pt", "nested_protocol4.pt"}) {
+    const TorchValue v = read_torch_value(data + file);
+    EXPECT_EQ(v.at("epoch").as_integer(), 3);
+    EXPECT_EQ(v.at("big").as_integer(), int64_t(1) << 40);
+    EXPECT_EQ(v.at("negative").as_integer(), -5);
+    EXPECT_EQ(v.at("lr").as_number(), 0.1);
+    EXPECT_EQ(v.at("name").as_string(), "größe");
+    EXPECT_TRUE(v.at("none").is(Kind::none));
+    EXPECT_TRUE(v.at("flags").items()[0].as_boolean());
+    EXPECT_FALSE(v.at("flags").items()[1].as_boolean());
+    EXPECT_TRUE(v.at("betas").is(Kind::tuple));
+    EXPECT_EQ(v.at("betas").items()[1].as_number(), 0.999);
+    EXPECT_EQ(v.at("size").items()[1].as_integer(), 3);
+    EXPECT_TRUE(same(v.at("parameter").as_tensor(), known_values({2}, f32)));
+    EXPECT_EQ(v.at("by_number").at(7).as_string(), "b");
+    EXPECT_TRUE(same(v.at("expanded").as_tensor().contiguous(), full({3, 2}, 7.f)));
+    EXPECT_EQ(v.at("expanded").as_tensor().stride(0), 0);
+    const StateDict model = v.at("model").state_dict();
+    EXPECT_EQ(model.names()[0], "0.weight");
+    EXPECT_EQ(model.at("1.num_batches_tracked").dtype(), i64);
+    const auto& shared = v.at("shared").items();
+    const Tensor base = shared[0].as_tensor();
+    EXPECT_TRUE(same(base, known_values({4, 6}, f32)));
+    EXPECT_TRUE(same(shared[1].as_tensor().contiguous(), base.t().contiguous()));
+    EXPECT_TRUE(same(shared[2].as_tensor().contiguous(), base.slice(0, 1, 3).slice(1, 0, 6, 2).contiguous()));
+    EXPECT_TRUE(shared[1].as_tensor().shares_storage(base) && shared[2].as_tensor().shares_storage(base));
+    EXPECT_FALSE(v.contains("absent"));
+    expect_in("no key 'absent'", error_of([&] { return v.at("absent"); }));
+    expect_in("a int, not a str", error_of([&] { return v.at("epoch").as_string(); }));
+    expect_in("epoch (int)", error_of([&] { return v.state_dict(); }));
+  }
+}
+
+TEST(IoTorch, LoadsIntoAModel) {
+  nn::Sequential net(nn::Linear(3, 2), nn::BatchNorm1d(2));
+  EXPECT_TRUE(load(net, data + "module.pt").complete());
+  EXPECT_TRUE(same(state_dict(net).at("0.weight"), known_values({2, 3}, f32)));
+}
+
+TEST(IoTorch, RoundTripsValuesAndSharing) {
+  const Scratch dir;
+  const TorchValue v = read_torch_value(data + "nested.pt");
+  write_torch(dir / "x.pt", v);
+  const TorchValue back = read_torch_value(dir / "x.pt");
+  EXPECT_EQ(back.at("big").as_integer(), int64_t(1) << 40);
+  EXPECT_EQ(back.at("lr").as_number(), 0.1);
+  EXPECT_TRUE(back.at("none").is(Kind::none));
+  EXPECT_TRUE(back.at("betas").is(Kind::tuple));
+  const auto &before = v.at("shared").items(), &after = back.at("shared").items();
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(same(before[i].as_tensor(), after[i].as_tensor()));
+    EXPECT_TRUE(after[i].as_tensor().shares_storage(after[0].as_tensor()));
+  }
+  const Tensor x = randn({4, 5});
+  write_torch(
+      dir / "y.pt",
+      {{"a", x}, {"b", x}, {"part", randn({1000})[{slice(0, 3)}]}, {"back", x.flip({0})}, {"t", randn({2, 3}).t()}});
+  const StateDict state = read_torch(dir / "y.pt");
+  EXPECT_TRUE(same(state.at("a"), x) && state.at("b").shares_storage(state.at("a")));
+  EXPECT_TRUE(same(state.at("back"), x.flip({0}).contiguous()));
+  EXPECT_LT(std::filesystem::file_size(dir / "y.pt"), 4000u);  // not the thousand numbers of which three are wanted
+}
+
+// An archive as torch.save makes it, from parts.
+TorchValue from_archive(const std::string& pickle, const std::string& storage, const std::string& order) {
+  const Scratch dir;
+  io::AtomicFile file("write", dir / "x.pt");
+  io::ZipWriter zip(file);
+  zip.add("x/data.pkl", {io::as_bytes(pickle)});
+  zip.add("x/byteorder", {io::as_bytes(order)});
+  zip.add("x/data/0", {io::as_bytes(storage)});
+  zip.finish();
+  file.commit();
+  return io::read_torch_value(in_memory(read_file(dir / "x.pt")));
+}
+std::string pickled(const io::PickledTensor& t) {
+  return io::pickle(context, ones({1}), [&](const Tensor&) { return t; });
+}
+
+TEST(IoTorch, ByteOrders) {
+  const io::PickledTensor ints{"0", 8, i32, Layout::contiguous({2})}, bytes{"0", 8, u8, Layout::contiguous({8})};
+  const std::string storage("\0\0\0\1\0\0\1\0", 8);
+  EXPECT_EQ(from_archive(pickled(ints), storage, "big").as_tensor().to_vector<int>(), (std::vector{1, 256}));
+  EXPECT_EQ(from_archive(pickled(ints), storage, "little").as_tensor().to_vector<int>(),
+            (std::vector{1 << 24, 1 << 16}));
+  EXPECT_EQ(from_archive(pickled(bytes), storage, "big").as_tensor()[3].item<int>(), 1);
+  expect_in("byteorder is 'middle'", error_of([&] { return from_archive(pickled(ints), storage, "middle"); }));
+}
+
+TEST(IoTorch, LayoutsOutsideTheirStorage) {
+  const std::string storage(24, '\1');
+  const auto refused = [&](const Shape& shape, const Shape& strides, int64_t offset, int64_t bytes = 24,
+                           DType dtype = f32) {
+    const io::PickledTensor t{"0", bytes, dtype, {shape, strides, offset}};
+    return error_of([&] { return from_archive(pickled(t), storage, "little"); });
+  };
+  const int64_t huge = int64_t(1) << 62;
+  for (const auto& [shape, strides, offset] : std::vector<Layout>{{{7}, {1}, 0},
+                                                                  {{6}, {1}, 1},
+                                                                  {{2, 3}, {4, 1}, 0},
+                                                                  {{2}, {6}, 0},
+                                                                  {{1}, {1}, 6},
+                                                                  {{huge}, {1}, 0},
+                                                                  {{huge, huge}, {0, 0}, 0},
+                                                                  {{2}, {huge}, 0},
+                                                                  {{3, 3}, {huge, huge}, 0},
+                                                                  {{1}, {1}, huge},
+                                                                  {{0}, {1}, 7},
+                                                                  {{0, huge, huge}, {1, 1, 1}, 0}})
+    expect_in("does not lie within its storage", refused(shape, strides, offset));
+  expect_in("impossible layout", refused({2}, {-1}, 3));
+  expect_in("impossible layout", refused({-2}, {1}, 0));
+  expect_in("impossible layout", refused({2}, {1, 1}, 0));
+  expect_in("impossible layout", refused({2}, {1}, -1));
+  expect_in("24 bytes instead of 28", refused({7}, {1}, 0, 28));
+  expect_in("impossible", refused({1}, {1}, 0, -4));
+  EXPECT_TRUE(same(from_archive(pickled({"0", 24, boolean, {{2, 2}, {0, 5}, 3}}), storage, "little").as_tensor(),
+                   ones({2, 2}).to(boolean)));
+  expect_in("neither 0 nor 1", error_of([&] {
+              return from_archive(pickled({"0", 4, boolean, Layout::contiguous({2})}), "abcd", "little");
+            }));
+  expect_in("storage '1' is missing", error_of([&] {
+              return from_archive(pickled({"1", 4, f32, Layout::contiguous({1})}), storage, "little");
+            }));
+}
+
+TEST(IoTorch, TruncatedAtEveryByte) {
+  const Scratch dir;
+  write_torch(dir / "x.pt", {{"a", known_values({2, 3}, f32)}});
+  const std::string whole = read_file(dir / "x.pt");
+  for (size_t n = 0; n < whole.size(); ++n)
+    EXPECT_FALSE(attempt([&] { return io::read_torch_value(in_memory(whole.substr(0, n))); })) << n;
+}
+
+TEST(IoTorch, RefusesByName) {
+  const auto refused = [&](const char* file) { return error_of([&] { return read_torch_value(data + file); }); };
+  expect_in("'collections.Counter'", refused("refused.pt"));
+  expect_in("nothing in a file is executed", refused("refused.pt"));
+  expect_in("torch.ComplexFloatStorage", refused("complex.pt"));
+  expect_in("before PyTorch 1.6", refused("legacy.pt"));
+  expect_in("no data.pkl", refused("stored.npz"));
+  expect_in("zip archive", refused("plain.npy"));
+  nn::Linear net(2, 2);
+  expect_in("before PyTorch 1.6", error_of([&] { return load(net, data + "legacy.pt"); }));
+  expect_in("'posix.system'", refusal("\x80\x02"
+                                      "cposix\nsystem\nX\x02\x00\x00\x00ls\x85R."));
+  expect_in("'builtins.eval'", refusal("\x80\x04\x8c\x08"
+                                       "builtins\x8c\x04"
+                                       "eval\x93."));
+}
+
+TEST(IoTorch, HostilePickles) {
+  const std::string p = "\x80\x02";
+  expect_in("ends too early", refusal(p));
+  expect_in("ends too early", refusal(p + "X\xff\xff\xff\xff"));
+  expect_in("0 values", refusal(p + "."));
+  expect_in("2 values", refusal(p + "NN."));
+  expect_in("not there", refusal(p + "a."));
+  expect_in("not there", refusal(p + "(a."));
+  expect_in("no mark", refusal(p + "Nt."));
+  expect_in("recalls", refusal(p + "h\x05."));
+  expect_in("not a list", refusal(p + "}Na."));
+  expect_in("not a dictionary", refusal(p + "]NNs."));
+  expect_in("without a value", refusal(p + "}(Nu."));
+  expect_in("not a function", refusal(p + "N)R."));
+  expect_in("circle", refusal(p + "]q\x01h\x01"
+                                  "a."));
+  expect_in("64 bits", refusal(p + "\x8a\x09"
+                                   "123456789."));
+  expect_in("opcode 105", refusal(p + "i."));
+  expect_in("not UTF-8", refusal(p + std::string("X\x01\x00\x00\x00\xff.", 7)));
+  expect_in("arguments that do not fit", refusal(p + "ctorch._utils\n_rebuild_tensor_v2\n)R."));
+  expect_in("not a storage", refusal(p + "NQ."));
+  expect_in("as a value", refusal(p + "ctorch\nFloatStorage\n."));
+  expect_in("protocol", refusal("\x80\x09N."));
+  // A list of ten times a list of ten times a list …
+  std::string bomb = p + "]q";
+  bomb += '\0';
+  for (char level = 1; level < 30; ++level) {
+    bomb += "](";
+    for (int i = 0; i < 10; ++i) bomb += {'h', char(level - 1)};
+    bomb += {'e', 'q', level};
+  }
+  bomb += "t.";
+  bomb.insert(2, "(");
+  expect_in("too often", refusal(bomb));
+}
+
+}  // namespace
+}  // namespace volta
