@@ -42,10 +42,12 @@ DeviceType register_device(const char* name, Backend& (*find)(int index)) {
 }
 
 Backend& backend(Device device) {
-  if (profile::on()) [[unlikely]]
-    return profiled(device.is_cpu() ? cpu_backend() : entries[size_t(device.type)].find(device.index), device);
-  if (device.is_cpu()) return cpu_backend();
-  return entries[size_t(device.type)].find(device.index);
+  if (device.is_cpu()) return *cpu_in_use.load(std::memory_order_relaxed);
+  return profile::on() ? profiled_backend(device) : own_backend(device);
+}
+
+Backend& own_backend(Device device) {
+  return device.is_cpu() ? cpu_backend() : entries[size_t(device.type)].find(device.index);
 }
 
 Device::Device(std::string_view text) {

@@ -61,114 +61,114 @@ std::string named(Cell cell) {
 
 class ProfilingBackend final : public Backend {
  public:
-  ProfilingBackend(Backend& inner, Device device) : inner_(inner), device_(device) {}
+  constexpr explicit ProfilingBackend(Device device) : device_(device) {}
 
   IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) override {
-    IntrusivePtr<Storage> storage = inner_.allocate(bytes, device, op);
+    IntrusivePtr<Storage> storage = own().allocate(bytes, device, op);
     profile::note_allocation(op, device, bytes, memory_in_use(device));
     return storage;
   }
   void copy(const Arg& out, const Arg& in) override {
     const bool fill = !in.layout;
-    timed(fill ? "fill" : out.dtype == in.dtype ? "copy" : "cast", [&] { inner_.copy(out, in); });
+    timed(fill ? "fill" : out.dtype == in.dtype ? "copy" : "cast", [&] { own().copy(out, in); });
   }
   void elementwise(const ElementwiseCall& c) override {
-    timed(named(c), [&] { inner_.elementwise(c); });
+    timed(named(c), [&] { own().elementwise(c); });
   }
   void reduce(const ReduceCall& c) override {
-    timed(named(c), [&] { inner_.reduce(c); });
+    timed(named(c), [&] { own().reduce(c); });
   }
   void softmax(const SoftmaxCall& c) override {
-    timed(c.log ? "log_softmax" : "softmax", [&] { inner_.softmax(c); });
+    timed(c.log ? "log_softmax" : "softmax", [&] { own().softmax(c); });
   }
   void softmax_backward(const SoftmaxBackwardCall& c) override {
-    timed(c.log ? "log_softmax_backward" : "softmax_backward", [&] { inner_.softmax_backward(c); });
+    timed(c.log ? "log_softmax_backward" : "softmax_backward", [&] { own().softmax_backward(c); });
   }
   void scan(const ScanCall& c) override {
-    timed(named(c), [&] { inner_.scan(c); });
+    timed(named(c), [&] { own().scan(c); });
   }
   void gather(const GatherCall& c) override {
-    timed("gather", [&] { inner_.gather(c); });
+    timed("gather", [&] { own().gather(c); });
   }
   void scatter(const ScatterCall& c) override {
-    timed("scatter", [&] { inner_.scatter(c); });
+    timed("scatter", [&] { own().scatter(c); });
   }
   void sort(const SortCall& c) override {
-    timed("sort", [&] { inner_.sort(c); });
+    timed("sort", [&] { own().sort(c); });
   }
   void search(const SearchCall& c) override {
-    timed("search", [&] { inner_.search(c); });
+    timed("search", [&] { own().search(c); });
   }
   void random(const RandomCall& c) override {
-    timed(name(c.kind), [&] { inner_.random(c); });
+    timed(name(c.kind), [&] { own().random(c); });
   }
   void iota(const Arg& out, Scalar start, Scalar step) override {
-    timed("iota", [&] { inner_.iota(out, start, step); });
+    timed("iota", [&] { own().iota(out, start, step); });
   }
   void matmul(const MatmulCall& c) override {
-    timed("matmul", [&] { inner_.matmul(c); });
+    timed("matmul", [&] { own().matmul(c); });
   }
   void upload(void* device, const void* host, int64_t bytes) override {
-    timed("upload", [&] { inner_.upload(device, host, bytes); });
+    timed("upload", [&] { own().upload(device, host, bytes); });
   }
   void download(void* host, const void* device, int64_t bytes) override {
-    timed("download", [&] { inner_.download(host, device, bytes); });
+    timed("download", [&] { own().download(host, device, bytes); });
   }
 
-  bool knows_indices() const override { return inner_.knows_indices(); }
+  bool knows_indices() const override { return own().knows_indices(); }
   std::optional<IndexRange> index_range(const Arg& index) const override {
-    if (!inner_.knows_indices()) return inner_.index_range(index);
+    if (!own().knows_indices()) return own().index_range(index);
     std::optional<IndexRange> range;
-    timed("index_range", [&] { range = inner_.index_range(index); });
+    timed("index_range", [&] { range = own().index_range(index); });
     return range;
   }
-  bool repeats_bits() const override { return inner_.repeats_bits(); }
-  bool offers(const ElementwiseOp& op) const override { return inner_.offers(op); }
-  bool offers(const ConvCall& c) const override { return inner_.offers(c); }
-  bool offers(const PoolCall& c) const override { return inner_.offers(c); }
-  bool offers(const NormCall& c) const override { return inner_.offers(c); }
-  bool offers(const AttentionCall& c) const override { return inner_.offers(c); }
-  bool offers(const RecurrentCall& c) const override { return inner_.offers(c); }
-  bool offers(const CrossEntropyCall& c) const override { return inner_.offers(c); }
-  bool offers(const UpdateCall& c) const override { return inner_.offers(c); }
-  bool offers(const PositionsCall& c) const override { return inner_.offers(c); }
-  ConvAlgorithm algorithm(const ConvCall& c) const override { return inner_.algorithm(c); }
-  bool fuses_inputs(const RecurrentCall& c) const override { return inner_.fuses_inputs(c); }
+  bool repeats_bits() const override { return own().repeats_bits(); }
+  bool offers(const ElementwiseOp& op) const override { return own().offers(op); }
+  bool offers(const ConvCall& c) const override { return own().offers(c); }
+  bool offers(const PoolCall& c) const override { return own().offers(c); }
+  bool offers(const NormCall& c) const override { return own().offers(c); }
+  bool offers(const AttentionCall& c) const override { return own().offers(c); }
+  bool offers(const RecurrentCall& c) const override { return own().offers(c); }
+  bool offers(const CrossEntropyCall& c) const override { return own().offers(c); }
+  bool offers(const UpdateCall& c) const override { return own().offers(c); }
+  bool offers(const PositionsCall& c) const override { return own().offers(c); }
+  ConvAlgorithm algorithm(const ConvCall& c) const override { return own().algorithm(c); }
+  bool fuses_inputs(const RecurrentCall& c) const override { return own().fuses_inputs(c); }
   void conv(const ConvCall& c) override {
-    timed(named(c), [&] { inner_.conv(c); });
+    timed(named(c), [&] { own().conv(c); });
   }
   void pool(const PoolCall& c) override {
-    timed(named(c), [&] { inner_.pool(c); });
+    timed(named(c), [&] { own().pool(c); });
   }
   void norm(const NormCall& c) override {
-    timed("norm", [&] { inner_.norm(c); });
+    timed("norm", [&] { own().norm(c); });
   }
   void norm_backward(const NormBackwardCall& c) override {
-    timed("norm_backward", [&] { inner_.norm_backward(c); });
+    timed("norm_backward", [&] { own().norm_backward(c); });
   }
   void attention(const AttentionCall& c) override {
-    timed("attention", [&] { inner_.attention(c); });
+    timed("attention", [&] { own().attention(c); });
   }
   void attention_backward(const AttentionBackwardCall& c) override {
-    timed("attention_backward", [&] { inner_.attention_backward(c); });
+    timed("attention_backward", [&] { own().attention_backward(c); });
   }
   void recurrent(const RecurrentCall& c) override {
-    timed(named(c.cell), [&] { inner_.recurrent(c); });
+    timed(named(c.cell), [&] { own().recurrent(c); });
   }
   void recurrent_backward(const RecurrentBackwardCall& c) override {
-    timed(named(c.cell) + "_backward", [&] { inner_.recurrent_backward(c); });
+    timed(named(c.cell) + "_backward", [&] { own().recurrent_backward(c); });
   }
   void cross_entropy(const CrossEntropyCall& c) override {
-    timed("cross_entropy", [&] { inner_.cross_entropy(c); });
+    timed("cross_entropy", [&] { own().cross_entropy(c); });
   }
   void cross_entropy_backward(const CrossEntropyBackwardCall& c) override {
-    timed("cross_entropy_backward", [&] { inner_.cross_entropy_backward(c); });
+    timed("cross_entropy_backward", [&] { own().cross_entropy_backward(c); });
   }
   void update(const UpdateCall& c) override {
-    timed("update_" + std::string(c.rule->name), [&] { inner_.update(c); });
+    timed("update_" + std::string(c.rule->name), [&] { own().update(c); });
   }
   void positions(const PositionsCall& c) override {
-    timed("positions", [&] { inner_.positions(c); });
+    timed("positions", [&] { own().positions(c); });
   }
 
  private:
@@ -177,20 +177,34 @@ class ProfilingBackend final : public Backend {
     f();
     if (profile::waits() && device_.is_cuda()) cuda::synchronize(device_.index);
   }
-  Backend& inner_;
+  Backend& own() const { return own_backend(device_); }
   Device device_;
 };
+
+// Made before any thread and never destroyed, so that relaxed loads of a pointer to it are enough.
+union CpuInstance {
+  constexpr CpuInstance() : backend(Device()) {}
+  ~CpuInstance() {}
+  ProfilingBackend backend;
+};
+constinit CpuInstance profiled_cpu;
 
 constinit std::mutex mutex;
 [[maybe_unused]] const bool forks_wait = fork_waits_for(mutex);
 
 }  // namespace
 
-Backend& profiled(Backend& inner, Device device) {
+void time_backends(bool on) {
+  cpu_in_use.store(on ? &profiled_cpu.backend : &cpu_backend(), std::memory_order_relaxed);
+}
+
+Backend& profiled_backend(Device device) {
   static auto& made = *new std::map<std::pair<DeviceType, int>, std::unique_ptr<ProfilingBackend>>;  // never destroyed
+  if (device.is_cpu()) return profiled_cpu.backend;
+  own_backend(device);  // throws where there is no such device
   const std::lock_guard lock(mutex);
   auto& place = made[{device.type, device.index}];
-  if (!place) place = std::make_unique<ProfilingBackend>(inner, device);
+  if (!place) place = std::make_unique<ProfilingBackend>(device);
   return *place;
 }
 

@@ -12,7 +12,7 @@
 
 namespace volta::profile {
 
-constinit std::atomic<int> sinks = 0, waiting_sinks = 0;
+constinit Listeners listeners = {0, 0};
 
 namespace {
 
@@ -52,18 +52,18 @@ int64_t now() noexcept {
       .count();
 }
 
-void add(Sink& sink) {
+void add(Sink& sink, void (*turn)(bool on)) {
   const std::lock_guard lock(mutex);
   list.push_back(&sink);
-  sinks.fetch_add(1);
-  waiting_sinks.fetch_add(sink.waits_for_devices);
+  if (listeners.all.fetch_add(1) == 0) turn(true);
+  listeners.waiting.fetch_add(sink.waits_for_devices);
 }
 
-void remove(Sink& sink) {
+void remove(Sink& sink, void (*turn)(bool on)) {
   const std::lock_guard lock(mutex);
   if (std::erase(list, &sink) == 0) return;
-  sinks.fetch_sub(1);
-  waiting_sinks.fetch_sub(sink.waits_for_devices);
+  if (listeners.all.fetch_sub(1) == 1) turn(false);
+  listeners.waiting.fetch_sub(sink.waits_for_devices);
 }
 
 // What profiling itself cannot get memory for is left out of the record; the program goes on.

@@ -40,12 +40,17 @@ class Sink {
  protected:
   ~Sink() = default;
 };
-void add(Sink& sink);     // from now on it is told, one call at a time
-void remove(Sink& sink);  // when this returns it is told nothing more
+// From now on it is told, one call at a time; and when remove() returns nothing more. `turn` is called when the first
+// comes and when the last has gone, to turn on and off what is timed.
+void add(Sink& sink, void (*turn)(bool on));
+void remove(Sink& sink, void (*turn)(bool on));
 
-extern constinit std::atomic<int> sinks, waiting_sinks;
-inline bool on() noexcept { return sinks.load(std::memory_order_relaxed) > 0; }
-inline bool waits() noexcept { return waiting_sinks.load(std::memory_order_relaxed) > 0; }
+struct Listeners {
+  std::atomic<int> all, waiting;
+};
+extern constinit Listeners listeners;
+inline bool on() noexcept { return listeners.all.load(std::memory_order_relaxed) > 0; }
+inline bool waits() noexcept { return listeners.waiting.load(std::memory_order_relaxed) > 0; }
 
 int64_t now() noexcept;
 void note_allocation(std::string_view op, Device device, int64_t bytes, int64_t in_use) noexcept;

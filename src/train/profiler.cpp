@@ -110,13 +110,13 @@ Profiler::Profiler(const ProfilerOptions& options) {
   state_ = std::make_unique<State>(options);
   State::Memory& host = state_->memory_of(Device());
   host.peak = memory_in_use(Device());
-  profile::add(*state_);
+  profile::add(*state_, time_backends);
 }
 
-Profiler::~Profiler() { profile::remove(*state_); }
+Profiler::~Profiler() { profile::remove(*state_, time_backends); }
 
 void Profiler::stop() {
-  profile::remove(*state_);
+  profile::remove(*state_, time_backends);
   const std::lock_guard lock(state_->mutex);
   if (!std::exchange(state_->running, false)) return;
   for (auto& [place, memory] : state_->memories)

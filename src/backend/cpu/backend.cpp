@@ -7,6 +7,7 @@
 #include "backend/cross_entropy.h"
 #include "backend/norm.h"
 #include "backend/pool.h"
+#include "backend/profile.h"
 #include "backend/recurrent.h"
 #include "backend/update.h"
 
@@ -68,5 +69,7 @@ constinit union Instance {
 }  // namespace
 
 Backend& cpu_backend() { return instance.backend; }
+
+constinit std::atomic<Backend*> cpu_in_use = &instance.backend;
 
 }  // namespace volta
