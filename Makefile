@@ -16,9 +16,10 @@ setup:  ## install missing tools (asks before using sudo)
 build: setup  ## build everything, optimised, in build/release
 	@tools/build release $(JOBS) all $(CMAKE_ARGS)
 
-demo: setup  ## train a network on handwritten digits
-	@tools/build release $(JOBS) example_digits $(CMAKE_ARGS)
-	@build/release/examples/digits data/digits
+demo: setup  ## train a network on handwritten digits, and measure it
+	@tools/build release $(JOBS) volta_command $(CMAKE_ARGS)
+	build/release/bin/volta train lenet --data digits
+	build/release/bin/volta eval runs/lenet-digits/model.safetensors --data digits
 
 test: setup  ## build and run all tests
 	@tools/run_tests release $(JOBS) $(CMAKE_ARGS)

@@ -11,7 +11,7 @@ struct TrainFlags {
   std::string model, out, optimizer = "adamw", schedule = "onecycle", device = "cpu";
   SetFlags set;
   std::map<std::string, int64_t> sizes;  // of the model, in place of its own
-  int64_t epochs = 10, batch = 64, workers = 1, save_every = 0, patience = 0, accumulate = 1;
+  int64_t epochs = 20, batch = 64, workers = 1, save_every = 0, patience = 0, accumulate = 1;
   double lr = 0, weight_decay = 0.05, clip = 0;  // lr 0: as suits the optimizer
   uint64_t seed = 1;
   bool resume = false, augment = true, tensorboard = false;

@@ -6,10 +6,10 @@
 #include <unordered_map>
 
 #include <volta/data/text.h>
-#include <nlohmann/json.hpp>
 
 #include "data/file.h"
 #include "data/unicode.h"
+#include "io/json.h"
 
 namespace volta::data {
 namespace {
@@ -35,49 +35,17 @@ const std::array<uint32_t, 256>& byte_characters() {
   return table;
 }
 
-// Reads {"token": id, …} and nothing else, as the text comes; what is nested is refused at once.
-class VocabReader : public nlohmann::json_sax<nlohmann::json> {
- public:
-  VocabReader(std::unordered_map<std::string, int64_t>& vocab, const std::string& name) : vocab_(vocab), name_(name) {}
-
-  bool number_unsigned(number_unsigned_t id) override {
-    if (!inside_) refuse();
-    require(id < 0x7fffffff, ErrorKind::io, op, name_, ": token ", shown(key_), " has number ", id);
-    require(vocab_.emplace(key_, int64_t(id)).second, ErrorKind::io, op, name_, " has the token ", shown(key_),
-            " twice");
-    return true;
-  }
-  bool key(string_t& text) override {
-    key_ = std::move(text);
-    return true;
-  }
-  bool start_object(size_t) override {
-    if (inside_) refuse();
-    return inside_ = true;
-  }
-  bool end_object() override { return true; }
-  bool null() override { refuse(); }
-  bool boolean(bool) override { refuse(); }
-  bool number_integer(number_integer_t) override { refuse(); }
-  bool number_float(number_float_t, const string_t&) override { refuse(); }
-  bool string(string_t&) override { refuse(); }
-  bool binary(binary_t&) override { refuse(); }
-  bool start_array(size_t) override { refuse(); }
-  bool end_array() override { refuse(); }
-  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
-    throw_error(ErrorKind::io, op, name_, " is no JSON at byte ", position);
-  }
-
- private:
-  [[noreturn]] void refuse() const {
-    throw_error(ErrorKind::io, op, name_, " is not a vocabulary: it must be one object of tokens and whole numbers",
-                key_.empty() ? "" : ", near " + shown(key_));
-  }
-  std::unordered_map<std::string, int64_t>& vocab_;
-  const std::string& name_;
-  std::string key_;
-  bool inside_ = false;
-};
+// {"token": id, …} and nothing else.
+void read_vocab(std::string_view text, const std::string& name, std::unordered_map<std::string, int64_t>& vocab) {
+  const io::FileContext context{op, name};
+  io::JsonReader json(text, context, "the vocabulary");
+  json.object([&](const std::string& token) {
+    const int64_t id = json.integer();
+    context.require(id >= 0 && id < 0x7fffffff, "token ", shown(token), " has number ", id);
+    vocab.emplace(token, id);
+  });
+  json.end();
+}
 
 // Where the next word of a text ends: a contraction; letters, numbers or others with a space before them; or spaces, of
 // which the last is left to a word that follows.
@@ -217,8 +185,7 @@ std::shared_ptr<const Gpt2Tokenizer::Model> Gpt2Tokenizer::read(std::string_view
                                                                 std::string_view merges, const std::string& merges_name,
                                                                 const Gpt2Options& options) {
   const auto model = std::make_shared<Model>();
-  VocabReader reader(model->vocab, vocab_name);
-  nlohmann::json::sax_parse(vocab, &reader);
+  read_vocab(vocab, vocab_name, model->vocab);
   model->read_merges(merges, merges_name);
   model->name_bytes();
   model->prefix_space = options.add_prefix_space;
