@@ -95,7 +95,8 @@ void Gpt2Tokenizer::Model::read_merges(std::string_view text, const std::string&
     if (pair.ends_with('\r')) pair.remove_suffix(1);
     if (pair.empty() || (line == 1 && pair.starts_with("#version"))) continue;
     const size_t space = pair.find(' ');
-    require(space != pair.npos && space > 0 && space + 1 < pair.size() && pair.find(' ', space + 1) == pair.npos,
+    require(space != std::string_view::npos && space > 0 && space + 1 < pair.size() &&
+                pair.find(' ', space + 1) == std::string_view::npos,
             ErrorKind::io, op, name, ": line ", line, " is not two tokens: ", shown(pair));
     const std::string left(pair.substr(0, space)), right(pair.substr(space + 1));
     const auto id = [&](const std::string& token) {
@@ -212,7 +213,7 @@ int64_t Gpt2Tokenizer::vocab_size() const { return int64_t(model_->vocab.size())
 std::vector<int64_t> Gpt2Tokenizer::encode(std::string_view text) const {
   std::vector<int64_t> out;
   while (!text.empty()) {
-    size_t at = text.npos;
+    size_t at = std::string_view::npos;
     const std::pair<std::string, int64_t>* found = nullptr;
     for (const auto& special : model_->special)  // the longest comes first
       if (const size_t place = text.find(special.first); place < at) at = place, found = &special;

@@ -39,7 +39,7 @@ Tensor blended(const Tensor& x, double share) { return x * share + x.roll(1, 0) 
 
 }  // namespace
 
-BatchTransform mixup(MixOptions options) {
+BatchTransform mixup(const MixOptions& options) {
   check_alpha(options, "mixup");
   return BatchTransform([=](const Tensor& x, const Tensor& y, Generator& g) {
     const Tensor labels = shares(x, y, options.num_classes, "mixup");
@@ -48,7 +48,7 @@ BatchTransform mixup(MixOptions options) {
   });
 }
 
-BatchTransform cutmix(MixOptions options) {
+BatchTransform cutmix(const MixOptions& options) {
   check_alpha(options, "cutmix");
   return BatchTransform([=](const Tensor& x, const Tensor& y, Generator& g) {
     const Tensor labels = shares(x, y, options.num_classes, "cutmix");

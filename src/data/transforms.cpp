@@ -88,18 +88,18 @@ Transform one_hot(int64_t num_classes) {
   return Transform([num_classes](const Tensor& x) { return volta::one_hot(x.to(i64), num_classes); });
 }
 
-Transform resize(PerAxis size, ResizeOptions options) {
+Transform resize(const PerAxis& size, const ResizeOptions& options) {
   return Transform([=](const Tensor& x) { return functional::resize(x, size, options); });
 }
-Transform center_crop(PerAxis size) {
+Transform center_crop(const PerAxis& size) {
   (void)height_width(size, "center_crop");
   return Transform([=](const Tensor& x) { return functional::center_crop(x, size); });
 }
-Transform pad(PerAxis padding, ImagePadOptions options) {
+Transform pad(const PerAxis& padding, const ImagePadOptions& options) {
   return Transform([=](const Tensor& x) { return functional::pad(x, padding, options); });
 }
 
-Transform random_crop(PerAxis size, RandomCropOptions options) {
+Transform random_crop(const PerAxis& size, const RandomCropOptions& options) {
   constexpr const char* op = "random_crop";
   const Shape hw = height_width(size, op);
   return Transform([=](const Tensor& given, Generator& g) {
@@ -119,7 +119,7 @@ Transform random_crop(PerAxis size, RandomCropOptions options) {
   });
 }
 
-Transform random_resized_crop(PerAxis size, RandomResizedCropOptions options) {
+Transform random_resized_crop(const PerAxis& size, const RandomResizedCropOptions& options) {
   constexpr const char* op = "random_resized_crop";
   const Shape hw = height_width(size, op);
   require_range(options.scale, 0, 1, op, "scale");
@@ -142,14 +142,14 @@ Transform random_vertical_flip(double p) {
   return Transform([p](const Tensor& x, Generator& g) { return chance(g, p) ? functional::vflip(x) : x; });
 }
 
-Transform random_rotation(Degrees degrees, RotateOptions options) {
+Transform random_rotation(Degrees degrees, const RotateOptions& options) {
   require_range(degrees.range(), -far, far, "random_rotation", "degrees");
   return Transform([=, r = degrees.range()](const Tensor& x, Generator& g) {
     return functional::rotate(x, uniform_from(g, r.first, r.second), options);
   });
 }
 
-Transform random_affine(Degrees degrees, RandomAffineOptions options) {
+Transform random_affine(Degrees degrees, const RandomAffineOptions& options) {
   constexpr const char* op = "random_affine";
   require_range(degrees.range(), -far, far, op, "degrees");
   if (options.translate)
@@ -171,7 +171,7 @@ Transform random_affine(Degrees degrees, RandomAffineOptions options) {
   });
 }
 
-Transform color_jitter(ColorJitterOptions o) {
+Transform color_jitter(const ColorJitterOptions& o) {
   constexpr const char* op = "color_jitter";
   for (const double most : {o.brightness, o.contrast, o.saturation}) require_range({0, most}, 0, far, op, "a factor");
   require_range({0, o.hue}, 0, 0.5, op, "hue");
@@ -199,14 +199,14 @@ Transform random_grayscale(double p) {
     return chance(g, p) ? functional::rgb_to_grayscale(x, int(image(x, "random_grayscale", 3).size(-3))) : x;
   });
 }
-Transform gaussian_blur(PerAxis kernel_size, Range sigma) {
+Transform gaussian_blur(const PerAxis& kernel_size, Range sigma) {
   require_range(sigma, 1e-12, far, "gaussian_blur", "sigma");
   return Transform([=](const Tensor& x, Generator& g) {
     return functional::gaussian_blur(x, kernel_size, uniform_from(g, sigma.first, sigma.second));
   });
 }
 
-Transform random_erasing(RandomErasingOptions o) {
+Transform random_erasing(const RandomErasingOptions& o) {
   constexpr const char* op = "random_erasing";
   require_chance(o.p, op);
   require_range(o.scale, 0, 1, op, "scale");
@@ -225,7 +225,7 @@ Transform random_erasing(RandomErasingOptions o) {
   });
 }
 
-Transform cutout(PerAxis size, CutoutOptions options) {
+Transform cutout(const PerAxis& size, const CutoutOptions& options) {
   constexpr const char* op = "cutout";
   const Shape hw = height_width(size, op);
   require(options.holes >= 0 && options.holes <= 1 << 20, ErrorKind::argument, op, "holes is ", options.holes);

@@ -59,7 +59,7 @@ float sample_at(const char* p, const Format& f) {
   }
   if (f.bits == 8) return float(int(byte(0)) - 128) / 128.f;
   if (f.bits == 16) return float(int16_t(byte(0) | byte(1) << 8)) / 32768.f;
-  if (f.bits == 24) return float(int32_t(byte(0) << 8 | byte(1) << 16 | byte(2) << 24) / 256) / 8388608.f;
+  if (f.bits == 24) return float(int32_t(byte(0) << 8 | byte(1) << 16 | byte(2) << 24) >> 8) / 8388608.f;
   return float(double(int32_t(byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24)) / 2147483648.0);
 }
 

@@ -45,16 +45,16 @@ template <class F> [[nodiscard]] Transform lambda(F f) { return Transform(std::m
 [[nodiscard]] Transform normalize(std::vector<double> mean, std::vector<double> std);
 [[nodiscard]] Transform one_hot(int64_t num_classes);
 
-[[nodiscard]] Transform resize(PerAxis size, ResizeOptions options = {});
-[[nodiscard]] Transform center_crop(PerAxis size);
-[[nodiscard]] Transform pad(PerAxis padding, ImagePadOptions options = {});
+[[nodiscard]] Transform resize(const PerAxis& size, const ResizeOptions& options = {});
+[[nodiscard]] Transform center_crop(const PerAxis& size);
+[[nodiscard]] Transform pad(const PerAxis& padding, const ImagePadOptions& options = {});
 struct RandomCropOptions {
   PerAxis padding = 0;
   bool pad_if_needed = false;
   double fill = 0;
   Choice<PadMode> padding_mode = PadMode::constant;
 };
-[[nodiscard]] Transform random_crop(PerAxis size, RandomCropOptions options = {});
+[[nodiscard]] Transform random_crop(const PerAxis& size, const RandomCropOptions& options = {});
 struct Range {
   double first = 0, second = 0;
 };
@@ -63,7 +63,7 @@ struct RandomResizedCropOptions {
   Choice<Interpolation> interpolation = Interpolation::bilinear;
   bool antialias = true;
 };
-[[nodiscard]] Transform random_resized_crop(PerAxis size, RandomResizedCropOptions options = {});
+[[nodiscard]] Transform random_resized_crop(const PerAxis& size, const RandomResizedCropOptions& options = {});
 [[nodiscard]] Transform random_horizontal_flip(double p = 0.5);
 [[nodiscard]] Transform random_vertical_flip(double p = 0.5);
 
@@ -77,7 +77,7 @@ class Degrees {
  private:
   Range range_;
 };
-[[nodiscard]] Transform random_rotation(Degrees degrees, RotateOptions options = {});
+[[nodiscard]] Transform random_rotation(Degrees degrees, const RotateOptions& options = {});
 struct RandomAffineOptions {
   std::optional<std::array<double, 2>> translate = {};  // at most these shares of the width and the height
   std::optional<Range> scale = {};
@@ -86,16 +86,16 @@ struct RandomAffineOptions {
   Numbers fill = 0;
   std::optional<std::array<double, 2>> center = {};
 };
-[[nodiscard]] Transform random_affine(Degrees degrees, RandomAffineOptions options = {});
+[[nodiscard]] Transform random_affine(Degrees degrees, const RandomAffineOptions& options = {});
 
 // A number a stands for factors from max(0, 1 - a) to 1 + a; of the hue, from -a to a.
 struct ColorJitterOptions {
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
 };
-[[nodiscard]] Transform color_jitter(ColorJitterOptions options);
+[[nodiscard]] Transform color_jitter(const ColorJitterOptions& options);
 [[nodiscard]] Transform grayscale(int num_output_channels = 1);
 [[nodiscard]] Transform random_grayscale(double p = 0.1);
-[[nodiscard]] Transform gaussian_blur(PerAxis kernel_size, Range sigma = {0.1, 2});
+[[nodiscard]] Transform gaussian_blur(const PerAxis& kernel_size, Range sigma = {0.1, 2});
 
 struct RandomErasingOptions {
   double p = 0.5;
@@ -103,13 +103,13 @@ struct RandomErasingOptions {
   Numbers value = 0;    // one or one per channel
   bool random = false;  // standard normal noise in place of the value
 };
-[[nodiscard]] Transform random_erasing(RandomErasingOptions options = {});
+[[nodiscard]] Transform random_erasing(const RandomErasingOptions& options = {});
 struct CutoutOptions {
   int64_t holes = 1;
   double fill = 0;
 };
-[[nodiscard]] Transform cutout(PerAxis size,
-                               CutoutOptions options = {});  // squares about random places, cut at the edge
+[[nodiscard]] Transform cutout(const PerAxis& size,
+                               const CutoutOptions& options = {});  // squares about random places, cut at the edge
 
 // Of a batch and its labels: [n] of classes, which become shares [n, num_classes], or shares already.
 class BatchTransform {
@@ -127,7 +127,7 @@ struct MixOptions {
   int64_t num_classes = 0;
 };
 // DataLoader loader(set, {.batch_size = 64}, on_batch(mixup({.alpha = 0.2, .num_classes = 10})));
-[[nodiscard]] BatchTransform mixup(MixOptions options);   // each image blended with the one before it
-[[nodiscard]] BatchTransform cutmix(MixOptions options);  // a rectangle of the one before it
+[[nodiscard]] BatchTransform mixup(const MixOptions& options);   // each image blended with the one before it
+[[nodiscard]] BatchTransform cutmix(const MixOptions& options);  // a rectangle of the one before it
 
 }  // namespace volta::data
