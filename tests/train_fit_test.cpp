@@ -173,6 +173,25 @@ TEST(TrainFit, AnyRangeIsData) {
   EXPECT_EQ(Batches(structs).size(), 1);
 }
 
+TEST(TrainFit, LoadersAreData) {
+  manual_seed(1);
+  const data::TensorDataset set(randn({50, 4}), randint(0, 3, {50}));
+  const auto trained = [&](int workers) {
+    data::DataLoader loader(set, {.batch_size = 8, .shuffle = true, .num_workers = workers, .seed = 5});
+    EXPECT_EQ(Batches(loader).size(), 7);
+    Net net = seeded_net();
+    optim::SGD sgd(parameters(net), {.lr = 0.1});
+    manual_seed(6);
+    const History h = fit(net, loader, sgd, {.epochs = 3, .validation = data::DataLoader(set, {.batch_size = 25})});
+    EXPECT_EQ(h.epochs.back().step, 21);
+    int seen = 0;  // leaving in the middle is clean
+    fit(net, loader, sgd, {.callbacks = {callbacks::lambda({.step_end = [&](FitState& s) { s.stop = ++seen == 2; }})}});
+    EXPECT_EQ(seen, 2);
+    return net;
+  };
+  EXPECT_TRUE(same(trained(0), trained(3)));
+}
+
 TEST(TrainFit, OwnLossAndRegression) {
   manual_seed(2);
   const Tensor x = randn({64, 3}), y = matmul(x, tensor<float>({{1}, {-2}, {0.5}}));
