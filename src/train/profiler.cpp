@@ -28,6 +28,13 @@ std::string microseconds(int64_t nanoseconds) {
   return std::to_string(nanoseconds / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
 }
 
+// A name on one line.
+std::string plain(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return uint8_t(c) < 0x20 || c == 0x7F; }, ' ');
+  return valid_utf8(name);
+}
+
 double average(const ProfileRow& r) { return r.calls > 0 ? r.total / double(r.calls) : 0; }
 
 bool before(const ProfileRow& a, const ProfileRow& b, ProfileSort by) {
@@ -148,7 +155,7 @@ std::string Profiler::table(const ProfileTableOptions& options) const {
       {"name", "kind", "calls", "total ms", "self ms", "average ms", "share", "memory"}};
   for (const ProfileRow& r : std::span(list).first(shown)) {
     const std::string share = short_text(all > 0 ? 100 * r.self / all : 0);
-    text.push_back({r.name, r.kind, std::to_string(r.calls), milliseconds(r.total), milliseconds(r.self),
+    text.push_back({plain(r.name), r.kind, std::to_string(r.calls), milliseconds(r.total), milliseconds(r.self),
                     milliseconds(average(r)), share.substr(0, share.size() - 2) + "%", bytes_text(double(r.bytes))});
   }
   std::string out = table_text(text);
