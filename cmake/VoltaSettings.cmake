@@ -7,7 +7,7 @@ if(PROJECT_IS_TOP_LEVEL)
   if(VOLTA_CCACHE)
     foreach(language CXX CUDA)
       if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-        set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+        set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
                                                 ${VOLTA_CCACHE})
       endif()
     endforeach()

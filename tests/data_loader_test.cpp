@@ -303,6 +303,25 @@ TEST(DataLoader, AfterLeavingEarlyComesTheNextEpoch) {
   EXPECT_EQ(loader.state(), (data::LoaderState{1, 1, 1}));
 }
 
+TEST(DataLoader, SetsMayBeLargerThanMemory) {
+  struct Endless {
+    int64_t n = std::numeric_limits<int64_t>::max();
+    int64_t size() const { return n; }
+    int64_t get(int64_t i) const { return i; }
+  };
+  for (const int workers : {0, 2}) {
+    DataLoader loader(Endless{}, {.batch_size = 3, .num_workers = workers});
+    EXPECT_EQ(loader.size(), std::numeric_limits<int64_t>::max() / 3 + 1);
+    loader.set_state({.batch = int64_t(1) << 60});
+    EXPECT_EQ((*loader.begin()).to_vector<int64_t>()[1], 3 * (int64_t(1) << 60) + 1);
+    DataLoader mixed(Endless{}, {.shuffle = true, .num_workers = workers});
+    EXPECT_THROW(mixed.begin(), Error);
+  }
+  DataLoader negative(Endless{-1});
+  message([&] { negative.begin(); }, Error::Kind::argument);
+  for (const Tensor& x : DataLoader(Endless{0}, {.shuffle = true, .num_workers = 2})) FAIL() << x;
+}
+
 TEST(DataLoader, NestedPassesAreIndependent) {
   DataLoader loader(Numbers10{}, {.batch_size = 5, .num_workers = 2});
   int n = 0;

@@ -9,6 +9,7 @@
 namespace volta {
 namespace {
 
+const std::string data = VOLTA_TEST_DATA "/io/";
 using Names = std::vector<std::string>;
 
 StateDict named(const Names& names, const Shape& shape = {2, 3}) {
@@ -168,6 +169,24 @@ TEST(IoStateMap, Bert) {
   theirs.add("bert.embeddings.position_ids", arange(0, 8).unsqueeze(0));
   load_state_dict(other, maps::bert().apply(theirs));
   EXPECT_TRUE(same(other.pooler.dense.weight.detach(), net.pooler.dense.weight.detach()));
+}
+
+// Models that the Hub's own library made, and what they gave.
+TEST(IoStateMap, OutputsOfTheHubsModels) {
+  const NoGrad off;
+  const CloseOptions close{.rtol = 0, .atol = 2e-6};
+  const StateDict g = read_state(data + "gpt2.safetensors");
+  models::GPT gpt{{.vocab = 17, .context = 12, .width = 8, .heads = 2, .layers = 2}};
+  eval(gpt);
+  load_state_dict(gpt, maps::gpt2().exclude("test.*").apply(g));
+  EXPECT_TRUE(allclose(gpt(g.at("test.ids")), g.at("test.logits"), close));
+  const StateDict b = read_state(data + "bert.safetensors");
+  models::Bert bert{{.vocab = 19, .width = 8, .layers = 2, .heads = 2, .intermediate = 16, .context = 12}};
+  eval(bert);
+  load_state_dict(bert, maps::bert().exclude("test.*").apply(b));
+  const auto [hidden, pooled] = bert(b.at("test.ids"), b.at("test.mask"), b.at("test.types"));
+  EXPECT_TRUE(allclose(hidden, b.at("test.hidden"), close));
+  EXPECT_TRUE(allclose(pooled, b.at("test.pooled"), close));
 }
 
 }  // namespace

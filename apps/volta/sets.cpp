@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 
+#ifdef VOLTA_IMAGES
+#include <volta/data/image.h>
+#endif
+
 namespace volta::app {
 namespace {
 
@@ -76,10 +80,10 @@ const std::vector<std::string> cifar = {"airplane", "automobile", "bird", "cat",
 NamedSet folder_set(const std::string& path, SetFlags f) {
   if (f.height == 0) f.height = f.width = 224;
   const auto fitted = [&](const data::ImageFolder& folder) {
-    return Items(data::map(folder, [h = f.height, w = f.width](const Tensor& image, const Tensor& label) {
+    return Items(data::map(folder, [h = f.height, w = f.width](const Tensor& image, int64_t label) {
       Tensor x = image.to(f32) / 255;
       x = interpolate(x.unsqueeze(0), {.size = {h, w}, .mode = "bilinear", .antialias = true}).squeeze(0);
-      return Item(x.size(0) == 1 ? x.expand({3, h, w}).contiguous() : x.narrow(0, 0, 3), label);
+      return Item(x, tensor(label));
     }));
   };
   const auto part = [&](std::initializer_list<const char*> names) -> std::optional<std::string> {
@@ -88,10 +92,10 @@ NamedSet folder_set(const std::string& path, SetFlags f) {
     return {};
   };
   const auto train = part({"train", "training"}), test = part({"test", "val", "valid", "validation"});
-  const data::ImageFolder all(train && test ? *train : path);
+  const data::ImageFolder all(train && test ? *train : path, {.min_side = std::min(f.height, f.width)});
   NamedSet made{fitted(all), fitted(all), {}};
   if (train && test) {
-    const data::ImageFolder held(*test);
+    const data::ImageFolder held(*test, {.min_side = std::min(f.height, f.width)});
     if (held.classes() != all.classes()) fail(*train + " and " + *test + " have different classes");
     made.test = fitted(held);
   } else {

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <span>
 #include <stdexcept>
 
 #include <unistd.h>
+
+#include "io/inflate.h"
 
 namespace volta::data {
 namespace {
@@ -31,6 +34,12 @@ std::string contents(std::FILE* file, const std::string& path, const char* op) {
   return bytes;
 }
 
+// Of a gzip file; deflate makes at most 1032 bytes of one.
+std::string unpacked(std::string_view packed, const std::string& path, const char* op) {
+  const auto bytes = io::gunzip(std::as_bytes(std::span(packed)), packed.size() * 1032, {op, path});
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path, const char* op) {
@@ -48,9 +57,7 @@ std::string read_file(const std::string& path, const char* op) {
   } catch (const std::length_error&) {
     throw_error(ErrorKind::memory, op, path, " does not fit into memory");
   }
-  require(!bytes.starts_with("\x1f\x8b"), ErrorKind::io, op, path,
-          " is compressed with gzip, which is not read here; unpack it with gunzip first");
-  return bytes;
+  return bytes.starts_with("\x1f\x8b") ? unpacked(bytes, path, op) : bytes;
 }
 
 void write_file(const std::string& path, std::string_view bytes, const char* op) {

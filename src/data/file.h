@@ -10,7 +10,7 @@
 
 namespace volta::data {
 
-// Throws an Error of kind io that names the op and the file.
+// Files compressed with gzip are unpacked. Throws an Error of kind io that names the op and the file.
 std::string read_file(const std::string& path, const char* op);
 // Writes beside the file and renames, so that what was there before stays whole until the new one is.
 void write_file(const std::string& path, std::string_view bytes, const char* op);

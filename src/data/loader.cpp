@@ -54,33 +54,46 @@ uint64_t seed_for(uint64_t seed, int64_t epoch, int64_t item) {
 
 // Which items make up the batches of an epoch.
 struct Plan {
-  std::vector<int64_t> order;
-  std::vector<int64_t> ends;  // of the batches, in the order
+  int64_t items = 0, batch_size = 1, batches = 0;
+  std::vector<int64_t> order = {};  // where there is none, the set's own: a set may be larger than a list of its items
+  std::vector<int64_t> ends = {};   // of the batches in the order, where they are not all of one size
 
-  int64_t size() const { return int64_t(ends.size()); }
-  std::span<const int64_t> batch(int64_t b) const {
-    const int64_t begin = b == 0 ? 0 : ends[size_t(b - 1)];
-    return std::span(order).subspan(size_t(begin), size_t(ends[size_t(b)] - begin));
+  std::vector<int64_t> batch(int64_t b) const {
+    const int64_t begin = ends.empty() ? b * batch_size : b == 0 ? 0 : ends[size_t(b - 1)];
+    const int64_t end = ends.empty() ? begin + std::min(batch_size, items - begin) : ends[size_t(b)];
+    std::vector<int64_t> list(size_t(end - begin));
+    for (int64_t i = begin; i < end; ++i) list[size_t(i - begin)] = order.empty() ? i : order[size_t(i)];
+    return list;
   }
 };
 
+Plan plan_of_batches(const BatchSampler& sampler, int64_t set_size, Generator& g) {
+  Plan plan;
+  for (const auto& batch : sampler.batches(set_size, g)) {
+    if (batch.empty()) continue;
+    plan.order.insert(plan.order.end(), batch.begin(), batch.end());
+    plan.ends.push_back(int64_t(plan.order.size()));
+  }
+  plan.items = int64_t(plan.order.size());
+  plan.batches = int64_t(plan.ends.size());
+  return plan;
+}
+
+int64_t batches_of(int64_t items, const LoaderOptions& o) {
+  return items / o.batch_size + (!o.drop_last && items % o.batch_size != 0);
+}
+
 Plan plan_of(const LoaderOptions& options, int64_t set_size, Generator& g) {
+  require(set_size >= 0, ErrorKind::argument, op, "the set says that its size is ", set_size);
   Plan plan;
   if (options.batch_sampler) {
-    for (const auto& batch : options.batch_sampler.batches(set_size, g)) {
-      if (batch.empty()) continue;
-      plan.order.insert(plan.order.end(), batch.begin(), batch.end());
-      plan.ends.push_back(int64_t(plan.order.size()));
-    }
+    plan = plan_of_batches(options.batch_sampler, set_size, g);
   } else {
-    plan.order = options.sampler   ? options.sampler.order(set_size, g)
-                 : options.shuffle ? RandomSampler().order(set_size, g)
-                                   : SequentialSampler().order(set_size, g);
-    const int64_t items = int64_t(plan.order.size());
-    for (int64_t begin = 0, n; begin < items; begin += n) {
-      n = std::min<int64_t>(options.batch_size, items - begin);
-      if (n == options.batch_size || !options.drop_last) plan.ends.push_back(begin + n);
-    }
+    if (options.sampler) plan.order = options.sampler.order(set_size, g);
+    else if (options.shuffle) plan.order = RandomSampler().order(set_size, g);
+    plan.items = options.sampler ? int64_t(plan.order.size()) : set_size;
+    plan.batch_size = options.batch_size;
+    plan.batches = batches_of(plan.items, options);
   }
   for (const int64_t i : plan.order)
     require(i >= 0 && i < set_size, ErrorKind::index, op, "the sampler asks for item ", i, " of a set of ", set_size);
@@ -165,7 +178,7 @@ class EpochRun {
     if (const auto size = shared_->source->size()) {
       Generator order(seed_for(key_.seed, key_.epoch, the_order));
       plan_ = plan_of(o, *size, order);
-      batches_ = plan_.size();
+      batches_ = plan_.batches;
     } else {
       stream_ = shared_->source->restarted(key_.epoch);
       skip(from.batch);
@@ -344,10 +357,9 @@ int64_t LoaderCore::size() const {
   if (o.batch_sampler) {
     const LoaderState at = state();
     Generator order(seed_for(at.seed, at.epoch, the_order));
-    return plan_of(o, *items, order).size();
+    return plan_of(o, *items, order).batches;
   }
-  const int64_t n = o.sampler ? o.sampler.count(*items) : *items;
-  return o.drop_last ? n / o.batch_size : n / o.batch_size + (n % o.batch_size != 0);
+  return batches_of(o.sampler ? o.sampler.count(*items) : *items, o);
 }
 
 LoaderState LoaderCore::state() const {

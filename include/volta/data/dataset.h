@@ -89,7 +89,8 @@ template <size_t N> class TensorDataset {
   auto get_batch(std::span<const int64_t> items) const {
     return each([items](const Tensor& x) { return detail::rows_of(x, items); });
   }
-  const std::array<Tensor, N>& tensors() const { return tensors_; }
+  const std::array<Tensor, N>& tensors() const& { return tensors_; }
+  std::array<Tensor, N> tensors() && { return std::move(tensors_); }
 
  private:
   template <class F> auto each(const F& f) const {
@@ -120,7 +121,8 @@ template <Dataset S> class Subset {
     }
     return set_.get_batch(inner);
   }
-  const std::vector<int64_t>& indices() const { return *items_; }
+  const std::vector<int64_t>& indices() const& { return *items_; }
+  std::vector<int64_t> indices() && { return *items_; }
 
  private:
   S set_;

@@ -1,9 +1,11 @@
 // Images from and to files; link volta::images. Not part of volta.h: #include <volta/data/image.h>
 #pragma once
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <volta/choice.h>
@@ -51,7 +53,9 @@ class ImageFolder {
   int64_t size() const;
   std::tuple<Tensor, int64_t> get(int64_t i) const;
   const std::vector<std::string>& classes() const&;
+  std::vector<std::string> classes() && { return std::as_const(*this).classes(); }
   const std::string& path(int64_t i) const&;
+  std::string path(int64_t i) && { return std::as_const(*this).path(i); }
 
  private:
   struct Files;

@@ -29,6 +29,7 @@ class CharTokenizer {
   explicit CharTokenizer(std::string_view text);
   int64_t vocab_size() const { return int64_t(characters_.size()); }
   const std::vector<std::string>& characters() const& { return characters_; }
+  std::vector<std::string> characters() && { return std::move(characters_); }
   std::vector<int64_t> encode(std::string_view text) const;  // a character that the text had not is an Error
   std::string decode(std::span<const int64_t> tokens) const;
 

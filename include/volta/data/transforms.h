@@ -70,8 +70,8 @@ struct RandomResizedCropOptions {
 // A number a stands for the range from -a to a.
 class Degrees {
  public:
-  Degrees(double most) : range_(-most, most) {}
-  Degrees(double low, double high) : range_(low, high) {}
+  Degrees(double most) : range_{-most, most} {}
+  Degrees(double low, double high) : range_{low, high} {}
   Range range() const { return range_; }
 
  private:
