@@ -61,6 +61,7 @@ struct Profiler::State final : profile::Sink {
     Device device;
     uint32_t thread;
     int64_t start, duration, bytes;
+    std::string json() const;
   };
   struct Memory {
     int64_t peak = 0, forward = 0, backward = 0;
@@ -111,6 +112,17 @@ struct Profiler::State final : profile::Sink {
   int64_t dropped = 0;
   std::map<std::pair<int, int>, Memory> memories;
 };
+
+std::string Profiler::State::Kept::json() const {
+  const std::string where = device.str(), amount = std::to_string(bytes),
+                    place = ", \"pid\": 1, \"tid\": " + std::to_string(thread) + ", \"ts\": " + microseconds(start);
+  if (counter)
+    return ",\n{\"name\": " + json_string("memory of " + where) + ", \"ph\": \"C\"" + place +
+           ", \"args\": {\"bytes\": " + amount + "}}";
+  return ",\n{\"name\": " + json_string(*name) + ", \"cat\": \"" + kind_names[size_t(kind)] + "\", \"ph\": \"X\"" +
+         place + ", \"dur\": " + microseconds(duration) + ", \"args\": {\"device\": " + json_string(where) +
+         ", \"bytes\": " + amount + "}}";
+}
 
 Profiler::Profiler(const ProfilerOptions& options) {
   require(options.max_events >= 0, ErrorKind::argument, "Profiler", "max_events is negative: ", options.max_events);
@@ -191,18 +203,7 @@ void Profiler::write_trace(const std::string& path) const {
   const std::lock_guard lock(state_->mutex);
   file.write("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
   file.write("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"volta\"}}");
-  for (const State::Kept& k : state_->kept) {
-    const std::string device = k.device.str(), place = ", \"pid\": 1, \"tid\": " + std::to_string(k.thread) +
-                                                       ", \"ts\": " + microseconds(k.start);
-    if (k.counter) {
-      file.write(",\n{\"name\": " + json_string("memory of " + device) + ", \"ph\": \"C\"" + place +
-                 ", \"args\": {\"bytes\": " + std::to_string(k.bytes) + "}}");
-      continue;
-    }
-    file.write(",\n{\"name\": " + json_string(*k.name) + ", \"cat\": \"" + kind_names[size_t(k.kind)] +
-               "\", \"ph\": \"X\"" + place + ", \"dur\": " + microseconds(k.duration) +
-               ", \"args\": {\"device\": " + json_string(device) + ", \"bytes\": " + std::to_string(k.bytes) + "}}");
-  }
+  for (const State::Kept& k : state_->kept) file.write(k.json());
   file.write("\n]}\n");
   file.flush();
 }
