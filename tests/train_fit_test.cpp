@@ -1,8 +1,11 @@
 // fit against loops written by hand, its options, and what it leaves behind when something goes wrong.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <list>
 #include <sstream>
 #include <thread>
@@ -173,6 +176,25 @@ TEST(TrainFit, AnyRangeIsData) {
   EXPECT_EQ(Batches(structs).size(), 1);
 }
 
+TEST(TrainFit, LoadersAreData) {
+  manual_seed(1);
+  const data::TensorDataset set(randn({50, 4}), randint(0, 3, {50}));
+  const auto trained = [&](int workers) {
+    data::DataLoader loader(set, {.batch_size = 8, .shuffle = true, .num_workers = workers, .seed = 5});
+    EXPECT_EQ(Batches(loader).size(), 7);
+    Net net = seeded_net();
+    optim::SGD sgd(parameters(net), {.lr = 0.1});
+    manual_seed(6);
+    const History h = fit(net, loader, sgd, {.epochs = 3, .validation = data::DataLoader(set, {.batch_size = 25})});
+    EXPECT_EQ(h.epochs.back().step, 21);
+    int seen = 0;  // leaving in the middle is clean
+    fit(net, loader, sgd, {.callbacks = {callbacks::lambda({.step_end = [&](FitState& s) { s.stop = ++seen == 2; }})}});
+    EXPECT_EQ(seen, 2);
+    return net;
+  };
+  EXPECT_TRUE(same(trained(0), trained(3)));
+}
+
 TEST(TrainFit, OwnLossAndRegression) {
   manual_seed(2);
   const Tensor x = randn({64, 3}), y = matmul(x, tensor<float>({{1}, {-2}, {0.5}}));
@@ -298,6 +320,52 @@ TEST(TrainFit, ResumedEqualsUninterrupted) {
   EXPECT_EQ(rest.epochs[0].epoch, 2);
   EXPECT_EQ(rest.epochs[2].step, 20);
   EXPECT_TRUE(fit(parts, data, b, {.epochs = 3, .start_epoch = 3}).epochs.empty());
+}
+
+// Killed after any step and resumed from the checkpoint of that step, within an epoch or at its end.
+TEST(TrainFit, ResumedFromACheckpointEqualsUninterrupted) {
+  manual_seed(1);
+  const data::TensorDataset set(randn({40, 4}), randint(0, 3, {40}));
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("volta_fit_" + std::to_string(::getpid()))).string();
+  const auto run = [&](int64_t kill_at, bool resume) {
+    Net net = seeded_net();
+    optim::Adam adam(parameters(net), {.lr = 0.01});
+    optim::StepLR rate(adam, {.step_size = 1, .gamma = 0.5});
+    data::DataLoader loader(set, {.batch_size = 8, .shuffle = true, .seed = 5});
+    manual_seed(6);
+    Checkpoint from;
+    if (resume) {
+      from = load_checkpoint(path);
+      load_state_dict(net, from.model);
+      adam.load_state_dict(from.optimizer);
+      rate.load_state_dict(from.scheduler);
+      default_generator().set_state(from.generator);
+      loader.set_state(from.loader);
+    }
+    const auto save = [&](FitState& s) {
+      save_checkpoint(path, {state_dict(net), adam.state_dict(), rate.state_dict(), default_generator().state(),
+                             loader.state(), s.step});
+    };
+    const auto kill = [&](FitState& s) {
+      if (s.step == kill_at) throw std::runtime_error("killed");
+    };
+    try {
+      fit(net, loader, adam,
+          {.epochs = 3,
+           .callbacks = {callbacks::checkpoint(save, {.unit = "step"}), callbacks::lambda({.step_end = kill})},
+           .scheduler = rate,
+           .start_epoch = from.loader.epoch,
+           .start_step = from.step});
+    } catch (const std::runtime_error&) {}
+    return net;
+  };
+  const Net whole = run(-1, false);
+  for (int64_t step = 1; step <= 15; ++step) {
+    (void)run(step, false);
+    EXPECT_TRUE(same(run(-1, true), whole)) << "killed after step " << step;
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(TrainFit, MovesToTheDevice) {

@@ -173,10 +173,12 @@ class Trainer {
     tell(&Callback::epoch_begin);
     data_.each([&](const Tensor& x, const Tensor& y) { return batch(x, y); });
     if (interrupted()) return drop();
-    require(state_.batch > 0, ErrorKind::argument, "fit", "the data gave no batch in epoch ", state_.epoch,
+    // Training that was saved after the last batch of an epoch goes on with the end of that epoch.
+    const bool resumed = o_.start_step > 0 && state_.epoch == o_.start_epoch;
+    require(state_.batch > 0 || resumed, ErrorKind::argument, "fit", "the data gave no batch in epoch ", state_.epoch,
             state_.epoch > o_.start_epoch ? ": it must be possible to iterate it again" : "");
     if (in_group_ > 0) step();
-    require_finite(state_.loss());
+    if (state_.samples > 0) require_finite(state_.loss());
     record(std::chrono::duration<double>(Clock::now() - start).count());
     tell(&Callback::epoch_end);
   }

@@ -28,6 +28,13 @@ std::string microseconds(int64_t nanoseconds) {
   return std::to_string(nanoseconds / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
 }
 
+// A name on one line.
+std::string plain(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return uint8_t(c) < 0x20 || c == 0x7F; }, ' ');
+  return valid_utf8(name);
+}
+
 double average(const ProfileRow& r) { return r.calls > 0 ? r.total / double(r.calls) : 0; }
 
 bool before(const ProfileRow& a, const ProfileRow& b, ProfileSort by) {
@@ -54,6 +61,7 @@ struct Profiler::State final : profile::Sink {
     Device device;
     uint32_t thread;
     int64_t start, duration, bytes;
+    std::string json() const;
   };
   struct Memory {
     int64_t peak = 0, forward = 0, backward = 0;
@@ -105,6 +113,17 @@ struct Profiler::State final : profile::Sink {
   std::map<std::pair<int, int>, Memory> memories;
 };
 
+std::string Profiler::State::Kept::json() const {
+  const std::string where = device.str(), amount = std::to_string(bytes),
+                    place = ", \"pid\": 1, \"tid\": " + std::to_string(thread) + ", \"ts\": " + microseconds(start);
+  if (counter)
+    return ",\n{\"name\": " + json_string("memory of " + where) + ", \"ph\": \"C\"" + place +
+           ", \"args\": {\"bytes\": " + amount + "}}";
+  return ",\n{\"name\": " + json_string(*name) + ", \"cat\": \"" + kind_names[size_t(kind)] + "\", \"ph\": \"X\"" +
+         place + ", \"dur\": " + microseconds(duration) + ", \"args\": {\"device\": " + json_string(where) +
+         ", \"bytes\": " + amount + "}}";
+}
+
 Profiler::Profiler(const ProfilerOptions& options) {
   require(options.max_events >= 0, ErrorKind::argument, "Profiler", "max_events is negative: ", options.max_events);
   state_ = std::make_unique<State>(options);
@@ -148,7 +167,7 @@ std::string Profiler::table(const ProfileTableOptions& options) const {
       {"name", "kind", "calls", "total ms", "self ms", "average ms", "share", "memory"}};
   for (const ProfileRow& r : std::span(list).first(shown)) {
     const std::string share = short_text(all > 0 ? 100 * r.self / all : 0);
-    text.push_back({r.name, r.kind, std::to_string(r.calls), milliseconds(r.total), milliseconds(r.self),
+    text.push_back({plain(r.name), r.kind, std::to_string(r.calls), milliseconds(r.total), milliseconds(r.self),
                     milliseconds(average(r)), share.substr(0, share.size() - 2) + "%", bytes_text(double(r.bytes))});
   }
   std::string out = table_text(text);
@@ -184,18 +203,7 @@ void Profiler::write_trace(const std::string& path) const {
   const std::lock_guard lock(state_->mutex);
   file.write("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
   file.write("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"volta\"}}");
-  for (const State::Kept& k : state_->kept) {
-    const std::string device = k.device.str(), place = ", \"pid\": 1, \"tid\": " + std::to_string(k.thread) +
-                                                       ", \"ts\": " + microseconds(k.start);
-    if (k.counter) {
-      file.write(",\n{\"name\": " + json_string("memory of " + device) + ", \"ph\": \"C\"" + place +
-                 ", \"args\": {\"bytes\": " + std::to_string(k.bytes) + "}}");
-      continue;
-    }
-    file.write(",\n{\"name\": " + json_string(*k.name) + ", \"cat\": \"" + kind_names[size_t(k.kind)] +
-               "\", \"ph\": \"X\"" + place + ", \"dur\": " + microseconds(k.duration) +
-               ", \"args\": {\"device\": " + json_string(device) + ", \"bytes\": " + std::to_string(k.bytes) + "}}");
-  }
+  for (const State::Kept& k : state_->kept) file.write(k.json());
   file.write("\n]}\n");
   file.flush();
 }

@@ -154,7 +154,8 @@ void SummaryWriter::add_scalar(const std::string& tag, double value, int64_t ste
 }
 
 void SummaryWriter::add_scalars(const std::string& tag, const Dict<double>& values, int64_t step) {
-  for (const auto& [name, value] : values) add_scalar(tag + "/" + name, value, step);
+  const std::string folder = tag + "/";
+  for (const auto& [name, value] : values) add_scalar(folder + name, value, step);
 }
 
 void SummaryWriter::add_histogram(const std::string& tag, const Tensor& values, int64_t step) {

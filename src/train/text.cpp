@@ -87,8 +87,8 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   std::string out;
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
-      out.append(widths[i] - width_of(row[i]) + (i > 0 ? 2 : 0), ' ');
-      out += row[i];
+      const std::string gap(widths[i] - width_of(row[i]), ' ');
+      out += i == 0 ? row[i] + gap : "  " + gap + row[i];
     }
     out += '\n';
   }

@@ -12,7 +12,7 @@ std::string valid_utf8(std::string_view text);                              // b
 std::string json_string(std::string_view text);                             // quoted and escaped
 std::string json_number(double x);                                          // null for NaN and infinities
 std::string csv_field(std::string_view text);                               // quoted where it must be
-std::string table_text(const std::vector<std::vector<std::string>>& rows);  // right-aligned, the first is the head
+std::string table_text(const std::vector<std::vector<std::string>>& rows);  // columns right-aligned but for the first
 std::string seconds_text(double seconds);                                   // 12.3s, 4:05, 1:02:03
 std::string bytes_text(double bytes);                                       // 1.5 MiB
 

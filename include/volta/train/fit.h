@@ -18,6 +18,14 @@
 
 namespace volta {
 
+namespace detail {
+template <class R, class Self>
+concept OtherRange = !std::same_as<std::remove_cvref_t<R>, Self> && requires(std::remove_reference_t<R> & r) {
+  std::begin(r);
+  std::end(r);
+};
+}  // namespace detail
+
 // Data as fit sees it: anything that can be iterated again and again and whose items bind as (x, y): a loader, a vector of
 // pairs. What has a name is referred to and must outlive the training; temporaries are kept.
 class Batches {
@@ -25,13 +33,10 @@ class Batches {
   using Use = std::function<bool(const Tensor& x, const Tensor& y)>;  // false: enough
 
   Batches() = default;
-  template <class R>
-  requires(!std::same_as<std::remove_cvref_t<R>, Batches> && requires(std::remove_reference_t<R> & r) {
-    std::begin(r);
-    std::end(r);
-  }) Batches(R&& range) {
-    if constexpr (std::is_lvalue_reference_v<R>) refer([at = &range]() -> decltype(auto) { return *at; });
-    else refer([kept = std::make_shared<R>(std::move(range))]() -> R& { return *kept; });
+  template <class R, class = std::enable_if_t<detail::OtherRange<R, Batches>>> Batches(R&& range) {
+    using Range = std::remove_reference_t<R>;
+    if constexpr (std::is_lvalue_reference_v<R>) refer([at = &range]() -> Range& { return *at; });
+    else refer([kept = std::make_shared<Range>(std::forward<R>(range))]() -> Range& { return *kept; });
   }
 
   explicit operator bool() const { return bool(each_); }
@@ -62,10 +67,10 @@ class Batches {
 class Schedule {
  public:
   Schedule() = default;
-  template <class S>
-  requires std::derived_from<std::remove_cvref_t<S>, optim::Scheduler> Schedule(S&& scheduler) {
+  template <class S, class = std::enable_if_t<std::derived_from<std::remove_cvref_t<S>, optim::Scheduler>>>
+  Schedule(S&& scheduler) {
     if constexpr (std::is_lvalue_reference_v<S>) step_ = [s = &scheduler](double) { s->step(); };
-    else step_ = [s = std::make_shared<S>(std::move(scheduler))](double) { s->step(); };
+    else step_ = [s = std::make_shared<S>(std::forward<S>(scheduler))](double) { s->step(); };
   }
   Schedule(optim::AnyScheduler scheduler) : step_([s = std::move(scheduler)](double) { s.step(); }) {}
   Schedule(optim::ReduceLROnPlateau& scheduler)

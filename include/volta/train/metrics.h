@@ -232,8 +232,9 @@ concept Metric = std::copy_constructible<M> && requires(M& m, const M& c, const 
 // Any of them, by value: std::vector<metrics::AnyMetric> list = {metrics::Accuracy(), metrics::TopK(5)}.
 class AnyMetric {
  public:
-  template <Metric M>
-  requires(!std::same_as<M, AnyMetric>) AnyMetric(M metric) : inner_(std::make_unique<Of<M>>(std::move(metric))) {}
+  template <class M>
+  requires(!std::same_as<M, AnyMetric> && Metric<M>) AnyMetric(M metric)
+      : inner_(std::make_unique<Of<M>>(std::move(metric))) {}
   AnyMetric(const AnyMetric& other) : inner_(other.inner_->copy()) {}
   AnyMetric(AnyMetric&&) noexcept = default;
   AnyMetric& operator=(const AnyMetric& other) { return *this = AnyMetric(other); }
