@@ -48,7 +48,8 @@ std::vector<Measure> measures(const Device& device) {
       {"matmul, f32, " + std::to_string(side), "GFLOP/s", flops / 1e9, [=] { (void)matmul(a, b); }},
       {"add, f32, " + bytes_text(4.0 * double(n)), "GB/s", 12.0 * double(n) / 1e9, [=] { (void)(x + y); }},
       {"sum, f32", "GB/s", 4.0 * double(n) / 1e9, [=] { (void)x.sum(); }},
-      {"softmax, rows of " + std::to_string(side), "GB/s", 8.0 * double(side) * double(side) / 1e9, [=] { (void)softmax(a, -1); }},
+      {"softmax, rows of " + std::to_string(side), "GB/s", 8.0 * double(side) * double(side) / 1e9,
+       [=] { (void)softmax(a, -1); }},
       {"LeNet-5 training", "images/s", 64,
        [=] {
          optimizer->zero_grad();
@@ -69,7 +70,11 @@ void add_bench(CLI::App& program, Common& common) {
     const Device on(*device);
     for (const Measure& m : measures(on)) {
       const double value = m.work * rate(m, on);
-      if (common.json) std::printf("%s\n", nlohmann::json{{"case", m.name}, {"value", value}, {"unit", m.unit}, {"threads", get_num_threads()}}.dump().c_str());
+      if (common.json)
+        std::printf("%s\n",
+                    nlohmann::json{{"case", m.name}, {"value", value}, {"unit", m.unit}, {"threads", get_num_threads()}}
+                        .dump()
+                        .c_str());
       else std::printf("%-28s %10.1f %s\n", m.name.c_str(), value, m.unit.c_str());
       std::fflush(stdout);
     }

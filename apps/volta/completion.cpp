@@ -19,15 +19,17 @@ void print_bash(const CLI::App& program) {
   std::printf("  for ((i = 1; i < COMP_CWORD; ++i)); do\n    case ${COMP_WORDS[i]} in\n");
   for (const CLI::App* sub : program.get_subcommands({}))
     std::printf("      %s) words=\"%s--json --threads\" && break ;;\n", sub->get_name().c_str(), words(*sub).c_str());
-  std::printf("    esac\n  done\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-              "  [[ $word == -* ]] || mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n}\n"
-              "complete -o filenames -F _volta volta\n");
+  std::printf(
+      "    esac\n  done\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+      "  [[ $word == -* ]] || mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n}\n"
+      "complete -o filenames -F _volta volta\n");
 }
 
 }  // namespace
 
 void add_completion(CLI::App& program, Common&) {
-  CLI::App* const command = program.add_subcommand("completion", "print a completion script: source <(volta completion bash)");
+  CLI::App* const command =
+      program.add_subcommand("completion", "print a completion script: source <(volta completion bash)");
   auto shell = std::make_shared<std::string>("bash");
   command->add_option("shell", *shell, "bash or zsh")->capture_default_str()->check(CLI::IsMember({"bash", "zsh"}));
   command->callback([&program, shell] {

@@ -37,7 +37,8 @@ StateMap map_of(const Flags& f) {
   if (!f.map.empty()) map = map.then(ready_map(f.map));
   for (const std::string& pair : f.rename) {
     const size_t at = pair.find('=');
-    if (at == std::string::npos || at == 0) throw Error(Error::Kind::argument, "convert", "--rename takes OLD=NEW, not '" + pair + "'");
+    if (at == std::string::npos || at == 0)
+      throw Error(Error::Kind::argument, "convert", "--rename takes OLD=NEW, not '" + pair + "'");
     map = map.rename_pattern(pair.substr(0, at), pair.substr(at + 1));
   }
   for (const std::string& pattern : f.transpose) map = map.transpose_pattern(pattern);
@@ -53,7 +54,8 @@ void write(const std::string& path, const StateDict& state, const Metadata& meta
   if (kind == ".safetensors") return write_safetensors(path, state, metadata);
   if (kind == ".npz") return write_npz(path, state);
   if (kind == ".pt" || kind == ".pth" || kind == ".bin") return write_torch(path, state);
-  throw Error(Error::Kind::argument, "convert", "cannot tell the format of '" + path + "' from its ending; use .safetensors, .pt or .npz");
+  throw Error(Error::Kind::argument, "convert",
+              "cannot tell the format of '" + path + "' from its ending; use .safetensors, .pt or .npz");
 }
 
 // What makes safetensors a file that `eval`, `predict` and `serve` take: the recipe, checked against the weights.
@@ -84,7 +86,8 @@ void convert(const Flags& f, const Common& common) {
 }  // namespace
 
 void add_convert(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("convert", "weights from one format to another (safetensors, pt, npz)");
+  CLI::App* const command =
+      program.add_subcommand("convert", "weights from one format to another (safetensors, pt, npz)");
   auto f = std::make_shared<Flags>();
   command->add_option("from", f->from, "the file to read")->required();
   command->add_option("to", f->to, "the file to write; its ending says the format")->required();
@@ -96,7 +99,9 @@ void add_convert(CLI::App& program, Common& common) {
   command->add_option("--select", f->select, "keep only names that fit this pattern");
   command->add_option("--exclude", f->exclude, "leave out names that fit this pattern");
   command->add_option("--cast", f->cast, "convert to this dtype: f32, f16, bf16 …");
-  command->add_option("--model", f->model, "the model these weights are for, as NAME or NAME:RECIPE in JSON, so that eval and serve take the file");
+  command->add_option(
+      "--model", f->model,
+      "the model these weights are for, as NAME or NAME:RECIPE in JSON, so that eval and serve take the file");
   command->add_flag("--dry-run", f->dry_run, "print what would happen to each tensor");
   command->callback([&common, f] { convert(*f, common); });
 }

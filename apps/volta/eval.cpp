@@ -17,7 +17,8 @@ void print_confusion(const Tensor& counts, const std::vector<std::string>& label
   std::printf("\n");
   for (size_t i = 0; i < labels.size(); ++i) {
     std::printf("%*s ", int(width), labels[i].c_str());
-    for (size_t j = 0; j < labels.size(); ++j) std::printf(" %6lld", static_cast<long long>(values[i * labels.size() + j]));
+    for (size_t j = 0; j < labels.size(); ++j)
+      std::printf(" %6lld", static_cast<long long>(values[i * labels.size() + j]));
     std::printf("\n");
   }
 }
@@ -50,7 +51,8 @@ void add_eval(CLI::App& program, Common& common) {
       measures.push_back(metrics::F1({.average = "macro", .num_classes = recipe.size("classes")}));
     }
     data::DataLoader loader(data::map(items, preparing(network)), {.batch_size = 256, .num_workers = 1});
-    Dict<double> found = evaluate(network.module, loader, {.loss = loss_of(recipe), .metrics = measures, .device = Device(flags->device)});
+    Dict<double> found = evaluate(network.module, loader,
+                                  {.loss = loss_of(recipe), .metrics = measures, .device = Device(flags->device)});
     if (recipe.task == Task::language) found.add("perplexity", std::exp(found.at("loss")));
     nlohmann::json all = {{"items", items.size()}};
     for (const auto& [name, value] : found) {

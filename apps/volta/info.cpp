@@ -21,8 +21,7 @@ Contents contents(const std::string& path) {
     return {std::move(info.tensors), std::move(info.metadata)};
   }
   Contents found;
-  for (const auto& [name, x] : read_state(path))
-    found.tensors.push_back({name, x.dtype(), x.shape(), x.nbytes()});
+  for (const auto& [name, x] : read_state(path)) found.tensors.push_back({name, x.dtype(), x.shape(), x.nbytes()});
   return found;
 }
 

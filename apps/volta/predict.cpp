@@ -20,15 +20,18 @@ Tensor inputs_of(const std::string& path, const Recipe& recipe) {
   if (recipe.takes_images()) return image_of_file(path, recipe);
   const data::Table table = data::read_csv(path);
   for (const std::string& column : recipe.columns)
-    if (!table.contains(column)) throw Error(Error::Kind::argument, "predict", path + " lacks the column '" + column + "'");
+    if (!table.contains(column))
+      throw Error(Error::Kind::argument, "predict", path + " lacks the column '" + column + "'");
   return table.to_tensor(recipe.columns);
 }
 
-void print(const std::string& file, int64_t row, bool several, const Tensor& y, const Recipe& recipe, const Common& common) {
+void print(const std::string& file, int64_t row, bool several, const Tensor& y, const Recipe& recipe,
+           const Common& common) {
   const std::string where = several ? file + ":" + std::to_string(row + 1) : file;
   if (recipe.task == Task::regress) {
     const std::vector<double> values = y.to(f64).to_vector<double>();
-    if (common.json) std::printf("%s\n", nlohmann::json{{"input", where}, {recipe.labels[0], values[0]}}.dump().c_str());
+    if (common.json)
+      std::printf("%s\n", nlohmann::json{{"input", where}, {recipe.labels[0], values[0]}}.dump().c_str());
     else std::printf("%s: %s %.6g\n", where.c_str(), recipe.labels[0].c_str(), values[0]);
     return;
   }
@@ -36,20 +39,31 @@ void print(const std::string& file, int64_t row, bool several, const Tensor& y, 
   const auto [best, order] = topk(p, std::min<int64_t>(3, p.numel()), -1);
   const std::vector<float> shares = best.to_vector<float>();
   const std::vector<int64_t> classes = order.to_vector<int64_t>();
-  const auto label = [&](int64_t c) { return size_t(c) < recipe.labels.size() ? recipe.labels[size_t(c)] : std::to_string(c); };
+  const auto label = [&](int64_t c) {
+    return size_t(c) < recipe.labels.size() ? recipe.labels[size_t(c)] : std::to_string(c);
+  };
   if (common.json) {
-    std::printf("%s\n", nlohmann::json{{"input", where}, {"class", classes[0]}, {"label", label(classes[0])}, {"probability", shares[0]}, {"probabilities", p.to_vector<float>()}}.dump().c_str());
+    std::printf("%s\n", nlohmann::json{{"input", where},
+                                       {"class", classes[0]},
+                                       {"label", label(classes[0])},
+                                       {"probability", shares[0]},
+                                       {"probabilities", p.to_vector<float>()}}
+                            .dump()
+                            .c_str());
     return;
   }
-  std::printf("%s: %s %.1f%%", where.c_str(), common.terminal().bold(label(classes[0])).c_str(), 100 * double(shares[0]));
-  for (size_t i = 1; i < classes.size(); ++i) std::printf("%s%s %.1f%%", i == 1 ? "  (" : ", ", label(classes[i]).c_str(), 100 * double(shares[i]));
+  std::printf("%s: %s %.1f%%", where.c_str(), common.terminal().bold(label(classes[0])).c_str(),
+              100 * double(shares[0]));
+  for (size_t i = 1; i < classes.size(); ++i)
+    std::printf("%s%s %.1f%%", i == 1 ? "  (" : ", ", label(classes[i]).c_str(), 100 * double(shares[i]));
   std::printf("%s\n", classes.size() > 1 ? ")" : "");
 }
 
 }  // namespace
 
 void add_predict(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("predict", "what a trained model says about files (images, CSV, npy)");
+  CLI::App* const command =
+      program.add_subcommand("predict", "what a trained model says about files (images, CSV, npy)");
   struct Flags {
     std::string file;
     std::vector<std::string> inputs;
@@ -67,7 +81,8 @@ void add_predict(CLI::App& program, Common& common) {
       const Tensor x = inputs_of(file, network.recipe);
       const Shape item = network.recipe.input();
       if (x.dim() != item.size() + 1 || x.numel() != x.size(0) * item.numel())
-        throw Error(Error::Kind::shape, "predict", file + " holds " + x.shape().str() + "; the model takes " + item.str() + " or several of that");
+        throw Error(Error::Kind::shape, "predict",
+                    file + " holds " + x.shape().str() + "; the model takes " + item.str() + " or several of that");
       const Tensor y = network(network.prepared(x));
       for (int64_t i = 0; i < y.size(0); ++i) print(file, i, y.size(0) > 1, y[i], network.recipe, common);
     }

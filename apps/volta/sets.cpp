@@ -46,7 +46,8 @@ void measure(const Items& set, Recipe& recipe) {
     values += x.size(1);
   }
   recipe.mean = (sum / double(values)).to_vector<double>();
-  recipe.deviation = clamp_min(squares / double(values) - (sum / double(values)).pow(2), 1e-12).sqrt().to_vector<double>();
+  recipe.deviation =
+      clamp_min(squares / double(values) - (sum / double(values)).pow(2), 1e-12).sqrt().to_vector<double>();
 }
 
 std::vector<std::string> numbered(int64_t count) {
@@ -67,14 +68,17 @@ NamedSet image_set(const data::LabelledImages& train, const data::LabelledImages
   };
   NamedSet made{fitted(train), fitted(test), {}};
   const Shape item = std::get<0>(made.train.get(0)).shape();
-  made.recipe.sizes = {{"channels", item[0]}, {"height", item[1]}, {"width", item[2]}, {"classes", int64_t(labels.size())}};
+  made.recipe.sizes = {
+      {"channels", item[0]}, {"height", item[1]}, {"width", item[2]}, {"classes", int64_t(labels.size())}};
   made.recipe.labels = std::move(labels);
   measure(made.train, made.recipe);
   return made;
 }
 
-const std::vector<std::string> fashion = {"T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"};
-const std::vector<std::string> cifar = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+const std::vector<std::string> fashion = {"T-shirt", "trouser", "pullover", "dress", "coat",
+                                          "sandal",  "shirt",   "sneaker",  "bag",   "boot"};
+const std::vector<std::string> cifar = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                        "dog",      "frog",       "horse", "ship", "truck"};
 
 #ifdef VOLTA_IMAGES
 NamedSet folder_set(const std::string& path, SetFlags f) {
@@ -102,7 +106,8 @@ NamedSet folder_set(const std::string& path, SetFlags f) {
     auto [some, rest] = data::random_split(made.train, 1 - f.held_out, {.seed = f.seed});
     made.train = some, made.test = rest;
   }
-  made.recipe.sizes = {{"channels", 3}, {"height", f.height}, {"width", f.width}, {"classes", int64_t(all.classes().size())}};
+  made.recipe.sizes = {
+      {"channels", 3}, {"height", f.height}, {"width", f.width}, {"classes", int64_t(all.classes().size())}};
   made.recipe.labels = all.classes();
   measure(made.train, made.recipe);
   return made;
@@ -122,7 +127,8 @@ TableData table_data(const std::string& path, const std::string& wanted) {
   const std::string target = wanted.empty() ? table.names().back() : wanted;
   if (!table.contains(target)) fail(path + " has no column '" + target + "'");
   for (const std::string& name : table.names())
-    if (name != target && !std::holds_alternative<std::vector<std::string>>(table.column(name))) d.columns.push_back(name);
+    if (name != target && !std::holds_alternative<std::vector<std::string>>(table.column(name)))
+      d.columns.push_back(name);
   if (d.columns.empty()) fail(path + " has no columns of numbers beside '" + target + "'");
   d.x = table.to_tensor(d.columns);
   if (any(isnan(d.x)).item<bool>()) fail(path + ": values are missing; fill them or leave out those rows");
@@ -155,7 +161,9 @@ NamedSet text_set(const std::string& path, const SetFlags& f) {
   const data::CharTokenizer tokenizer(text);
   const std::vector<int64_t> tokens = tokenizer.encode(text);
   const auto cut = std::ptrdiff_t(double(tokens.size()) * (1 - f.held_out));
-  const auto blocks = [&](auto begin, auto end) { return data::text_blocks(std::vector<int64_t>(begin, end), f.context); };
+  const auto blocks = [&](auto begin, auto end) {
+    return data::text_blocks(std::vector<int64_t>(begin, end), f.context);
+  };
   NamedSet made{blocks(tokens.begin(), tokens.begin() + cut), blocks(tokens.begin() + cut, tokens.end()), {}};
   made.recipe.task = Task::language;
   made.recipe.sizes = {{"vocab", tokenizer.vocab_size()}, {"context", f.context}};
@@ -172,12 +180,15 @@ NamedSet open_set(const SetFlags& f) {
     const std::string folder = path.empty() ? shipped("digits") : path;
     return image_set(data::digits(folder), data::digits(folder, {.train = false}), numbered(10), f);
   }
-  const std::string known = "digits, mnist:FOLDER, fashion-mnist:FOLDER, cifar10:FOLDER, cifar100:FOLDER, images:FOLDER, csv:FILE, text:FILE";
+  const std::string known =
+      "digits, mnist:FOLDER, fashion-mnist:FOLDER, cifar10:FOLDER, cifar100:FOLDER, images:FOLDER, csv:FILE, text:FILE";
   if (path.empty()) fail("'" + f.name + "' is no data set; use " + known);
   if (kind == "mnist" || kind == "fashion-mnist")
-    return image_set(data::mnist(path), data::mnist(path, {.train = false}), kind == "mnist" ? numbered(10) : fashion, f);
+    return image_set(data::mnist(path), data::mnist(path, {.train = false}), kind == "mnist" ? numbered(10) : fashion,
+                     f);
   if (kind == "cifar10") return image_set(data::cifar10(path), data::cifar10(path, {.train = false}), cifar, f);
-  if (kind == "cifar100") return image_set(data::cifar100(path), data::cifar100(path, {.train = false}), numbered(100), f);
+  if (kind == "cifar100")
+    return image_set(data::cifar100(path), data::cifar100(path, {.train = false}), numbered(100), f);
   if (kind == "csv") return table_set(path, f);
   if (kind == "text") return text_set(path, f);
 #ifdef VOLTA_IMAGES
@@ -195,7 +206,8 @@ Items test_items(SetFlags f, const Recipe& recipe) {
   if (set.recipe.takes_images() != recipe.takes_images() || set.recipe.task != recipe.task)
     fail("'" + f.name + "' is not the kind of data that this model takes");
   if (set.recipe.task == Task::language) {
-    if (set.recipe.tokens != recipe.tokens) fail("'" + f.name + "' has other characters than the text the model was trained on");
+    if (set.recipe.tokens != recipe.tokens)
+      fail("'" + f.name + "' has other characters than the text the model was trained on");
   } else if (set.recipe.labels != recipe.labels || set.recipe.columns != recipe.columns ||
              set.recipe.input() != recipe.input()) {
     fail("'" + f.name + "' has other classes, columns or shapes than the data the model was trained on");

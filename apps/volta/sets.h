@@ -7,13 +7,14 @@
 
 namespace volta::app {
 
-using Items = data::AnyDataset<std::tuple<Tensor, Tensor>>;  // inputs in 0 … 1 (images), numbers, or tokens; and targets
+using Items =
+    data::AnyDataset<std::tuple<Tensor, Tensor>>;  // inputs in 0 … 1 (images), numbers, or tokens; and targets
 
 struct SetFlags {
-  std::string name;         // as above
-  std::string target;       // of a table: the column to predict; the last one unless given
-  double held_out = 0.1;    // share of the items kept for testing where the set does not say which
-  int64_t context = 128;    // of a text: tokens in an item
+  std::string name;               // as above
+  std::string target;             // of a table: the column to predict; the last one unless given
+  double held_out = 0.1;          // share of the items kept for testing where the set does not say which
+  int64_t context = 128;          // of a text: tokens in an item
   int64_t height = 0, width = 0;  // images are brought to this size; 0: as they are
   uint64_t seed = 1;
 };

@@ -1,7 +1,7 @@
 // volta train: a model on a data set, from flags or a TOML file.
+#include <toml++/toml.h>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <toml++/toml.h>
 
 #include "command.h"
 #include "training.h"
@@ -44,7 +44,8 @@ std::map<std::string, int64_t> sizes_of(const std::vector<std::string>& pairs) {
   for (const std::string& pair : pairs) {
     const size_t at = pair.find('=');
     int64_t value = 0;
-    if (at == std::string::npos || !CLI::detail::lexical_cast(pair.substr(at + 1), value)) fail("--set takes NAME=NUMBER, not '" + pair + "'");
+    if (at == std::string::npos || !CLI::detail::lexical_cast(pair.substr(at + 1), value))
+      fail("--set takes NAME=NUMBER, not '" + pair + "'");
     sizes[pair.substr(0, at)] = value;
   }
   return sizes;
@@ -68,13 +69,28 @@ void report(const TrainResult& r, const TrainFlags& f, const Terminal& terminal)
     text += (text.empty() ? "" : ", ") + std::string(number);
   }
   if (terminal.json) {
-    std::printf("%s\n", nlohmann::json{{"file", r.file}, {"test", test}, {"seconds", r.seconds}, {"parameters", r.parameters}, {"interrupted", r.interrupted}}.dump().c_str());
+    std::printf("%s\n", nlohmann::json{{"file", r.file},
+                                       {"test", test},
+                                       {"seconds", r.seconds},
+                                       {"parameters", r.parameters},
+                                       {"interrupted", r.interrupted}}
+                            .dump()
+                            .c_str());
     return;
   }
-  std::printf("%s%s\n", r.interrupted ? "interrupted; so far on the test items: " : "on the test items: ", terminal.bold(text).c_str());
-  std::printf("%s parameters, %.1f s, saved to %s\n", with_commas(r.parameters).c_str(), r.seconds, terminal.bold(r.file).c_str());
-  if (r.interrupted) std::printf("go on with: volta train %s --data %s --out %s --resume\n", f.model.c_str(), f.set.name.c_str(), f.out.c_str());
-  else std::printf("%s\n", terminal.faint("try next: volta eval " + r.file + " --data " + f.set.name + "   |   volta " + (f.set.name.rfind("text:", 0) == 0 ? "generate " : "serve ") + r.file + "   |   volta plot " + f.out).c_str());
+  std::printf("%s%s\n", r.interrupted ? "interrupted; so far on the test items: " : "on the test items: ",
+              terminal.bold(text).c_str());
+  std::printf("%s parameters, %.1f s, saved to %s\n", with_commas(r.parameters).c_str(), r.seconds,
+              terminal.bold(r.file).c_str());
+  if (r.interrupted)
+    std::printf("go on with: volta train %s --data %s --out %s --resume\n", f.model.c_str(), f.set.name.c_str(),
+                f.out.c_str());
+  else
+    std::printf("%s\n", terminal
+                            .faint("try next: volta eval " + r.file + " --data " + f.set.name + "   |   volta " +
+                                   (f.set.name.rfind("text:", 0) == 0 ? "generate " : "serve ") + r.file +
+                                   "   |   volta plot " + f.out)
+                            .c_str());
 }
 
 }  // namespace
@@ -90,23 +106,37 @@ void add_train(CLI::App& program, Common& common) {
   auto state = std::make_shared<State>();
   TrainFlags& f = state->flags;
   command->add_option("model,--model", f.model, "mlp, lenet, resnet18, gpt …: see volta summary");
-  command->add_option("--data", f.set.name, "digits, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE …");
+  command->add_option("--data", f.set.name,
+                      "digits, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE …");
   command->add_option("--target", f.set.target, "of a table: the column to predict (default: the last)");
-  command->add_option("--epochs", f.epochs, "times through the data")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  command->add_option("--epochs", f.epochs, "times through the data")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   command->add_option("--batch", f.batch, "items per step")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  command->add_option("--lr", f.lr, "highest learning rate (default: as suits the optimizer)")->check(CLI::PositiveNumber);
+  command->add_option("--lr", f.lr, "highest learning rate (default: as suits the optimizer)")
+      ->check(CLI::PositiveNumber);
   command->add_option("--optimizer", f.optimizer, "adamw, adam, sgd or lion")->capture_default_str();
   command->add_option("--schedule", f.schedule, "onecycle, cosine, warmup-cosine or constant")->capture_default_str();
-  command->add_option("--weight-decay", f.weight_decay, "pull of the weights to zero")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command->add_option("--weight-decay", f.weight_decay, "pull of the weights to zero")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--clip", f.clip, "largest norm of the gradients (default: any)")->check(CLI::PositiveNumber);
-  command->add_option("--accumulate", f.accumulate, "batches per step")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  command->add_option("--accumulate", f.accumulate, "batches per step")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   command->add_option("--seed", f.seed, "the same seed gives the same model")->capture_default_str();
-  command->add_option("--workers", f.workers, "threads that prepare batches")->capture_default_str()->check(CLI::Range(0, 256));
+  command->add_option("--workers", f.workers, "threads that prepare batches")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 256));
   command->add_option("--device", f.device, "cpu or cuda")->capture_default_str();
   command->add_option("--set", state->sizes, "a size of the model: --set hidden=256");
-  command->add_option("--held-out", f.set.held_out, "share of the items kept for testing, where the set does not say")->capture_default_str()->check(CLI::Range(0.01, 0.9));
-  command->add_option("--patience", f.patience, "stop after so many epochs without improvement")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--save-every", f.save_every, "steps between checkpoints (default: an epoch)")->check(CLI::Range(1, 1 << 30));
+  command->add_option("--held-out", f.set.held_out, "share of the items kept for testing, where the set does not say")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 0.9));
+  command->add_option("--patience", f.patience, "stop after so many epochs without improvement")
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--save-every", f.save_every, "steps between checkpoints (default: an epoch)")
+      ->check(CLI::Range(1, 1 << 30));
   command->add_option("--out", f.out, "folder of the run (default: runs/MODEL-DATA)");
   command->add_flag("--resume", f.resume, "go on where the run in that folder stopped");
   command->add_flag("--tensorboard", f.tensorboard, "write event files for TensorBoard");

@@ -17,10 +17,14 @@ using Clock = std::chrono::steady_clock;
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainFlags& f, const std::vector<Tensor>& params) {
   const std::string& o = f.optimizer;
   const double lr = f.lr > 0 ? f.lr : o == "sgd" ? 0.05 : 4e-3;
-  if (o == "adamw") return std::make_unique<optim::AdamW>(params, optim::AdamWOptions{.lr = lr, .weight_decay = f.weight_decay});
+  if (o == "adamw")
+    return std::make_unique<optim::AdamW>(params, optim::AdamWOptions{.lr = lr, .weight_decay = f.weight_decay});
   if (o == "adam") return std::make_unique<optim::Adam>(params, optim::AdamOptions{.lr = lr});
-  if (o == "sgd") return std::make_unique<optim::SGD>(params, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = f.weight_decay / 100});
-  if (o == "lion") return std::make_unique<optim::Lion>(params, optim::LionOptions{.lr = lr / 4, .weight_decay = f.weight_decay});
+  if (o == "sgd")
+    return std::make_unique<optim::SGD>(
+        params, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = f.weight_decay / 100});
+  if (o == "lion")
+    return std::make_unique<optim::Lion>(params, optim::LionOptions{.lr = lr / 4, .weight_decay = f.weight_decay});
   fail("there is no optimizer '" + o + "'; known are adamw, adam, sgd, lion");
 }
 
@@ -31,7 +35,8 @@ std::optional<optim::AnyScheduler> make_schedule(const TrainFlags& f, optim::Opt
     return optim::OneCycleLR(o, {.max_lr = lr, .total_steps = steps + 1, .cycle_momentum = false});
   if (f.schedule == "cosine") return optim::CosineAnnealingLR(o, {.t_max = steps});
   if (f.schedule == "warmup-cosine")
-    return optim::WarmupLR(o, {.steps = std::max<int64_t>(1, steps / 20)}, optim::CosineAnnealingLR(o, {.t_max = steps}));
+    return optim::WarmupLR(o, {.steps = std::max<int64_t>(1, steps / 20)},
+                           optim::CosineAnnealingLR(o, {.t_max = steps}));
   fail("there is no schedule '" + f.schedule + "'; known are onecycle, cosine, warmup-cosine, constant");
 }
 
@@ -53,7 +58,9 @@ SetFlags sized_for(const TrainFlags& f) {
   const bool fixed = a.name == "lenet";
   if (fixed) set.height = set.width = 28;
   if (f.sizes.count("context")) set.context = f.sizes.at("context");
-  const std::string kind = set.name.rfind("csv:", 0) == 0 ? "table" : set.name.rfind("text:", 0) == 0 ? "text" : "image";
+  const std::string kind = set.name.rfind("csv:", 0) == 0    ? "table"
+                           : set.name.rfind("text:", 0) == 0 ? "text"
+                                                             : "image";
   if (std::find(a.inputs.begin(), a.inputs.end(), kind) == a.inputs.end())
     fail("the model " + a.name + " does not take " + kind + "s, which '" + set.name + "' is made of");
   return set;
@@ -65,12 +72,14 @@ struct RunFolder {
   CheckpointFolder checkpoints;
 
   RunFolder(const std::string& folder, bool resume)
-      : path(prepared(folder, resume)), checkpoints((path / "checkpoints").string(), {.keep_last = 2, .keep_best = 0}) {}
+      : path(prepared(folder, resume)),
+        checkpoints((path / "checkpoints").string(), {.keep_last = 2, .keep_best = 0}) {}
   static fs::path prepared(const fs::path& folder, bool resume) {
     std::error_code error;
     if (!resume && fs::exists(folder / "checkpoints", error)) fs::remove_all(folder / "checkpoints", error);
     fs::create_directories(folder / "checkpoints", error);
-    if (error) throw Error(Error::Kind::io, "train", "cannot make the folder " + folder.string() + ": " + error.message());
+    if (error)
+      throw Error(Error::Kind::io, "train", "cannot make the folder " + folder.string() + ": " + error.message());
     return folder;
   }
   std::string file(const char* name) const { return (path / name).string(); }
@@ -82,7 +91,8 @@ LossFunction loss_of(const Recipe& recipe) {
   switch (recipe.task) {
     case Task::classify: return [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); };
     case Task::regress: return [](const Tensor& y, const Tensor& t) { return mse_loss(y, t); };
-    case Task::language: return [](const Tensor& y, const Tensor& t) { return cross_entropy(y.flatten(0, 1), t.flatten()); };
+    case Task::language:
+      return [](const Tensor& y, const Tensor& t) { return cross_entropy(y.flatten(0, 1), t.flatten()); };
   }
   return {};
 }
@@ -114,17 +124,22 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   Items items = set.train;
   if (f.augment && network.recipe.takes_images()) {
     const PerAxis size{network.recipe.size("height"), network.recipe.size("width")};
-    items = data::map(items, data::on_first(data::random_crop(size, {.padding = std::max<int64_t>(1, network.recipe.size("height") / 14), .padding_mode = "edge"})));
+    items = data::map(
+        items,
+        data::on_first(data::random_crop(
+            size, {.padding = std::max<int64_t>(1, network.recipe.size("height") / 14), .padding_mode = "edge"})));
   }
   const auto prepare = preparing(network);
-  data::DataLoader loader(data::map(items, prepare), {.batch_size = f.batch, .shuffle = true, .num_workers = f.workers, .seed = f.seed});
+  data::DataLoader loader(data::map(items, prepare),
+                          {.batch_size = f.batch, .shuffle = true, .num_workers = f.workers, .seed = f.seed});
   data::DataLoader test(data::map(set.test, prepare), {.batch_size = 256, .num_workers = f.workers});
 
   const auto optimizer = make_optimizer(f, parameters(network.module));
   const int64_t steps = f.epochs * ((loader.size() + f.accumulate - 1) / f.accumulate);
   const std::optional<optim::AnyScheduler> schedule = make_schedule(f, *optimizer, steps);
 
-  FitOptions options{.epochs = f.epochs, .loss = loss_of(network.recipe), .validation = test, .metrics = metrics_of(network.recipe)};
+  FitOptions options{
+      .epochs = f.epochs, .loss = loss_of(network.recipe), .validation = test, .metrics = metrics_of(network.recipe)};
   if (const auto last = f.resume ? run.checkpoints.load_latest() : std::optional<Checkpoint>()) {
     load_state_dict(network.module, last->model);
     optimizer->load_state_dict(last->optimizer);
@@ -155,12 +170,14 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   options.callbacks = {callbacks::checkpoint(save, every), callbacks::csv(run.file("log.csv"), {.append = f.resume}),
                        callbacks::json_lines(run.file("log.jsonl"), {.append = f.resume})};
   if (f.tensorboard) options.callbacks.push_back(callbacks::tensorboard(run.file("events")));
-  if (f.patience > 0) options.callbacks.push_back(callbacks::early_stopping({.patience = f.patience, .restore_best = true}));
+  if (f.patience > 0)
+    options.callbacks.push_back(callbacks::early_stopping({.patience = f.patience, .restore_best = true}));
   options.callbacks.push_back(callbacks::progress({.out = terminal.json ? stderr : stdout}));
 
   const History history = fit(network.module, loader, *optimizer, options);
   TrainResult result;
-  result.test = evaluate(network.module, test, {.loss = options.loss, .metrics = metrics_of(network.recipe), .device = device});
+  result.test =
+      evaluate(network.module, test, {.loss = options.loss, .metrics = metrics_of(network.recipe), .device = device});
   result.file = run.file("model.safetensors");
   to(network.module, Device("cpu"));
   network.save(result.file);
