@@ -19,6 +19,14 @@ int report(const app::Common& common, const std::string& message, int status) {
   return status;
 }
 
+// CLI11 passes over words that are no command and then says that one is missing.
+void require_command(const CLI::App& program, int count, char** arguments) {
+  if (count < 2 || arguments[1][0] == '-') return;
+  for (const CLI::App* command : program.get_subcommands({}))
+    if (command->get_name() == arguments[1]) return;
+  throw CLI::ParseError("there is no command '" + std::string(arguments[1]) + "'", CLI::ExitCodes::ExtrasError);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -37,6 +45,7 @@ int main(int count, char** arguments) {
         app::add_info, app::add_convert, app::add_plot, app::add_bench, app::add_doctor, app::add_completion})
     add(program, common);
   try {
+    require_command(program, count, arguments);
     program.parse(count, arguments);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == int(CLI::ExitCodes::Success)) return program.exit(e);  // --help and --version

@@ -162,6 +162,11 @@ void Server::State::route() {
   http.set_keep_alive_max_count(std::numeric_limits<int>::max());
   http.set_keep_alive_timeout(5);
   http.set_tcp_nodelay(true);
+  // Not SO_REUSEPORT, which is the default: a second server would take half of the requests instead of being refused.
+  http.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   http.new_task_queue = [this] { return new httplib::ThreadPool(size_t(options.connections)); };
   http.set_error_handler([](const httplib::Request&, httplib::Response& to) {
     if (!to.body.empty()) return;
@@ -237,7 +242,7 @@ void Server::State::predict(const httplib::Request& from, httplib::Response& to)
   std::vector<Tensor> outputs;
   for (const Tensor& item : items_of(from)) outputs.push_back((*batcher)(item));
   if (from.get_header_value("Accept").rfind("application/x-npy", 0) == 0 && !outputs.empty())
-    return to.set_content(npy_bytes(stack(outputs)), "application/x-npy");
+    return to.status = 200, to.set_content(npy_bytes(stack(outputs)), "application/x-npy");
   reply(to, 200, {{"model", name}, {"predictions", described(outputs)}});
 }
 

@@ -45,7 +45,7 @@ Recipe combined(const TrainFlags& f, const NamedSet& set) {
   Recipe recipe = set.recipe;
   recipe.model = f.model;
   for (const auto& [name, value] : f.sizes) {
-    if (set.recipe.sizes.count(name)) fail("the size '" + name + "' follows from the data");
+    if (set.recipe.sizes.count(name) && name != "context") fail("the size '" + name + "' follows from the data");
     recipe.sizes[name] = value;
   }
   return recipe;
@@ -127,7 +127,7 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
     items = data::map(
         items,
         data::on_first(data::random_crop(
-            size, {.padding = std::max<int64_t>(1, network.recipe.size("height") / 14), .padding_mode = "edge"})));
+            size, {.padding = std::max<int64_t>(1, network.recipe.size("height") / 14), .padding_mode = "replicate"})));
   }
   const auto prepare = preparing(network);
   data::DataLoader loader(data::map(items, prepare),

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <jerror.h>
 #include <jpeglib.h>
 
 #include <volta/ops.h>
@@ -30,13 +29,19 @@ Failure& failure_of(j_common_ptr codec) { return *reinterpret_cast<Failure*>(cod
   (*codec->err->format_message)(codec, f.text);
   std::longjmp(f.back, 1);
 }
-void note(j_common_ptr codec, int level) {
-  if (level < 0 && codec->err->msg_code == JWRN_JPEG_EOF) failure_of(codec).truncated = true;
+// Asked for bytes beyond the end: a mark that ends the image, as the library's own source gives. Versions of the library
+// differ in whether they say so.
+::boolean past_the_end(j_decompress_ptr codec) {
+  static const JOCTET end[] = {0xff, JPEG_EOI};
+  failure_of(reinterpret_cast<j_common_ptr>(codec)).truncated = true;
+  codec->src->next_input_byte = end;
+  codec->src->bytes_in_buffer = sizeof end;
+  return TRUE;
 }
 jpeg_error_mgr* prepare(Failure& f) {
   jpeg_std_error(&f.base);
   f.base.error_exit = leave;
-  f.base.emit_message = note;
+  f.base.emit_message = [](j_common_ptr, int) {};  // warnings are about damage that the decoder mends
   f.text[0] = 0;
   f.truncated = false;
   return &f.base;
@@ -55,6 +60,7 @@ class Decoder {
   bool read_header(const unsigned char* bytes, size_t size) {
     if (setjmp(failure_.back)) return false;
     jpeg_mem_src(&codec_, bytes, static_cast<unsigned long>(size));
+    codec_.src->fill_input_buffer = past_the_end;
     jpeg_read_header(&codec_, TRUE);
     return true;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 
 #include "io/crc32.h"
@@ -255,8 +256,12 @@ std::vector<std::byte> gunzip(Bytes file, size_t limit, const FileContext& conte
                         load_little<uint32_t>(file, 4) == uint32_t(member.bytes.size()),
                     "the gzip file is damaged: its checksum or length is wrong");
     file = file.subspan(8);
-    if (all.empty()) all = std::move(member.bytes);
-    else all.insert(all.end(), member.bytes.begin(), member.bytes.end());
+    if (all.empty()) {
+      all = std::move(member.bytes);
+    } else if (const size_t before = all.size(); !member.bytes.empty()) {
+      all.resize(before + member.bytes.size());
+      std::memcpy(all.data() + before, member.bytes.data(), member.bytes.size());
+    }
     while (!file.empty() && file[0] == std::byte(0)) file = file.subspan(1);  // padding of tapes
   } while (!file.empty());
   return all;
