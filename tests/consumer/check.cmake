@@ -17,7 +17,7 @@ if(wanted STREQUAL shared_build)
 else()
   set(library ${scratch})
   run(${CMAKE_COMMAND} -S ${source} -B ${library} ${common} -D BUILD_SHARED_LIBS=${wanted} -D VOLTA_CUDA=${cuda}
-      -D VOLTA_BUILD_TESTS=OFF -D VOLTA_BUILD_EXAMPLES=OFF -D VOLTA_BUILD_BENCH=OFF)
+      -D VOLTA_BUILD_TESTS=OFF -D VOLTA_BUILD_EXAMPLES=OFF -D VOLTA_BUILD_APPS=OFF -D VOLTA_BUILD_BENCH=OFF)
   run(${CMAKE_COMMAND} --build ${library} --parallel 2)
 endif()
 run(${CMAKE_COMMAND} --install ${library} --prefix ${scratch}/prefix)
