@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-torch oracle install clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-torch oracle install package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,9 +81,13 @@ fuzz-torch:  ## run FUZZ_COUNT random chains of ops here and in PyTorch, and com
 	@build/bench/peer/bin/python tests/fuzz/torch/fuzz.py --program build/release/tests/volta_fuzz_torch \
 	  --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
 
-install: setup  ## install the library under PREFIX (default /usr/local)
-	@tools/build release $(JOBS) volta $(CMAKE_ARGS)
+install: setup  ## install the library and the command under PREFIX (default /usr/local)
+	@tools/build release $(JOBS) volta_installed $(CMAKE_ARGS)
 	@cmake --install build/release --prefix $(PREFIX)
+
+package: setup  ## a .deb and a tarball in build/packages
+	@tools/build release $(JOBS) volta_installed $(CMAKE_ARGS)
+	@cpack --config build/release/CPackConfig.cmake -B build/packages
 
 clean:  ## remove build/
 	@rm -rf build

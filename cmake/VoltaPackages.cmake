@@ -1,0 +1,12 @@
+# `cpack --config build/release/CPackConfig.cmake`: a .deb and a tarball of the library, its headers and the command.
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_PACKAGE_NAME volta)
+set(CPACK_PACKAGE_VENDOR Volta)
+set(CPACK_PACKAGE_CONTACT "The Volta authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+include(CPack)
