@@ -25,16 +25,24 @@ int64_t Batcher::queued() const {
   return int64_t(queue_.size());
 }
 
-Tensor Batcher::operator()(const Tensor& item) {
-  Request request{item, {}, {}};
+std::vector<Tensor> Batcher::operator()(const std::vector<Tensor>& items) {
+  std::vector<Request> requests(items.size());  // does not grow: the queue points into it
+  for (size_t i = 0; i < items.size(); ++i) requests[i].input = items[i];
   std::unique_lock lock(mutex_);
   if (stopping_) throw Stopped();
-  if (int64_t(queue_.size()) >= limits_.max_queue) throw Full();
-  queue_.push_back(&request);
-  arrived_.notify_one();
-  answered_.wait(lock, [&] { return request.done; });
-  if (request.error) std::rethrow_exception(request.error);
-  return std::move(request.output);
+  if (int64_t(queue_.size() + items.size()) > limits_.max_queue) throw Full();
+  for (Request& request : requests) queue_.push_back(&request);
+  if (items.size() > 1) arrived_.notify_all();
+  else arrived_.notify_one();
+  std::vector<Tensor> outputs;
+  std::exception_ptr error;
+  for (Request& request : requests) {
+    answered_.wait(lock, [&] { return request.done; });
+    if (request.error && !error) error = request.error;
+    outputs.push_back(std::move(request.output));
+  }
+  if (error) std::rethrow_exception(error);
+  return outputs;
 }
 
 // Requests of one shape, in the order they came. Whatever arrives while all workers run waits for the next batch, so

@@ -36,8 +36,9 @@ class Batcher {
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  Tensor operator()(const Tensor& item);  // waits for its row of the result; throws Full, Stopped, or what `run` threw
-  void stop();                            // what is queued is finished, more is not taken
+  // Waits for the items' rows of the result; throws Full, Stopped, or what `run` threw.
+  std::vector<Tensor> operator()(const std::vector<Tensor>& items);
+  void stop();  // what is queued is finished, more is not taken
   int64_t queued() const;
 
  private:

@@ -239,8 +239,7 @@ json Server::State::described(const std::vector<Tensor>& outputs) const {
 
 void Server::State::predict(const httplib::Request& from, httplib::Response& to) {
   if (!batcher) throw Refused(404, "this is a language model: use /v1/completions");
-  std::vector<Tensor> outputs;
-  for (const Tensor& item : items_of(from)) outputs.push_back((*batcher)(item));
+  const std::vector<Tensor> outputs = (*batcher)(items_of(from));
   if (from.get_header_value("Accept").rfind("application/x-npy", 0) == 0 && !outputs.empty())
     return to.status = 200, to.set_content(npy_bytes(stack(outputs)), "application/x-npy");
   reply(to, 200, {{"model", name}, {"predictions", described(outputs)}});
