@@ -199,6 +199,18 @@ optim::Optimizer::Closure closure_of(optim::Optimizer& opt, const Tensor& x) {
 
 // Curvature divides differences of gradients: each step multiplies the rounding errors of the last, which depend on how
 // the compiler contracts products. The first five steps (twenty iterations) agree to 2e-12.
+// An update written by hand passes both at once.
+TEST(OptimState, ReferencesToSlotsStayValidWhileOthersAreMade) {
+  optim::State state;
+  const Tensor p = ones({3});
+  const auto both = [](const Tensor& a, const Tensor& b) { return a.sum().item<double>() + b.sum().item<double>(); };
+  EXPECT_EQ(both(state.at(0, p, 1), state.at(1, p, 2)), 9);
+  Tensor& first = state.at(0, p);
+  for (size_t i = 2; i < 16; ++i) (void)state.at(i, p);
+  EXPECT_EQ(&first, &state.at(0, p));
+  EXPECT_THROW((void)state.at(16, p), Error);
+}
+
 TEST(OptimLBFGS, FollowsPyTorch) {
   for (const Case& c : oracle::training().cases.at("LBFGS")) {
     const optim::LBFGS::Options options{.lr = c.args.number("lr", 1),

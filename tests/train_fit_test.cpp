@@ -225,6 +225,21 @@ TEST(TrainFit, SchedulersByEpochAndOnPlateau) {
   EXPECT_NE(error_of([&] { fit(net, data, sgd, {.scheduler = plateau, .schedule_every = "step"}); }), "");
 }
 
+// Training that a callback stops within an epoch goes on there when it is resumed; the epoch is counted once.
+TEST(TrainFit, AnEpochCutShortDoesNotStepTheScheduler) {
+  const Pairs data = batches(4, 8, 1);
+  Net net = seeded_net();
+  optim::SGD sgd(parameters(net), {.lr = 1e-3});
+  optim::ExponentialLR schedule(sgd, {.gamma = 0.5});
+  const auto stop_after = [](int64_t steps) {
+    return callbacks::lambda({.step_end = [steps](FitState& s) { s.stop = s.step == steps; }});
+  };
+  EXPECT_TRUE(fit(net, data, sgd, {.epochs = 3, .callbacks = {stop_after(6)}, .scheduler = schedule}).stopped);
+  EXPECT_EQ(schedule.last_epoch(), 1);
+  fit(net, data, sgd, {.epochs = 3, .callbacks = {stop_after(4)}, .scheduler = schedule});  // with the last batch
+  EXPECT_EQ(schedule.last_epoch(), 2);
+}
+
 TEST(TrainFit, ExceptionsLeaveTheModelAsAfterTheLastStep) {
   const Pairs data = batches(6, 8, 1);
   for (const int64_t accumulate : {1, 2}) {

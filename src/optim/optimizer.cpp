@@ -8,11 +8,16 @@
 #include <volta/autograd.h>
 #include <volta/create.h>
 
+#include "core/check.h"
 #include "core/impl.h"
 #include "optim/update.h"
 
 namespace volta::optim {
 Tensor& State::at(size_t slot, const Tensor& param, double value) {
+  // f(state.at(0, p), state.at(1, p)) holds a reference while the next slot is made: it must not move.
+  constexpr size_t usual = 16;
+  volta::require(slot < usual, ErrorKind::argument, "State::at", "slot ", slot, " of at most ", usual);
+  slots.reserve(usual);
   if (slots.size() <= slot) slots.resize(slot + 1);
   Tensor& held = slots[slot];
   const DType dtype = traits(param.dtype()).compute;

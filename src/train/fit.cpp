@@ -169,6 +169,7 @@ class Trainer {
     state_.batches = data_.size();
     state_.total_ = Tensor();
     state_.read_at_ = -1;
+    cut_ = false;
     for (metrics::AnyMetric& m : state_.metrics_) m.reset();
     tell(&Callback::epoch_begin);
     data_.each([&](const Tensor& x, const Tensor& y) { return batch(x, y); });
@@ -198,7 +199,8 @@ class Trainer {
     }
     if (in_group_ < o_.accumulate) return true;
     step();
-    return !state_.stop && !interrupted();
+    cut_ = state_.stop || interrupted();
+    return !cut_;
   }
 
   bool accepted(const Tensor& loss) {
@@ -278,7 +280,9 @@ class Trainer {
     }
     record.values.add("lr", state_.optimizer.lr());
     record.values.add("seconds", seconds);
-    if (o_.scheduler && o_.schedule_every == ScheduleEvery::epoch) o_.scheduler.step(measure);
+    // An epoch that a callback cut short goes on when training is resumed, and ends then.
+    const bool whole = !cut_ || state_.batches == state_.batch;
+    if (whole && o_.scheduler && o_.schedule_every == ScheduleEvery::epoch) o_.scheduler.step(measure);
     state_.history.epochs.push_back(std::move(record));
   }
 
@@ -288,6 +292,7 @@ class Trainer {
   Interrupt interrupt_;
   std::vector<Tensor> params_;
   int64_t in_group_ = 0, group_samples_ = 0, first_samples_ = 0, skipped_ = 0;
+  bool cut_ = false;  // this epoch, before its last batch or after
 };
 
 }  // namespace detail
