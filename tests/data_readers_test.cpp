@@ -161,8 +161,11 @@ TEST(DataReaders, Cifar) {
   const Folder folder;
   std::string record(3072, '\0');
   for (size_t i = 0; i < record.size(); ++i) record[i] = char(i * 7);
-  for (int i = 1; i <= 5; ++i)
-    folder.write("cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin", char(i) + record + char(9) + record);
+  for (int i = 1; i <= 5; ++i) {
+    std::string two(1, char(i));
+    two.append(record).append(1, char(9)).append(record);
+    folder.write("cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin", two);
+  }
   folder.write("cifar-10-batches-bin/test_batch.bin", "\7" + record);
   const auto set = data::cifar10(folder.path(), {.dtype = u8});
   EXPECT_EQ(set.size(), 10);
