@@ -10,7 +10,10 @@
 #include <random>
 #include <sstream>
 
+#include "data_common.h"
+
 using namespace volta;
+using namespace volta::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -23,17 +26,6 @@ std::string bytes_of(const std::string& name) {
   all << in.rdbuf();
   return all.str();
 }
-std::string refused(const std::function<void()>& f, Error::Kind kind = Error::Kind::io) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(int(e.kind()), int(kind)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 int64_t distance(const Tensor& a, const Tensor& b) { return (a.to(i64) - b.to(i64)).abs().max().item<int64_t>(); }
 
 const std::vector<std::string>& images() {

@@ -7,7 +7,10 @@
 #include <set>
 #include <thread>
 
+#include "data_common.h"
+
 using namespace volta;
+using namespace volta::test;
 using data::DataLoader;
 
 namespace {
@@ -37,17 +40,6 @@ template <class L> Tensor all_of(L& loader) {
   for (const Tensor& x : loader) list.push_back(x);
   return cat(list);
 }
-std::string message(const std::function<void()>& f, Error::Kind kind) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(int(e.kind()), int(kind)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -164,10 +156,10 @@ TEST(DataLoader, ErrorsNameTheItem) {
                         {.batch_size = 8, .num_workers = workers});
       for (const Tensor& x : loader) (void)x;
     };
-    EXPECT_EQ(message([&] { run(0); }, Kind::io), "DataLoader: item 41: read_image: cannot read x.png");
-    EXPECT_TRUE(contains(message([&] { run(50); }, Kind::io), "item 11: "));
-    EXPECT_TRUE(contains(message([&] { run(80); }, Kind::internal), "item 1: "));
-    EXPECT_TRUE(contains(message([&] { run(90); }, Kind::memory), "item 1: out of memory"));
+    EXPECT_EQ(refused([&] { run(0); }, Kind::io), "DataLoader: item 41: read_image: cannot read x.png");
+    EXPECT_TRUE(contains(refused([&] { run(50); }, Kind::io), "item 11: "));
+    EXPECT_TRUE(contains(refused([&] { run(80); }, Kind::internal), "item 1: "));
+    EXPECT_TRUE(contains(refused([&] { run(90); }, Kind::memory), "item 1: out of memory"));
   }
 }
 
@@ -193,14 +185,14 @@ TEST(DataLoader, RaggedItemsNameBoth) {
     Tensor get(int64_t i) const { return zeros({i < 5 ? 2 : 3}, {.dtype = i == 9 ? f64 : f32}); }
   };
   DataLoader loader(Ragged{}, {.batch_size = 4});
-  const std::string why = message(
+  const std::string why = refused(
       [&] {
         for (const Tensor& x : loader) (void)x;
       },
       Error::Kind::shape);
   EXPECT_TRUE(contains(why, "item 4 has shape [2] and item 5 shape [3]")) << why;
   DataLoader other(data::subset(Ragged{}, {8, 9}), {.batch_size = 2});
-  EXPECT_TRUE(contains(message(
+  EXPECT_TRUE(contains(refused(
                            [&] {
                              for (const Tensor& x : other) (void)x;
                            },
@@ -210,7 +202,7 @@ TEST(DataLoader, RaggedItemsNameBoth) {
 
 TEST(DataLoader, BadOptions) {
   const auto refuse = [](const data::LoaderOptions& o) {
-    return message([&] { DataLoader(Numbers10{}, o); }, Error::Kind::argument);
+    return refused([&] { DataLoader(Numbers10{}, o); }, Error::Kind::argument);
   };
   EXPECT_TRUE(contains(refuse({.batch_size = 0}), "batch_size"));
   EXPECT_TRUE(contains(refuse({.num_workers = -1}), "num_workers"));
@@ -220,7 +212,7 @@ TEST(DataLoader, BadOptions) {
   EXPECT_TRUE(contains(refuse({.batch_size = 2, .batch_sampler = data::BucketSampler({1})}), "batch_sampler"));
   EXPECT_EQ(DataLoader(Numbers10{}, {.batch_size = std::numeric_limits<int64_t>::max()}).size(), 1);
   DataLoader far(Numbers10{}, {.sampler = std::vector<int64_t>{3, 10}});
-  message([&] { far.begin(); }, Error::Kind::index);
+  refused([&] { far.begin(); }, Error::Kind::index);
 }
 
 TEST(DataLoader, LeavingEarlyIsClean) {
@@ -289,7 +281,7 @@ TEST(DataLoader, PositionResumes) {
     }
   }
   DataLoader loader(Numbers10{});
-  message([&] { loader.set_state({.epoch = -1}); }, Error::Kind::argument);
+  refused([&] { loader.set_state({.epoch = -1}); }, Error::Kind::argument);
 }
 
 TEST(DataLoader, AfterLeavingEarlyComesTheNextEpoch) {
@@ -318,7 +310,7 @@ TEST(DataLoader, SetsMayBeLargerThanMemory) {
     EXPECT_THROW(mixed.begin(), Error);
   }
   DataLoader negative(Endless{-1});
-  message([&] { negative.begin(); }, Error::Kind::argument);
+  refused([&] { negative.begin(); }, Error::Kind::argument);
   for (const Tensor& x : DataLoader(Endless{0}, {.shuffle = true, .num_workers = 2})) FAIL() << x;
 }
 
@@ -335,7 +327,7 @@ TEST(DataLoader, Streams) {
     DataLoader loader(Count{}, {.batch_size = 4, .num_workers = workers});
     EXPECT_EQ(all_of(loader).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
     EXPECT_EQ(all_of(loader).to_vector<int64_t>()[9], 109);
-    message([&] { (void)loader.size(); }, Error::Kind::argument);
+    refused([&] { (void)loader.size(); }, Error::Kind::argument);
     DataLoader dropping(Count{}, {.batch_size = 4, .num_workers = workers, .drop_last = true});
     EXPECT_EQ(all_of(dropping).numel(), 8);
     DataLoader even(Count{12}, {.batch_size = 4, .num_workers = workers});
@@ -347,7 +339,7 @@ TEST(DataLoader, Streams) {
     EXPECT_EQ(all_of(resumed).to_vector<int64_t>(), (std::vector<int64_t>{208, 209}));
     EXPECT_EQ(resumed.state().epoch, 3);
   }
-  message([] { DataLoader(Count{}, {.shuffle = true}); }, Error::Kind::argument);
+  refused([] { DataLoader(Count{}, {.shuffle = true}); }, Error::Kind::argument);
 }
 
 TEST(DataLoader, StreamsAreRandomAlike) {
@@ -371,7 +363,7 @@ TEST(DataLoader, StreamErrors) {
   for (const int workers : {0, 3}) {
     DataLoader loader(Failing{}, {.batch_size = 2, .num_workers = workers});
     int n = 0;
-    const std::string why = message(
+    const std::string why = refused(
         [&] {
           for (const Tensor& x : loader) n += int(x.numel());
         },
@@ -457,8 +449,8 @@ TEST(DataCollate, Kinds) {
   EXPECT_EQ(data::default_collate(std::vector{ones({0, 3}), ones({0, 3})}).shape(), (Shape{2, 0, 3}));
   EXPECT_TRUE(equal(data::default_collate(std::vector{arange(6).reshape({2, 3}).t(), ones({3, 2}, {.dtype = i64})})[0],
                     arange(6).reshape({2, 3}).t()));
-  message([] { (void)data::default_collate(std::vector<Tensor>{}); }, Error::Kind::argument);
-  message([] { (void)data::default_collate(std::vector<Tensor>{Tensor()}); }, Error::Kind::argument);
+  refused([] { (void)data::default_collate(std::vector<Tensor>{}); }, Error::Kind::argument);
+  refused([] { (void)data::default_collate(std::vector<Tensor>{Tensor()}); }, Error::Kind::argument);
 }
 
 struct Sample {

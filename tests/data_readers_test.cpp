@@ -9,7 +9,10 @@
 #include <functional>
 #include <random>
 
+#include "data_common.h"
+
 using namespace volta;
+using namespace volta::test;
 
 namespace {
 
@@ -30,17 +33,6 @@ class Folder {
  private:
   std::filesystem::path path_;
 };
-std::string refused(const std::function<void()>& f, Error::Kind kind = Error::Kind::io) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(int(e.kind()), int(kind)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string big(uint64_t value, int bytes) {
   std::string s;

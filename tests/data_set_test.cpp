@@ -7,7 +7,10 @@
 #include <numeric>
 #include <set>
 
+#include "data_common.h"
+
 using namespace volta;
+using namespace volta::test;
 
 namespace {
 
@@ -20,16 +23,6 @@ template <class S> std::vector<int64_t> values(const S& set) {
   std::vector<int64_t> v;
   for (int64_t i = 0; i < set.size(); ++i) v.push_back(set.get(i));
   return v;
-}
-template <class F> std::string refused(Error::Kind kind, F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(int(e.kind()), int(kind)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 }  // namespace

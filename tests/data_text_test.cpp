@@ -8,8 +8,10 @@
 #include <thread>
 
 #include "data/unicode.h"
+#include "data_common.h"
 
 using namespace volta;
+using namespace volta::test;
 
 namespace {
 
@@ -30,17 +32,6 @@ std::vector<int64_t> numbers(const std::string& list) {
 data::Gpt2Tokenizer tokenizer(const data::Gpt2Options& options = {}) {
   return data::Gpt2Tokenizer(folder + "vocab.json", folder + "merges.txt", options);
 }
-std::string refused(const std::function<void()>& f, Error::Kind kind = Error::Kind::io) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(int(e.kind()), int(kind)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

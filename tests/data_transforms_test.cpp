@@ -8,7 +8,10 @@
 #include <map>
 #include <sstream>
 
+#include "data_common.h"
+
 using namespace volta;
+using namespace volta::test;
 namespace F = volta::data::functional;
 
 namespace {
@@ -135,16 +138,6 @@ std::vector<Tensor> layouts(const Tensor& x) {
   const Tensor wide = pad(x, {2, 3, 1, 2});
   return {x, x.permute({1, 2, 0}).contiguous().permute({2, 0, 1}),
           wide.slice(-1, 2, 2 + x.size(-1)).slice(-2, 1, 1 + x.size(-2)), F::hflip(F::hflip(x).contiguous())};
-}
-template <class Function> std::string refused(Error::Kind kind, Function f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(int(e.kind()), int(kind)) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 }  // namespace

@@ -2,30 +2,13 @@
 #include "train/png.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "core/checked_arithmetic.h"
+#include "io/crc32.h"
 
 namespace volta {
 namespace {
-
-constexpr std::array<uint32_t, 256> make_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t c = i;
-    for (int k = 0; k < 8; ++k) c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
-    table[i] = c;
-  }
-  return table;
-}
-constexpr std::array<uint32_t, 256> crc_table = make_table();
-
-uint32_t crc32(std::string_view bytes) {
-  uint32_t c = ~0u;
-  for (const char b : bytes) c = crc_table[(c ^ uint8_t(b)) & 0xFF] ^ (c >> 8);
-  return ~c;
-}
 
 uint32_t adler32(std::string_view bytes) {
   constexpr uint32_t modulus = 65521;
@@ -51,7 +34,7 @@ void put_chunk(std::string& out, std::string_view type, std::string_view data) {
   std::string body(type);
   body += data;
   out += body;
-  put_big(out, crc32(body));
+  put_big(out, io::crc32(io::as_bytes(body)));
 }
 
 std::string stored(std::string_view data) {
