@@ -50,6 +50,15 @@ std::string text_of(const std::function<void()>& f) {
 }
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// state["new"] = state.at("old") reads the old entry after the new one was added.
+TEST(NnDict, AddingDoesNotMoveWhatIsThere) {
+  Dict<std::string> d{{"a", std::string(40, 'x')}};
+  const std::string* const first = &d.at("a");
+  for (int i = 0; i < 100; ++i) d["n" + std::to_string(i)] = d.at("a");
+  EXPECT_EQ(&d.at("a"), first);
+  EXPECT_EQ(d.at("n99"), std::string(40, 'x'));
+}
+
 TEST(NnReflect, CountsAndNamesFields) {
   struct Empty {};
   struct NoDefaults {

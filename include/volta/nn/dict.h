@@ -1,5 +1,6 @@
 // Dict: names and values in the order they were added.
 #pragma once
+#include <deque>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -65,7 +66,7 @@ template <class T> class Dict {
     if (found == places_.end()) detail::no_such_entry(name, names());
     return found->second;
   }
-  std::vector<value_type> entries_;
+  std::deque<value_type> entries_;  // state["b"] = state.at("a"): adding must not move what is there
   std::map<std::string, size_t, std::less<>> places_;
 };
 
