@@ -36,8 +36,9 @@ std::vector<std::string> stops_of(const json& body) {
 // What would change the answer is refused rather than passed over.
 void refuse_unsupported(const json& body) {
   const auto without_effect = [](const std::string& name, const json& value) {
-    if (value.is_null() || value == false || value == 0 || value == "") return true;
-    return name == "best_of" ? value == 1 : value.is_object() && value.empty();
+    if (value.is_null() || value == false || value == 0) return true;
+    if (name == "best_of") return value == 1;
+    return value.is_string() ? value.get<std::string>().empty() : value.is_object() && value.empty();
   };
   for (const char* name :
        {"logprobs", "echo", "suffix", "best_of", "frequency_penalty", "presence_penalty", "logit_bias"})

@@ -8,30 +8,42 @@
 
 namespace volta::app {
 
+// Whether a client is still there is asked by one name up to version 0.18, by others later.
+template <class S>
+concept AskedIfWritable = requires(const S& stream) {
+  stream.is_writable();
+};
+template <class S, bool early = AskedIfWritable<S>> class Attended : public S {
+ public:
+  bool is_writable() const override { return there(); }
+  virtual bool there() const = 0;
+};
+template <class S> class Attended<S, false> : public S {
+ public:
+  bool wait_readable() const override { return this->is_readable(); }
+  bool wait_writable() const override { return there(); }
+  time_t duration() const override { return 0; }
+  virtual bool there() const = 0;
+};
+
 // Reads from memory, writes to the socket. The start of an answer waits for what follows it, to leave with it.
-class Exchange : public httplib::Stream {
+class Exchange : public Attended<httplib::Stream> {
  public:
   Exchange(std::string_view request, int socket, std::chrono::milliseconds patience)
       : left_(request), socket_(socket), patience_(patience) {}
 
   using httplib::Stream::write;
   bool is_readable() const override { return !left_.empty(); }
-  bool is_writable() const override { return there(); }
+  bool there() const override;  // the client has not hung up
   ssize_t read(char* to, size_t size) override;
   ssize_t write(const char* from, size_t size) override;
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
   socket_t socket() const override { return -1; }  // for nobody to wait on
-  // Newer versions ask these too.
-  bool wait_readable() const { return is_readable(); }
-  bool wait_writable() const { return there(); }
-  time_t duration() const { return 0; }
 
   bool finish();  // sends what still waits
 
  private:
-  bool there() const;  // the client has not hung up
-
   std::string_view left_;
   int socket_;
   std::chrono::milliseconds patience_;  // of waiting for the client to read, all together
