@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-torch oracle install package clean
+.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-readers fuzz-torch oracle install package static clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ tsan: setup  ## what runs on several threads, under ThreadSanitizer
 fuzz: setup  ## CALLS random calls of everything under the sanitizers, from SEED on
 	@tools/build asan $(JOBS) volta_fuzz $(CMAKE_ARGS)
 	@build/asan/tests/fuzz/volta_fuzz --calls $(CALLS) --seed $(SEED)
+
+READER_CALLS ?= 1000000
+READER_SECONDS ?= 60
+fuzz-readers: setup  ## READER_CALLS damaged files for every reader of files, at most READER_SECONDS each
+	@tools/build fuzz $(JOBS) volta_fuzz_readers $(CMAKE_ARGS)
+	@tools/fuzz_readers build/fuzz/tests/fuzz/volta_fuzz_readers $(JOBS) --calls $(READER_CALLS) --seconds $(READER_SECONDS) --seed $(SEED)
 
 nightly: setup  ## lint of all files, the suite under every sanitizer, gates, long fuzzing
 	@tools/nightly $(JOBS)
@@ -88,6 +94,9 @@ install: setup  ## install the library and the command under PREFIX (default /us
 package: setup  ## a .deb and a tarball in build/packages
 	@tools/build release $(JOBS) volta_installed $(CMAKE_ARGS)
 	@cpack --config build/release/CPackConfig.cmake -B build/packages
+
+static: setup  ## build/static/bin/volta, the command as one file that needs no library
+	@tools/static $(JOBS) $(CMAKE_ARGS)
 
 clean:  ## remove build/
 	@rm -rf build

@@ -105,6 +105,7 @@ MemoryStats memory_stats(int device) {
 }
 void empty_cache(int device) { cuda_backend(device); }
 void allow_tf32(bool) {}
+void set_conv_workspace(int64_t) {}
 }  // namespace cuda
 #endif
 
