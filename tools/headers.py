@@ -2,7 +2,7 @@
 
 An example in a comment has one of these forms:
 
-    // What it is: fc(x) and so on           after a colon, at the start of a sentence, or alone at the end of a line
+    // What it is: fc(x). More about it.     after a colon, or as a sentence of its own
     //   nn::Linear fc(4, 2);                indented by three spaces: whole lines
 """
 
@@ -122,8 +122,7 @@ class Reader:
         """Entries up to the line `until`."""
         entries, comment, began, public = [], [], None, not in_class
         while self.at < until:
-            raw = self.lines[self.at]
-            line = raw.strip()
+            line = self.lines[self.at].strip()
             if line.startswith("// clang-format"):
                 self.at += 1
                 continue
@@ -194,8 +193,7 @@ class Reader:
                 head, members = one_line_class(text, space)
                 words = comment or [said for _, said in behind]
                 return Entry(kind, name_of(text), space, head, "\n".join(words), began if comment else start + 1, members, bool(comment))
-            body = self.region(space, end - 1, in_class=re.match(r"(template <.*?> )?class ", text) is not None)
-            members = body
+            members = self.region(space, end - 1, in_class=re.match(r"(template <.*?> )?class ", text) is not None)
             self.at = end
             text = text[: text.index("{")].strip()
         elif kind != "enum":
