@@ -54,6 +54,39 @@ def small():
     measure("small_backward", 200, lambda: torch.autograd.grad((w * y).sum(), [w]))
 
 
+def both_ways(name, calls, inputs, f):
+    with torch.no_grad():
+        measure(name + "_fwd", calls, lambda: f(*inputs))
+    leaves = [x.detach().requires_grad_() for x in inputs]
+    y = f(*leaves)
+    g = torch.randn_like(y)
+    measure(name + "_bwd", calls, lambda: torch.autograd.grad(y, leaves, g, retain_graph=True))
+
+
+def families():
+    F = torch.nn.functional
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    for dtype, kind in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+        def draw(*shape):
+            return torch.randn(*shape, device="cuda").to(dtype)
+        both_ways("layer_norm_" + kind, 10, [draw(16384, 8192), draw(8192), draw(8192)],
+                  lambda x, w, b: F.layer_norm(x, (8192,), w, b))
+        both_ways("batch_norm_" + kind, 10, [draw(64, 256, 56, 56), draw(256), draw(256)],
+                  lambda x, w, b: F.batch_norm(x, None, None, w, b, True))
+        both_ways("max_pool_" + kind, 10, [draw(128, 64, 112, 112)], lambda x: F.max_pool2d(x, 3, 2, 1))
+        for name, batch, inputs, outputs, size, kernel, stride in (("seed_B32C64H128K3", 32, 64, 64, 128, 3, 1),
+                                                                  ("stem", 32, 3, 64, 224, 7, 2),
+                                                                  ("r50_3x3_56", 128, 64, 64, 56, 3, 1),
+                                                                  ("r50_1x1_56", 128, 256, 64, 56, 1, 1)):
+            both_ways(f"conv_{kind}_{name}", 5, [draw(batch, inputs, size, size), draw(outputs, inputs, kernel, kernel)],
+                      lambda x, w: F.conv2d(x, w, stride=stride, padding=kernel // 2))
+    for time in (1024, 4096):
+        shape = (16384 // time, 16, time, 64)
+        both_ways(f"attention_bf16_T{time}", 5, [torch.randn(shape, device="cuda").bfloat16() for _ in range(3)],
+                  lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+
+
 def step(name, model, x, calls):
     model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.shape[0],)).cuda()
     optimizer = torch.optim.Adam(model.parameters())
@@ -74,9 +107,17 @@ def steps():
                           nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
                           nn.Linear(84, 10))
     step("step_lenet", lenet, torch.randn(64, 1, 28, 28), 20)
+    step("step_mlp_784_128_10_b64", nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)),
+         torch.randn(64, 784), 100)
+    try:
+        import torchvision
+        step("step_resnet50_b64", torchvision.models.resnet50(), torch.randn(64, 3, 224, 224), 2)
+    except ImportError:
+        pass
 
 
 memory_bound()
 products()
 small()
+families()
 steps()

@@ -110,6 +110,7 @@ class Context final : public Backend {
   bool offers(const ConvCall& call) const override;
   bool offers(const PoolCall& call) const override;
   bool offers(const NormCall& call) const override;
+  bool offers(const AttentionCall& call) const override;
   bool offers(const RecurrentCall& call) const override;
   bool offers(const UpdateCall& call) const override;
   bool offers(const CrossEntropyCall& call) const override;
@@ -117,6 +118,8 @@ class Context final : public Backend {
   void pool(const PoolCall& call) override;
   void norm(const NormCall& call) override;
   void norm_backward(const NormBackwardCall& call) override;
+  void attention(const AttentionCall& call) override;
+  void attention_backward(const AttentionBackwardCall& call) override;
   void recurrent(const RecurrentCall& call) override;
   void recurrent_backward(const RecurrentBackwardCall& call) override;
   void cross_entropy(const CrossEntropyCall& call) override;
