@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-readers fuzz-torch oracle install package static clean
+.PHONY: help setup demo build test bench bench-baseline bench-check bench-report lint format asan tsan coverage gates nightly docs site figures fuzz fuzz-readers fuzz-torch oracle install package static clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ figures: build  ## compile time, start-up, memory and size beside LibTorch's
 	@cmake --build build/shared --parallel $(JOBS) --target volta
 	@bench/figures --library build/shared/libvolta.so
 
+bench-report: build  ## run the suites that have no result, and draw all in build/bench/report.html
+	@tools/bench_report
+
 lint: setup  ## clang-format and clang-tidy, for at most LINT_SECONDS (default 300)
 	@tools/lint
 
@@ -74,6 +77,9 @@ format:  ## reformat the sources
 docs: setup  ## write the op table, docs/ops.md
 	@tools/build release $(JOBS) volta_generate $(CMAKE_ARGS)
 	@cp build/release/generated/ops.md docs/ops.md && echo "docs/ops.md written"
+
+site:  ## the documentation as a site in build/site (installs mkdocs-material there, once)
+	@tools/site
 
 oracle:  ## ask PyTorch anew for the answers in tests/data, of all or of NAMES
 	@bench/setup_peer > /dev/null
