@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <functional>
 
+#include <models/char_lstm.h>
+#include <models/gpt.h>
 #include <models/lenet.h>
 #include <models/mlp.h>
 #include <models/resnet.h>
@@ -110,13 +112,16 @@ void families() {
   }
 }
 
+// Of a sequence, every element has a target.
 template <class Model> void step(const char* name, Model model, const Tensor& x, int calls) {
   volta::to(model, "cuda");
   volta::optim::Adam optimizer(volta::parameters(model), {});
-  const Tensor input = x.to("cuda"), target = volta::randint(0, 10, {x.size(0)}).to("cuda");
+  const bool sequence = !volta::is_floating(x.dtype());
+  const Tensor input = x.to("cuda"), target = volta::randint(0, 10, {sequence ? x.numel() : x.size(0)}).to("cuda");
   const auto run = [&] {
     optimizer.zero_grad();
-    volta::cross_entropy(model(input), target).backward();
+    const Tensor scores = model(input);
+    volta::cross_entropy(sequence ? scores.flatten(0, 1) : scores, target).backward();
     optimizer.step();
   };
   measure(name, calls, run);
@@ -130,6 +135,12 @@ void steps() {
   step("step_mlp", volta::models::mlp({.widths = {784, 512, 256, 10}}), volta::randn({128, 784}), 100);
   step("step_lenet", volta::models::LeNet5{}, volta::randn({64, 1, 28, 28}), 20);
   step("step_mlp_784_128_10_b64", volta::models::mlp({.widths = {784, 128, 10}}), volta::randn({64, 784}), 100);
+  step("step_charlstm_2x256_b64_T128",
+       volta::models::CharLSTM{{.vocab = 96, .embedding = 128, .hidden = 256, .layers = 2}},
+       volta::randint(0, 96, {64, 128}), 10);
+  auto gpt = volta::models::gpt({.vocab = 50304, .dropout = 0});
+  volta::to(gpt, volta::bf16);
+  step("step_gpt2_bf16_b8_T1024", std::move(gpt), volta::randint(0, 50257, {8, 1024}), 5);
   step("step_resnet50_b64", volta::models::resnet50({.classes = 1000}), volta::randn({64, 3, 224, 224}), 2);
 }
 

@@ -88,15 +88,61 @@ def families():
 
 
 def step(name, model, x, calls):
-    model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.shape[0],)).cuda()
+    sequence = not x.is_floating_point()
+    model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.numel() if sequence else x.shape[0],)).cuda()
     optimizer = torch.optim.Adam(model.parameters())
 
     def run():
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), target).backward()
+        scores = model(x)
+        torch.nn.functional.cross_entropy(scores.flatten(0, 1) if sequence else scores, target).backward()
         optimizer.step()
 
     measure(name, calls, run)
+
+
+class CharLSTM(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(96, 128)
+        self.lstm = torch.nn.LSTM(128, 256, 2, batch_first=True)
+        self.head = torch.nn.Linear(256, 96)
+
+    def forward(self, x):
+        return self.head(self.lstm(self.embedding(x))[0])
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        nn = torch.nn
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.c_fc, self.c_out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        n, t, c = x.shape
+        F = torch.nn.functional
+        q, k, v = self.c_attn(self.ln_1(x)).view(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, c)
+        x = x + self.c_proj(y)
+        return x + self.c_out(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        nn = torch.nn
+        self.wte, self.wpe = nn.Embedding(50304, 768), nn.Embedding(1024, 768)
+        self.h = nn.ModuleList(Block(768, 12) for _ in range(12))
+        self.ln_f = nn.LayerNorm(768)
+
+    def forward(self, x):
+        h = self.wte(x) + self.wpe.weight[:x.shape[1]]
+        for block in self.h:
+            h = block(h)
+        return torch.nn.functional.linear(self.ln_f(h), self.wte.weight)
 
 
 def steps():
@@ -109,6 +155,8 @@ def steps():
     step("step_lenet", lenet, torch.randn(64, 1, 28, 28), 20)
     step("step_mlp_784_128_10_b64", nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)),
          torch.randn(64, 784), 100)
+    step("step_charlstm_2x256_b64_T128", CharLSTM(), torch.randint(0, 96, (64, 128)), 10)
+    step("step_gpt2_bf16_b8_T1024", GPT().bfloat16(), torch.randint(0, 50257, (8, 1024)), 5)
     try:
         import torchvision
         step("step_resnet50_b64", torchvision.models.resnet50(), torch.randn(64, 3, 224, 224), 2)

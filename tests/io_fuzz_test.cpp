@@ -38,7 +38,7 @@ TEST_P(IoFuzz, SurvivesDamagedFiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Readers, IoFuzz, testing::ValuesIn(fuzz::readers()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& given) { return given.param.name; });
 
 }  // namespace
 }  // namespace volta

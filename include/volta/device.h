@@ -40,8 +40,7 @@ struct MemoryStats {
 };
 MemoryStats memory_stats(int device = 0);
 void empty_cache(int device = 0);
-void allow_tf32(bool on);  // f32 products and convolutions on the tensor cores with 10-bit mantissas; off by default
-void set_conv_workspace(int64_t bytes);  // what a convolution may use beside its operands; 256 MiB unless set
+void allow_tf32(bool on);  // f32 matmul on the tensor cores with 10-bit mantissas; off by default
 }  // namespace cuda
 
 namespace memory {

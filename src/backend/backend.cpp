@@ -1,6 +1,8 @@
 // The devices: finds the backend of one, by name too.
 #include "backend/backend.h"
 
+#include <volta/cuda.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -90,6 +90,12 @@ __device__ inline Fragment read_transposed(uint32_t address) {
   return f;
 }
 
+__device__ inline float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 __device__ inline int lane() { return int(threadIdx.x) % 32; }
 // 16 rows and 16 columns as the left operand of a product.
 template <int D> __device__ Fragment left(const Tile<D>& t, int row, int column) {
@@ -130,33 +136,57 @@ template <class S> __device__ inline void multiply(float (&sums)[4], const Fragm
         : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
 }
 
-// sums (16 x N) = rows [row, row + 16) of `a` times the N rows of `b`, transposed.
-template <class S, int D, int N>
-__device__ void product_of_rows(float (&sums)[N / 8][4], const Tile<D>& a, int row, const Tile<D>& b) {
-  unroll<N / 8>([&](int j) { unroll<4>([&](int e) { sums[j][e] = 0; }); });
+// 16 rows of a tile as left operands: kept in registers where they are used again and again and there is room.
+template <int D, bool Held> struct LeftRows {
+  Tile<D> tile;
+  int row;
+  Fragment held[Held ? D / 16 : 1];
+  LeftRows() = default;
+  __device__ LeftRows(const Tile<D>& t, int first) : tile(t), row(first) {}
+  __device__ void load() {
+    if constexpr (Held) unroll<D / 16>([&](int k) { held[k] = left(tile, row, 16 * k); });
+  }
+  __device__ Fragment operator[](int k) const {
+    if constexpr (Held) return held[k];
+    else return left(tile, row, 16 * k);
+  }
+};
+
+// sums (16 x N) = rows times the N rows of `b`, transposed; for R lots of rows at once.
+template <class S, int N, int R, int D, bool Held>
+__device__ void product_of_rows(float (&sums)[R][N / 8][4], LeftRows<D, Held> (&a)[R], const Tile<D>& b) {
+  unroll<R>([&](int r) { unroll<N / 8>([&](int j) { unroll<4>([&](int e) { sums[r][j][e] = 0; }); }); });
 #pragma unroll
-  for (int k = 0; k < D; k += 16) {
-    const Fragment x = left(a, row, k);
+  for (int k = 0; k < D / 16; ++k) {
+    Fragment x[R];
+    unroll<R>([&](int r) { x[r] = a[r][k]; });
     unroll<N / 16>([&](int j) {
-      const Fragment y = right_by_row(b, 16 * j, k);
-      multiply<S>(sums[2 * j], x, y.r[0], y.r[1]);
-      multiply<S>(sums[2 * j + 1], x, y.r[2], y.r[3]);
+      const Fragment y = right_by_row(b, 16 * j, 16 * k);
+      unroll<R>([&](int r) {
+        multiply<S>(sums[r][2 * j], x[r], y.r[0], y.r[1]);
+        multiply<S>(sums[r][2 * j + 1], x[r], y.r[2], y.r[3]);
+      });
     });
   }
 }
 
-// sums (16 x D) += weights (16 x N, as a product left them) times the N rows of `b`.
-template <class S, int D, int N>
-__device__ void add_product(float (&sums)[D / 8][4], const float (&weights)[N / 8][4], const Tile<D>& b) {
+// sums (16 x D) += weights (16 x N, as a product left them) times the N rows of `b`; for R lots of rows at once.
+template <class S, int D, int N, int R>
+__device__ void add_product(float (&sums)[R][D / 8][4], const float (&weights)[R][N / 8][4], const Tile<D>& b) {
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) {
-    const auto &low = weights[2 * k], &high = weights[2 * k + 1];
-    const Fragment x = {{packed<S>(low[0], low[1]), packed<S>(low[2], low[3]), packed<S>(high[0], high[1]),
-                         packed<S>(high[2], high[3])}};
+    Fragment x[R];
+    unroll<R>([&](int r) {
+      const auto &low = weights[r][2 * k], &high = weights[r][2 * k + 1];
+      x[r] = {{packed<S>(low[0], low[1]), packed<S>(low[2], low[3]), packed<S>(high[0], high[1]),
+               packed<S>(high[2], high[3])}};
+    });
     unroll<D / 16>([&](int j) {
       const Fragment y = right_by_column(b, 16 * k, 16 * j);
-      multiply<S>(sums[2 * j], x, y.r[0], y.r[1]);
-      multiply<S>(sums[2 * j + 1], x, y.r[2], y.r[3]);
+      unroll<R>([&](int r) {
+        multiply<S>(sums[r][2 * j], x[r], y.r[0], y.r[1]);
+        multiply<S>(sums[r][2 * j + 1], x[r], y.r[2], y.r[3]);
+      });
     });
   }
 }
@@ -165,20 +195,31 @@ __device__ void add_product(float (&sums)[D / 8][4], const float (&weights)[N / 
 __device__ inline int row_of(int e) { return lane() / 4 + e / 2 * 8; }
 __device__ inline int column_of(int j, int e) { return j * 8 + lane() % 4 * 2 + e % 2; }
 
-// A score in powers of two: scaled, with the mask; what is not seen is -inf.
+// Scores as powers of two: scaled, with the mask; what is not seen is -inf.
 struct Scores {
   const AttendArgs& a;
+  float factor;
   const char* mask;  // of this head
-  __device__ Scores(const AttendArgs& args, int head) : a(args), mask(nullptr) {
+  __device__ Scores(const AttendArgs& args, int head) : a(args), factor(args.scale * log2_e), mask(nullptr) {
     if (args.mask.data)
       mask = args.mask.data + place_of(args, args.mask, head, 1) * (args.boolean_mask ? 1 : int64_t(sizeof(float)));
   }
-  __device__ bool covers(int query_end, int key_end, int first_query) const {  // whether some of a tile may be hidden
-    return mask || key_end > a.keys || query_end > a.queries || (a.causal && key_end > first_query + 1);
+  // From products of 16 rows and N columns; rows are queries, or, turned, keys.
+  template <bool Turned, int N> __device__ void prepare(float (&s)[N / 8][4], int row, int column) const {
+    const int query = Turned ? column : row, key = Turned ? row : column;
+    const int query_end = query + (Turned ? N : 16), key_end = key + (Turned ? 16 : N);
+    if (!mask && key_end <= a.keys && query_end <= a.queries && !(a.causal && key_end > query + 1))
+      return unroll<N / 8>([&](int j) { unroll<4>([&](int e) { s[j][e] *= factor; }); });
+    unroll<N / 8>([&](int j) {
+      unroll<4>([&](int e) {
+        const int down = row_of(e), along = column_of(j, e);
+        s[j][e] = score(s[j][e], query + (Turned ? along : down), key + (Turned ? down : along));
+      });
+    });
   }
-  __device__ float operator()(float product, int query, int key) const {
+  __device__ float score(float product, int query, int key) const {
     if (key >= a.keys || query >= a.queries || (a.causal && key > query)) return -INFINITY;
-    float s = product * a.scale * log2_e;
+    const float s = product * factor;
     if (!mask) return s;
     const int64_t at = query * a.mask.row + key * a.mask.column;
     if (a.boolean_mask) return mask[at] ? s : -INFINITY;
@@ -192,80 +233,79 @@ template <class S> __device__ inline void store_pair(char* matrix, int64_t at, f
 
 constexpr int keys_each = 64;  // of a tile
 
-template <int D> constexpr int forward_warps = 8;
-template <int D> constexpr int forward_bytes = (16 * forward_warps<D> + 4 * keys_each) * D * 2;
+constexpr int forward_block = 128;                             // queries
+template <int D> constexpr int forward_lots = D > 64 ? 1 : 2;  // of 16 queries, of a warp
+template <int D> constexpr int forward_threads = forward_block / (16 * forward_lots<D>) * 32;
+template <int D> constexpr int forward_bytes = (forward_block + 4 * keys_each) * D * 2;
 
-template <class S, int D> __global__ __launch_bounds__(32 * forward_warps<D>, D > 64 ? 1 : 2) void forward(
+template <class S, int D> __global__ __launch_bounds__(forward_threads<D>) void forward(
     const __grid_constant__ AttendArgs a) {
-  constexpr int block = 16 * forward_warps<D>, all = 32 * forward_warps<D>;
+  constexpr int block = forward_block, all = forward_threads<D>, R = forward_lots<D>;
   extern __shared__ __align__(128) char shared[];
   const auto base = uint32_t(__cvta_generic_to_shared(shared));
   const Tile<D> q{base};
-  const Tile<D> k[] = {{base + block * D * 2}, {base + (block + keys_each) * D * 2}};
-  const Tile<D> v[] = {{base + (block + 2 * keys_each) * D * 2}, {base + (block + 3 * keys_each) * D * 2}};
+  const auto tile = [&](int i) { return Tile<D>{base + uint32_t(block + i * keys_each) * D * 2}; };
   const int blocks = (a.queries + block - 1) / block, head = int(blockIdx.x) % a.heads;
   const int first = (blocks - 1 - int(blockIdx.x) / a.heads) * block;  // late queries see more when causal: they begin
-  const char* const queries = a.q.data + 2 * place_of(a, a.q, head, 1);
   const char* const keys = a.k.data + 2 * place_of(a, a.k, head, a.group);
   const char* const values = a.v.data + 2 * place_of(a, a.v, head, a.group);
-  const Scores score(a, head);
+  const Scores scores(a, head);
   const int seen = a.causal ? min(a.keys, first + block) : a.keys, tiles = (seen + keys_each - 1) / keys_each;
-  const int own = int(threadIdx.x) / 32 * 16;  // the first row of this warp
+  const int own = int(threadIdx.x) / 32 * 16 * R;  // the first row of this warp
+  const auto bring = [&](int t) {
+    fetch<D, keys_each, all>(tile(t % 2), keys, a.k.row, t * keys_each, a.keys, a.width);
+    fetch<D, keys_each, all>(tile(2 + t % 2), values, a.v.row, t * keys_each, a.keys, a.width);
+    commit();
+  };
 
-  fetch<D, block, all>(q, queries, a.q.row, first, a.queries, a.width);
-  fetch<D, keys_each, all>(k[0], keys, a.k.row, 0, a.keys, a.width);
-  fetch<D, keys_each, all>(v[0], values, a.v.row, 0, a.keys, a.width);
-  commit();
-  float out[D / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+  fetch<D, block, all>(q, a.q.data + 2 * place_of(a, a.q, head, 1), a.q.row, first, a.queries, a.width);
+  bring(0);
+  LeftRows<D, true> rows[R];
+  unroll<R>([&](int r) { rows[r] = LeftRows<D, true>(q, own + 16 * r); });
+  float out[R][D / 8][4] = {}, top[R][2], sum[R][2] = {};
+  unroll<R>([&](int r) { top[r][0] = top[r][1] = -INFINITY; });
   for (int t = 0; t < tiles; ++t) {
     await_copies();
     __syncthreads();
-    if (t + 1 < tiles) {
-      fetch<D, keys_each, all>(k[(t + 1) % 2], keys, a.k.row, (t + 1) * keys_each, a.keys, a.width);
-      fetch<D, keys_each, all>(v[(t + 1) % 2], values, a.v.row, (t + 1) * keys_each, a.keys, a.width);
-      commit();
-    }
-    float s[keys_each / 8][4];
-    product_of_rows<S, D, keys_each>(s, q, own, k[t % 2]);
-    const int row = first + own, column = t * keys_each;
-    if (score.covers(row + 16, column + keys_each, row)) {
-      unroll<keys_each / 8>([&](int j) {
-        unroll<4>([&](int e) { s[j][e] = score(s[j][e], row + row_of(e), column + column_of(j, e)); });
+    if (t == 0) unroll<R>([&](int r) { rows[r].load(); });
+    if (t + 1 < tiles) bring(t + 1);
+    float s[R][keys_each / 8][4];
+    product_of_rows<S, keys_each>(s, rows, tile(t % 2));
+    unroll<R>([&](int r) {
+      scores.prepare<false, keys_each>(s[r], first + own + 16 * r, t * keys_each);
+      unroll<2>([&](int half) {  // the two rows of this thread
+        float largest = top[r][half];
+        unroll<keys_each / 8>(
+            [&](int j) { largest = fmaxf(largest, fmaxf(s[r][j][2 * half], s[r][j][2 * half + 1])); });
+        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+        const float shift = largest == -INFINITY ? 0 : largest, shrink = exp2_of(top[r][half] - shift);
+        top[r][half] = largest;
+        float more = 0;
+        unroll<keys_each / 8>([&](int j) {
+          unroll<2>([&](int e) { more += s[r][j][2 * half + e] = exp2_of(s[r][j][2 * half + e] - shift); });
+        });
+        sum[r][half] = sum[r][half] * shrink + more;
+        unroll<D / 8>([&](int j) { out[r][j][2 * half] *= shrink, out[r][j][2 * half + 1] *= shrink; });
       });
-    } else {
-      const float factor = a.scale * log2_e;
-      unroll<keys_each / 8>([&](int j) { unroll<4>([&](int e) { s[j][e] *= factor; }); });
-    }
-    unroll<2>([&](int r) {  // the two rows of this thread
-      float largest = top[r];
-      unroll<keys_each / 8>([&](int j) { largest = fmaxf(largest, fmaxf(s[j][2 * r], s[j][2 * r + 1])); });
-      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
-      const float shift = largest == -INFINITY ? 0 : largest, shrink = exp2f(top[r] - shift);
-      top[r] = largest;
-      float more = 0;
-      unroll<keys_each / 8>([&](int j) {
-        unroll<2>([&](int e) { more += s[j][2 * r + e] = exp2f(s[j][2 * r + e] - shift); });
-      });
-      sum[r] = sum[r] * shrink + more;
-      unroll<D / 8>([&](int j) { out[j][2 * r] *= shrink, out[j][2 * r + 1] *= shrink; });
     });
-    add_product<S, D, keys_each>(out, s, v[t % 2]);
+    add_product<S, D, keys_each>(out, s, tile(2 + t % 2));
   }
   char* const target = a.out.data + 2 * place_of(a, a.out, head, 1);
-  unroll<2>([&](int r) {
-    float total = sum[r] + __shfl_xor_sync(~0u, sum[r], 1);
+  unroll<2 * R>([&](int i) {
+    const int r = i / 2, half = i % 2;
+    float total = sum[r][half] + __shfl_xor_sync(~0u, sum[r][half], 1);
     total += __shfl_xor_sync(~0u, total, 2);
-    const int query = first + own + row_of(2 * r);
+    const int query = first + own + 16 * r + row_of(2 * half);
     if (query >= a.queries) return;
     const float scale = total > 0 ? 1 / total : total == 0 ? 0 : total;  // a NaN stays one
     // Of a query that sees nothing it is +inf, so that its weights come out as 0 again.
     if (lane() % 4 == 0)
-      a.logsumexp[int64_t(head) * a.queries + query] = total == 0 ? INFINITY : (top[r] + log2f(total)) * ln_2;
+      a.logsumexp[int64_t(head) * a.queries + query] = total == 0 ? INFINITY : (top[r][half] + log2f(total)) * ln_2;
     unroll<D / 8>([&](int j) {
       const int column = column_of(j, 0);
       if (column < a.width)
-        store_pair<S>(target, query * a.out.row + column, out[j][2 * r] * scale, out[j][2 * r + 1] * scale);
+        store_pair<S>(target, query * a.out.row + column, out[r][j][2 * half] * scale, out[r][j][2 * half + 1] * scale);
     });
   });
 }
@@ -294,54 +334,54 @@ template <class S, int D> __global__ __launch_bounds__(backward_threads) void ba
   const auto base = uint32_t(__cvta_generic_to_shared(shared));
   const Tile<D> q{base}, g{base + block * D * 2};
   const auto tile = [&](int i) { return Tile<D>{base + uint32_t(2 * block + i * keys_each) * D * 2}; };
-  const Tile<D> k[] = {tile(0), tile(1)}, v[] = {tile(2), tile(3)};
   const int blocks = (a.queries + block - 1) / block, head = int(blockIdx.x) % a.heads;
   const int first = (blocks - 1 - int(blockIdx.x) / a.heads) * block;
   const char* const keys = a.k.data + 2 * place_of(a, a.k, head, a.group);
   const char* const values = a.v.data + 2 * place_of(a, a.v, head, a.group);
-  const Scores score(a, head);
+  const Scores scores(a, head);
   const int seen = a.causal ? min(a.keys, first + block) : a.keys, tiles = (seen + keys_each - 1) / keys_each;
   const int own = int(threadIdx.x) / 32 * 16;
+  const auto bring = [&](int t) {
+    fetch<D, keys_each, all>(tile(t % 2), keys, a.k.row, t * keys_each, a.keys, a.width);
+    fetch<D, keys_each, all>(tile(2 + t % 2), values, a.v.row, t * keys_each, a.keys, a.width);
+    commit();
+  };
 
   fetch<D, block, all>(q, a.q.data + 2 * place_of(a, a.q, head, 1), a.q.row, first, a.queries, a.width);
-  fetch<D, block, all>(g, a.grad_out.data + 2 * place_of(a, a.grad_out, head, 1), a.grad_out.row, first, a.queries, a.width);
-  fetch<D, keys_each, all>(k[0], keys, a.k.row, 0, a.keys, a.width);
-  fetch<D, keys_each, all>(v[0], values, a.v.row, 0, a.keys, a.width);
-  commit();
+  fetch<D, block, all>(g, a.grad_out.data + 2 * place_of(a, a.grad_out, head, 1), a.grad_out.row, first, a.queries,
+                       a.width);
+  bring(0);
   float level[2], delta[2];
-  unroll<2>([&](int r) {
-    const int query = first + own + row_of(2 * r);
+  unroll<2>([&](int half) {
+    const int query = first + own + row_of(2 * half);
     const int64_t at = int64_t(head) * a.queries + query;
-    level[r] = query < a.queries ? a.logsumexp[at] * log2_e : INFINITY;
-    delta[r] = query < a.queries ? a.delta[at] : 0;
+    level[half] = query < a.queries ? a.logsumexp[at] * log2_e : INFINITY;
+    delta[half] = query < a.queries ? a.delta[at] : 0;
   });
-  float sums[D / 8][4] = {};
+  LeftRows<D, D <= 64> of_q[] = {{q, own}}, of_g[] = {{g, own}};
+  float sums[1][D / 8][4] = {};
   for (int t = 0; t < tiles; ++t) {
     await_copies();
     __syncthreads();
-    if (t + 1 < tiles) {
-      fetch<D, keys_each, all>(k[(t + 1) % 2], keys, a.k.row, (t + 1) * keys_each, a.keys, a.width);
-      fetch<D, keys_each, all>(v[(t + 1) % 2], values, a.v.row, (t + 1) * keys_each, a.keys, a.width);
-      commit();
-    }
-    float s[keys_each / 8][4], d[keys_each / 8][4];
-    product_of_rows<S, D, keys_each>(s, q, own, k[t % 2]);
-    product_of_rows<S, D, keys_each>(d, g, own, v[t % 2]);
+    if (t == 0) of_q[0].load(), of_g[0].load();
+    if (t + 1 < tiles) bring(t + 1);
+    float s[1][keys_each / 8][4], d[1][keys_each / 8][4];
+    product_of_rows<S, keys_each>(s, of_q, tile(t % 2));
+    product_of_rows<S, keys_each>(d, of_g, tile(2 + t % 2));
+    scores.prepare<false, keys_each>(s[0], first + own, t * keys_each);
     unroll<keys_each / 8>([&](int j) {
-      unroll<4>([&](int e) {
-        const float x = score(s[j][e], first + own + row_of(e), t * keys_each + column_of(j, e));
-        s[j][e] = exp2f(x - level[e / 2]) * (d[j][e] - delta[e / 2]);
-      });
+      unroll<4>([&](int e) { s[0][j][e] = exp2_of(s[0][j][e] - level[e / 2]) * (d[0][j][e] - delta[e / 2]); });
     });
-    add_product<S, D, keys_each>(sums, s, k[t % 2]);
+    add_product<S, D, keys_each>(sums, s, tile(t % 2));
   }
-  unroll<2>([&](int r) {
-    const int query = first + own + row_of(2 * r);
+  unroll<2>([&](int half) {
+    const int query = first + own + row_of(2 * half);
     if (query >= a.queries) return;
     float* const to = a.grad_q + (int64_t(head) * a.queries + query) * a.width;
     unroll<D / 8>([&](int j) {
       const int column = column_of(j, 0);
-      if (column < a.width) to[column] = sums[j][2 * r] * a.scale, to[column + 1] = sums[j][2 * r + 1] * a.scale;
+      if (column < a.width)
+        *reinterpret_cast<float2*>(to + column) = {sums[0][j][2 * half] * a.scale, sums[0][j][2 * half + 1] * a.scale};
     });
   });
 }
@@ -357,7 +397,6 @@ template <class S, int D> __global__ __launch_bounds__(backward_threads) void ba
   const auto base = uint32_t(__cvta_generic_to_shared(shared));
   const Tile<D> k{base}, v{base + block * D * 2};
   const auto tile = [&](int i) { return Tile<D>{base + uint32_t(2 * block + i * each) * D * 2}; };
-  const Tile<D> q[] = {tile(0), tile(1)}, g[] = {tile(2), tile(3)};
   auto* const numbers = reinterpret_cast<float*>(shared + (2 * block + 4 * each) * D * 2);  // levels and deltas, twice
   const int shared_heads = a.heads / a.group, few = int(blockIdx.x) % shared_heads;
   const int first = int(blockIdx.x) / shared_heads * block;
@@ -366,9 +405,9 @@ template <class S, int D> __global__ __launch_bounds__(backward_threads) void ba
   const int tiles = begin < a.queries ? (a.queries - begin + each - 1) / each : 0, total = tiles * a.group;
   const auto bring = [&](int n) {
     const int head = head0 + n / tiles, from = begin + n % tiles * each;
-    fetch<D, each, all>(q[n % 2], a.q.data + 2 * place_of(a, a.q, head, 1), a.q.row, from, a.queries, a.width);
-    fetch<D, each, all>(g[n % 2], a.grad_out.data + 2 * place_of(a, a.grad_out, head, 1), a.grad_out.row, from, a.queries,
-                        a.width);
+    fetch<D, each, all>(tile(n % 2), a.q.data + 2 * place_of(a, a.q, head, 1), a.q.row, from, a.queries, a.width);
+    fetch<D, each, all>(tile(2 + n % 2), a.grad_out.data + 2 * place_of(a, a.grad_out, head, 1), a.grad_out.row, from,
+                        a.queries, a.width);
     commit();
     if (int(threadIdx.x) < each) {
       const int query = from + int(threadIdx.x);
@@ -381,35 +420,43 @@ template <class S, int D> __global__ __launch_bounds__(backward_threads) void ba
   fetch<D, block, all>(v, a.v.data + 2 * place_of(a, a.v, head0, a.group), a.v.row, first, a.keys, a.width);
   commit();
   if (total > 0) bring(0);
-  float dk[D / 8][4] = {}, dv[D / 8][4] = {};
+  LeftRows<D, D <= 64> of_k[] = {{k, own}}, of_v[] = {{v, own}};
+  float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
   for (int n = 0; n < total; ++n) {
     await_copies();
     __syncthreads();
+    if (n == 0) of_k[0].load(), of_v[0].load();
     if (n + 1 < total) bring(n + 1);
-    const Scores score(a, head0 + n / tiles);
+    const Scores scores(a, head0 + n / tiles);
     const float *level = numbers + n % 2 * 2 * each, *delta = level + each;
-    float p[each / 8][4], d[each / 8][4];
-    product_of_rows<S, D, each>(p, k, own, q[n % 2]);
+    float p[1][each / 8][4], d[1][each / 8][4];
+    product_of_rows<S, each>(p, of_k, tile(n % 2));
+    scores.prepare<true, each>(p[0], first + own, begin + n % tiles * each);
     unroll<each / 8>([&](int j) {
-      unroll<4>([&](int e) {
-        const int column = column_of(j, e);
-        p[j][e] = exp2f(score(p[j][e], begin + n % tiles * each + column, first + own + row_of(e)) - level[column]);
+      unroll<2>([&](int e) {
+        const float down = level[column_of(j, e)];
+        p[0][j][e] = exp2_of(p[0][j][e] - down), p[0][j][e + 2] = exp2_of(p[0][j][e + 2] - down);
       });
     });
-    add_product<S, D, each>(dv, p, g[n % 2]);
-    product_of_rows<S, D, each>(d, v, own, g[n % 2]);
-    unroll<each / 8>([&](int j) { unroll<4>([&](int e) { p[j][e] *= d[j][e] - delta[column_of(j, e)]; }); });
-    add_product<S, D, each>(dk, p, q[n % 2]);
+    add_product<S, D, each>(dv, p, tile(2 + n % 2));
+    product_of_rows<S, each>(d, of_v, tile(2 + n % 2));
+    unroll<each / 8>([&](int j) {
+      unroll<2>([&](int e) {
+        const float less = delta[column_of(j, e)];
+        p[0][j][e] *= d[0][j][e] - less, p[0][j][e + 2] *= d[0][j][e + 2] - less;
+      });
+    });
+    add_product<S, D, each>(dk, p, tile(n % 2));
   }
-  unroll<2>([&](int r) {
-    const int key = first + own + row_of(2 * r);
+  unroll<2>([&](int half) {
+    const int key = first + own + row_of(2 * half);
     if (key >= a.keys) return;
     const int64_t row = (int64_t(few) * a.keys + key) * a.width;
     unroll<D / 8>([&](int j) {
       const int column = column_of(j, 0);
       if (column >= a.width) return;
-      store_pair<S>(a.grad_k, row + column, dk[j][2 * r] * a.scale, dk[j][2 * r + 1] * a.scale);
-      store_pair<S>(a.grad_v, row + column, dv[j][2 * r], dv[j][2 * r + 1]);
+      store_pair<S>(a.grad_k, row + column, dk[0][j][2 * half] * a.scale, dk[0][j][2 * half + 1] * a.scale);
+      store_pair<S>(a.grad_v, row + column, dv[0][j][2 * half], dv[0][j][2 * half + 1]);
     });
   });
 }
@@ -499,8 +546,7 @@ void Context::attention(const AttentionCall& call) {
   const Fetchable q(*this, call.q), k(*this, call.k), v(*this, call.v);
   const AttendArgs a = args_of(call, q.arg(), k.arg(), v.arg());
   with_form(call.q.dtype, a.width, [&]<class S, int D>() {
-    start(*this, &forward<S, D>, a.heads * blocks_of(a.queries, 16 * forward_warps<D>), 32 * forward_warps<D>,
-          forward_bytes<D>, a);
+    start(*this, &forward<S, D>, a.heads * blocks_of(a.queries, forward_block), forward_threads<D>, forward_bytes<D>, a);
   });
 }
 

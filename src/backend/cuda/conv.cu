@@ -2,6 +2,8 @@
 // product keeps the plan that was fastest when it was first met. Without the library they are composed of matrix products.
 #include "backend/conv.h"
 
+#include <volta/cuda.h>
+
 #include "backend/cuda/element.h"
 
 #ifdef VOLTA_HAVE_CUDNN
@@ -19,7 +21,7 @@ namespace {
 constexpr const char* op = "conv";
 constexpr int64_t alignment = 16;
 constexpr double much_work = 1e7;  // multiply-adds from which on engines are timed against each other
-constexpr size_t most_plans = 4096, most_candidates = 8;
+constexpr size_t most_plans = 4096, most_candidates = 24;
 std::atomic<int64_t> workspace_limit{int64_t(256) << 20};
 
 const Library& cudnn_library() {
@@ -220,8 +222,7 @@ bool is_exact(const Descriptor& config, const Form& form) {
   const auto notes = notes_of<cudnnBackendNumericalNote_t>(config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                                            CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
   for (const auto note : notes) {
-    if (note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION || note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
-      return false;
+    if (note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) return false;
     if (form.dtype == f32 && !form.tf32 &&
         (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
       return false;

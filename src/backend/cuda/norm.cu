@@ -30,6 +30,8 @@ template <class T> struct TwoSums {
   __device__ static State merge(State a, State b) { return {a.plain + b.plain, a.weighted + b.weighted}; }
 };
 
+template <class T> using TwoSumsOf = typename TwoSums<T>::State;
+
 // Operands as kernels take them; statistics and weights are of the type that is computed in.
 struct NormArgs {
   int64_t outer, groups, channels, inner;
@@ -78,8 +80,21 @@ template <class T, int N> __device__ typename Moments<T>::State moments_of(const
   return s;
 }
 
-__device__ inline int64_t channel_of(const NormArgs& a, int64_t group, int64_t element) {
-  return group * a.channels + (a.inner == 1 ? element : int64_t(a.by_inner.divide(uint32_t(element))));
+// The weights of this thread's elements: one for each channel, so a pack at a time where elements are channels.
+template <class T, int V, class Part, int N>
+__device__ inline void load_weights(T (&w)[N], const void* from, const NormArgs& a, const Part& part, int64_t group,
+                                    int64_t first, T otherwise) {
+  const T* weights = static_cast<const T*>(from) + group * a.channels;
+  if (!from) return unroll<N>([&](int e) { w[e] = otherwise; });
+  if (a.inner == 1)
+    return unroll<N / V>([&](int u) {
+      if (!part.holds(first, u * V)) return;
+      const auto pack = *reinterpret_cast<const Pack<T, V>*>(weights + part.element(first, u * V));
+      unroll<V>([&](int j) { w[u * V + j] = pack.v[j]; });
+    });
+  unroll<N>([&](int e) {
+    if (part.holds(first, e)) w[e] = weights[a.by_inner.divide(uint32_t(part.element(first, e)))];
+  });
 }
 
 template <class T, class S, int V, int U>
@@ -102,15 +117,15 @@ __global__ __launch_bounds__(1024) void forward_rows(const __grid_constant__ Nor
   const T mean = a.centered ? s.mean : T(0);
   const T var = s.squares / T(n) + (a.centered ? T(0) : s.mean * s.mean), r = T(1) / ::sqrt(var + T(a.eps));
   if (part.rank == 0) static_cast<T*>(a.mean)[set] = mean, static_cast<T*>(a.var)[set] = var;
-  const auto *weight = static_cast<const T*>(a.weight), *bias = static_cast<const T*>(a.bias);
   for (int64_t first = part.rank; first < part.count; first += part.batch()) {
     if (part.count > part.batch()) part.load(v, x, first);
-    unroll<U * V>([&](int e) {
-      if (!part.holds(first, e)) return;
-      const int64_t channel = channel_of(a, set % a.groups, part.element(first, e));
-      const T y = (v[e] - mean) * r;
-      v[e] = (weight ? y * weight[channel] : y) + (bias ? bias[channel] : T(0));
-    });
+    T w[U * V];
+    load_weights<T, V>(w, a.weight, a, part, set % a.groups, first, T(1));
+    unroll<U * V>([&](int e) { v[e] = (v[e] - mean) * r * w[e]; });
+    if (a.bias) {
+      load_weights<T, V>(w, a.bias, a, part, set % a.groups, first, T(0));
+      unroll<U * V>([&](int e) { v[e] += w[e]; });
+    }
     part.store(v, a.out + set * n * int64_t(sizeof(S)), first);
   }
 }
@@ -123,15 +138,13 @@ __global__ __launch_bounds__(1024) void backward_rows(const __grid_constant__ No
   const RowPart<T, S, V, U> part(team, n);
   const int64_t begin = set * n * int64_t(sizeof(S));
   const T mean = static_cast<const T*>(a.mean)[set], r = scale_of<T>(a, set);
-  const auto* weight = static_cast<const T*>(a.weight);
   T h[U * V], g[U * V];
   const auto fetch = [&](int64_t first) {  // h and the gradient by it
+    T w[U * V];
     part.load(h, a.x + begin, first);
     part.load(g, a.g + begin, first);
-    unroll<U * V>([&](int e) {
-      h[e] = (h[e] - mean) * r;
-      if (weight && part.holds(first, e)) g[e] *= weight[channel_of(a, set % a.groups, part.element(first, e))];
-    });
+    load_weights<T, V>(w, a.weight, a, part, set % a.groups, first, T(1));
+    unroll<U * V>([&](int e) { h[e] = (h[e] - mean) * r, g[e] *= w[e]; });
   };
   auto s = TwoSums<T>::start();
   for (int64_t first = part.rank; first < part.count; first += part.batch()) {
@@ -148,6 +161,44 @@ __global__ __launch_bounds__(1024) void backward_rows(const __grid_constant__ No
     unroll<U * V>([&](int e) { g[e] = r * (g[e] - plain - h[e] * weighted); });
     part.store(g, a.out + begin, first);
   }
+}
+
+// The same for sets of one group whose elements are channels, and which one batch of packs holds; with the sums of the columns,
+// which each team keeps for the rows that it comes by: no element is read twice. `sums` are partial ones, [teams, channels].
+template <class T, class S, int V, int U>
+__global__ __launch_bounds__(512) void backward_rows_and_columns(const __grid_constant__ NormArgs a, TwoSumsOf<T>* sums) {
+  const Team team{false};
+  const int64_t n = a.channels, step = int64_t(gridDim.x) * team.rows();
+  const RowPart<T, S, V, U> part(team, n);
+  T w[U * V], bias[U * V] = {}, weight[U * V] = {};
+  load_weights<T, V>(w, a.weight, a, part, 0, part.rank, T(1));
+  for (int64_t from = int64_t(blockIdx.x) * team.rows(); from < a.outer; from += step) {  // all threads come as often
+    const bool mine = from + team.row() < a.outer;
+    const int64_t row = mine ? from + team.row() : 0, begin = row * n * int64_t(sizeof(S));
+    const T mean = static_cast<const T*>(a.mean)[row], r = scale_of<T>(a, row);
+    T h[U * V], g[U * V];
+    if (part.rank < part.count) {
+      part.load(h, a.x + begin, part.rank);
+      part.load(g, a.g + begin, part.rank);
+    }
+    auto s = TwoSums<T>::start();
+    unroll<U * V>([&](int e) {
+      if (!mine || !part.holds(part.rank, e)) return;
+      h[e] = (h[e] - mean) * r;
+      bias[e] += g[e], weight[e] += g[e] * h[e];
+      g[e] *= w[e];
+      s.plain += g[e], s.weighted += g[e] * h[e];
+    });
+    s = team_merge<TwoSums<T>>(team, s);
+    if (!mine || !a.out || part.rank >= part.count) continue;
+    const T plain = a.centered ? s.plain / T(n) : T(0), weighted = s.weighted / T(n);
+    unroll<U * V>([&](int e) { g[e] = r * (g[e] - plain - h[e] * weighted); });
+    part.store(g, a.out + begin, part.rank);
+  }
+  TwoSumsOf<T>* to = sums + (int64_t(blockIdx.x) * team.rows() + team.row()) * n;
+  unroll<U * V>([&](int e) {
+    if (part.holds(part.rank, e)) to[part.element(part.rank, e)] = {bias[e], weight[e]};
+  });
 }
 
 // Lines: the channels of all groups, each of outer runs of `inner` elements. A block goes over a part of a line's elements.
@@ -230,12 +281,18 @@ template <class T> __global__ void finish_moments(const __grid_constant__ LineAr
   static_cast<T*>(a.mean)[line] = a.centered ? s.mean : T(0);
   static_cast<T*>(a.var)[line] = s.squares / s.count + (a.centered ? T(0) : s.mean * s.mean);
 }
-template <class T> __global__ void finish_sums(const __grid_constant__ LineArgs a) {
-  const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (line >= lines) return;
+constexpr int finish_columns = 32, finish_rows = 8;
+template <class T> __global__ __launch_bounds__(finish_columns* finish_rows) void finish_sums(
+    const __grid_constant__ LineArgs a) {
+  __shared__ TwoSumsOf<T> held[finish_rows][finish_columns];
+  const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * finish_columns + threadIdx.x;
   auto s = TwoSums<T>::start();
-  for (int64_t k = 0; k < a.parts; ++k)
-    s = TwoSums<T>::merge(s, static_cast<const typename TwoSums<T>::State*>(a.partial)[k * lines + line]);
+  for (int64_t k = threadIdx.y; line < lines && k < a.parts; k += finish_rows)
+    s = TwoSums<T>::merge(s, static_cast<const TwoSumsOf<T>*>(a.partial)[k * lines + line]);
+  held[threadIdx.y][threadIdx.x] = s;
+  __syncthreads();
+  if (threadIdx.y != 0 || line >= lines) return;
+  for (int k = 1; k < finish_rows; ++k) s = TwoSums<T>::merge(s, held[k][threadIdx.x]);
   static_cast<T*>(a.sums)[line] = s.plain;
   static_cast<T*>(a.sums)[lines + line] = s.weighted;
 }
@@ -297,10 +354,10 @@ template <class F> void with_types(DType stored, F f) {
 
 template <bool Back> void rows(Context& c, DType stored, const NormArgs& a) {
   with_types(stored, [&]<class T, class S>() {
-    constexpr int V = 16 / int(sizeof(S)), held = sizeof(T) == 8 ? 16 : 32, U = (Back ? held / 2 : held) / V;
+    constexpr int V = 16 / int(sizeof(S)), held = sizeof(T) == 8 ? 8 : 16, U = std::max(1, (Back ? held / 2 : held) / V);
     const bool packs = (a.channels * a.inner) % V == 0 && aligned(a.x) && aligned(a.out) && aligned(a.g);
     if (packs) start_rows<T, S, V, U, Back>(c, a);
-    else start_rows<T, S, 1, 8, Back>(c, a);
+    else start_rows<T, S, 1, 4, Back>(c, a);
   });
 }
 
@@ -334,7 +391,7 @@ void channel_sums(Context& c, DType stored, const NormArgs& from) {
     const int64_t lines = from.groups * from.channels;
     using State = typename TwoSums<T>::State;
     const auto finish = [&](const LineArgs& a) {
-      launch(c, "norm", &finish_sums<T>, blocks_for(lines, threads), threads, a);
+      launch(c, "norm", &finish_sums<T>, blocks_for(lines, finish_columns), dim3(finish_columns, finish_rows), a);
     };
     if (from.inner == 1)
       return in_parts<State>(c, from, from.outer, blocks_for(lines, column_threads), 4 * column_rows,
@@ -349,6 +406,28 @@ void channel_sums(Context& c, DType stored, const NormArgs& from) {
       finish(a);
     });
   });
+}
+
+// Whether it could be done in one pass; if so, it is.
+bool rows_and_columns(Context& c, DType stored, const NormArgs& from) {
+  if (from.groups != 1 || from.inner != 1 || from.over_outer || from.given) return false;
+  bool done = false;
+  with_types(stored, [&]<class T, class S>() {
+    constexpr int V = 16 / int(sizeof(S)), U = (sizeof(T) == 8 ? 8 : 16) / V;
+    const int64_t n = from.channels;
+    if (n % V != 0 || n > 512 * U * V || !aligned(from.x) || !aligned(from.g) || !aligned(from.out)) return;
+    const auto team = unsigned(std::bit_ceil(uint64_t((n + U * V - 1) / (U * V))));
+    const unsigned together = std::max(1u, threads / team);
+    const int64_t blocks = std::min<int64_t>(blocks_for(from.outer, together), 132 * 4);
+    const int64_t parts = blocks * together;
+    const Room room = c.memory.take(parts * n * int64_t(sizeof(TwoSumsOf<T>)), "norm");
+    launch(c, "norm", &backward_rows_and_columns<T, S, V, U>, unsigned(blocks), dim3(team, together), from,
+           reinterpret_cast<TwoSumsOf<T>*>(room->data));
+    const LineArgs a{from, parts, 0, room->data};
+    launch(c, "norm", &finish_sums<T>, blocks_for(n, finish_columns), dim3(finish_columns, finish_rows), a);
+    done = true;
+  });
+  return done;
 }
 
 template <bool Back> void apply(Context& c, DType stored, const NormArgs& a) {
@@ -385,6 +464,7 @@ void Context::norm_backward(const NormBackwardCall& call) {
   NormArgs a = args_of(call);
   a.g = static_cast<const char*>(call.g.data), a.out = static_cast<char*>(call.dx.data);
   a.sums = call.grad_weights.data;
+  if (rows_and_columns(*this, call.x.dtype, a)) return;
   channel_sums(*this, call.x.dtype, a);
   if (!call.dx.data) return;
   if (!call.given && !call.over_outer) return rows<true>(*this, call.x.dtype, a);

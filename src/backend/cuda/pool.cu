@@ -13,6 +13,7 @@ struct Axis {
   TapRule::Divisor divisor;
   int kernel, stride, padding, dilation;
   double constant;
+  Divisor by_stride;
 
   struct Places {
     int first, count, step;
@@ -24,7 +25,7 @@ struct Axis {
       return {first, int((int64_t(j + 1) * in + out - 1) / out) - first, 1};
     }
     const int start = j * stride - padding, skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
-    const int end = (in - 1 - start) / dilation + 1;
+    const int reach = in - 1 - start, end = (dilation == 1 ? reach : reach / dilation) + 1;
     return {start + skipped * dilation, (end < kernel ? end : kernel) - skipped, dilation};
   }
   // The outputs that may see input i; `sees` tells which of them do.
@@ -33,11 +34,12 @@ struct Axis {
       const int first = int(int64_t(i) * out / in);
       return {first, int((int64_t(i + 1) * out + in - 1) / in) - first, 1};
     }
-    const int64_t last = i + padding, low = last - int64_t(kernel - 1) * dilation;
-    const int first = low <= 0 ? 0 : int((low + stride - 1) / stride), end = int(last / stride) + 1;
+    const int last = i + padding, low = last - (kernel - 1) * dilation;
+    const int first = low <= 0 ? 0 : int(by_stride.divide(uint32_t(low + stride - 1)));
+    const int end = int(by_stride.divide(uint32_t(last))) + 1;
     return {first, (end < out ? end : out) - first, 1};
   }
-  __device__ bool sees(int j, int i) const { return !window || (i + padding - j * stride) % dilation == 0; }
+  __device__ bool sees(int j, int i) const { return !window || dilation == 1 || (i + padding - j * stride) % dilation == 0; }
   __device__ double divided_by(int j) const {
     if (divisor == TapRule::Divisor::none) return 1;
     if (divisor == TapRule::Divisor::constant) return constant;
@@ -163,8 +165,7 @@ void Context::pool(const PoolCall& call) {
   for (int i = 0; i < 3; ++i) {
     const PoolAxis& from = call.axis[i];
     const TapRule& r = from.rule;
-    a.axis[i] = {int(from.in),   int(from.out),   r.kind == TapRule::Kind::window, r.divisor,  int(r.kernel),
-                 int(r.stride),  int(r.padding),  int(r.dilation),                 r.constant};
+    a.axis[i] = {int(from.in), int(from.out), r.kind == TapRule::Kind::window, r.divisor, int(r.kernel), int(r.stride), int(r.padding), int(r.dilation), r.constant, Divisor(uint32_t(r.stride))};
     a.in_plane *= from.in, a.out_plane *= from.out;
   }
   for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[2 - i].in : a.axis[2 - i].out));
