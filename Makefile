@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check lint format asan tsan coverage gates nightly docs figures fuzz fuzz-torch oracle install package clean
+.PHONY: help setup demo build test bench bench-baseline bench-check bench-report lint format asan tsan coverage gates nightly docs site figures fuzz fuzz-readers fuzz-torch oracle install package static clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,12 @@ fuzz: setup  ## CALLS random calls of everything under the sanitizers, from SEED
 	@tools/build asan $(JOBS) volta_fuzz $(CMAKE_ARGS)
 	@build/asan/tests/fuzz/volta_fuzz --calls $(CALLS) --seed $(SEED)
 
+READER_CALLS ?= 1000000
+READER_SECONDS ?= 60
+fuzz-readers: setup  ## READER_CALLS damaged files for every reader of files, at most READER_SECONDS each
+	@tools/build fuzz $(JOBS) volta_fuzz_readers $(CMAKE_ARGS)
+	@tools/fuzz_readers build/fuzz/tests/fuzz/volta_fuzz_readers $(JOBS) --calls $(READER_CALLS) --seconds $(READER_SECONDS) --seed $(SEED)
+
 nightly: setup  ## lint of all files, the suite under every sanitizer, gates, long fuzzing
 	@tools/nightly $(JOBS)
 
@@ -59,6 +65,9 @@ figures: build  ## compile time, start-up, memory and size beside LibTorch's
 	@cmake --build build/shared --parallel $(JOBS) --target volta
 	@bench/figures --library build/shared/libvolta.so
 
+bench-report: build  ## run the suites that have no result, and draw all in build/bench/report.html
+	@tools/bench_report
+
 lint: setup  ## clang-format and clang-tidy, for at most LINT_SECONDS (default 300)
 	@tools/lint
 
@@ -68,6 +77,9 @@ format:  ## reformat the sources
 docs: setup  ## write the op table, docs/ops.md
 	@tools/build release $(JOBS) volta_generate $(CMAKE_ARGS)
 	@cp build/release/generated/ops.md docs/ops.md && echo "docs/ops.md written"
+
+site:  ## the documentation as a site in build/site (installs mkdocs-material there, once)
+	@tools/site
 
 oracle:  ## ask PyTorch anew for the answers in tests/data, of all or of NAMES
 	@bench/setup_peer > /dev/null
@@ -88,6 +100,9 @@ install: setup  ## install the library and the command under PREFIX (default /us
 package: setup  ## a .deb and a tarball in build/packages
 	@tools/build release $(JOBS) volta_installed $(CMAKE_ARGS)
 	@cpack --config build/release/CPackConfig.cmake -B build/packages
+
+static: setup  ## build/static/bin/volta, the command as one file that needs no library
+	@tools/static $(JOBS) $(CMAKE_ARGS)
 
 clean:  ## remove build/
 	@rm -rf build

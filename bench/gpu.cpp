@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <functional>
 
+#include <models/char_lstm.h>
+#include <models/gpt.h>
 #include <models/lenet.h>
 #include <models/mlp.h>
 #include <models/resnet.h>
@@ -66,13 +68,60 @@ void small() {
   measure("small_backward", 200, [&] { volta::grad((w * y).sum(), w); });
 }
 
+// The forward pass, and the gradients by all inputs from a gradient of the result's shape.
+void both_ways(const std::string& name, int calls, const std::vector<Tensor>& inputs,
+               const std::function<Tensor(const std::vector<Tensor>&)>& f) {
+  {
+    const volta::NoGrad off;
+    measure((name + "_fwd").c_str(), calls, [&] { f(inputs); });
+  }
+  std::vector<Tensor> leaves;
+  for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
+  const Tensor y = f(leaves), g = volta::randn_like(y.detach());
+  measure((name + "_bwd").c_str(), calls,
+          [&] { (void)volta::grad(std::vector<Tensor>{y}, leaves, {.grad_outputs = {g}, .retain_graph = true}); });
+}
+
+void families() {
+  using volta::randn;
+  for (const volta::DType dtype : {volta::f32, volta::bf16}) {
+    const auto draw = [&](const volta::Shape& shape) { return randn(shape, {.device = "cuda"}).to(dtype); };
+    const std::string type(volta::name(dtype));
+    both_ways("layer_norm_" + type, 10, {draw({16384, 8192}), draw({8192}), draw({8192})},
+              [](const auto& in) { return volta::layer_norm(in[0], {8192}, in[1], in[2]); });
+    both_ways("batch_norm_" + type, 10, {draw({64, 256, 56, 56}), draw({256}), draw({256})},
+              [](const auto& in) { return volta::batch_norm(in[0], {}, {}, in[1], in[2], true); });
+    both_ways("max_pool_" + type, 10, {draw({128, 64, 112, 112})},
+              [](const auto& in) { return volta::max_pool2d(in[0], 3, {.stride = 2, .padding = 1}); });
+    struct Conv {
+      const char* name;
+      int64_t batch, in, out, size, kernel, stride;
+    };
+    for (const Conv& c : {Conv{"seed_B32C64H128K3", 32, 64, 64, 128, 3, 1}, Conv{"stem", 32, 3, 64, 224, 7, 2},
+                          Conv{"r50_3x3_56", 128, 64, 64, 56, 3, 1}, Conv{"r50_1x1_56", 128, 256, 64, 56, 1, 1}})
+      both_ways("conv_" + type + "_" + c.name, 5,
+                {draw({c.batch, c.in, c.size, c.size}), draw({c.out, c.in, c.kernel, c.kernel})}, [&](const auto& in) {
+                  return volta::conv2d(in[0], in[1], {}, {.stride = c.stride, .padding = c.kernel / 2});
+                });
+  }
+  for (const int64_t time : {1024, 4096}) {
+    const auto draw = [&] { return randn({16384 / time, 16, time, 64}, {.device = "cuda"}).to(volta::bf16); };
+    both_ways("attention_bf16_T" + std::to_string(time), 5, {draw(), draw(), draw()}, [](const auto& in) {
+      return volta::scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = true});
+    });
+  }
+}
+
+// Of a sequence, every element has a target.
 template <class Model> void step(const char* name, Model model, const Tensor& x, int calls) {
   volta::to(model, "cuda");
   volta::optim::Adam optimizer(volta::parameters(model), {});
-  const Tensor input = x.to("cuda"), target = volta::randint(0, 10, {x.size(0)}).to("cuda");
+  const bool sequence = !volta::is_floating(x.dtype());
+  const Tensor input = x.to("cuda"), target = volta::randint(0, 10, {sequence ? x.numel() : x.size(0)}).to("cuda");
   const auto run = [&] {
     optimizer.zero_grad();
-    volta::cross_entropy(model(input), target).backward();
+    const Tensor scores = model(input);
+    volta::cross_entropy(sequence ? scores.flatten(0, 1) : scores, target).backward();
     optimizer.step();
   };
   measure(name, calls, run);
@@ -85,7 +134,14 @@ template <class Model> void step(const char* name, Model model, const Tensor& x,
 void steps() {
   step("step_mlp", volta::models::mlp({.widths = {784, 512, 256, 10}}), volta::randn({128, 784}), 100);
   step("step_lenet", volta::models::LeNet5{}, volta::randn({64, 1, 28, 28}), 20);
-  step("step_resnet50", volta::models::resnet50({.classes = 10}), volta::randn({4, 3, 64, 64}), 2);
+  step("step_mlp_784_128_10_b64", volta::models::mlp({.widths = {784, 128, 10}}), volta::randn({64, 784}), 100);
+  step("step_charlstm_2x256_b64_T128",
+       volta::models::CharLSTM{{.vocab = 96, .embedding = 128, .hidden = 256, .layers = 2}},
+       volta::randint(0, 96, {64, 128}), 10);
+  auto gpt = volta::models::gpt({.vocab = 50304, .dropout = 0});
+  volta::to(gpt, volta::bf16);
+  step("step_gpt2_bf16_b8_T1024", std::move(gpt), volta::randint(0, 50257, {8, 1024}), 5);
+  step("step_resnet50_b64", volta::models::resnet50({.classes = 1000}), volta::randn({64, 3, 224, 224}), 2);
 }
 
 }  // namespace
@@ -96,8 +152,10 @@ int main(int count, char** argument) {
     return 1;
   }
   if (count > 1 && std::string_view(argument[1]) == "steps") return steps(), 0;
+  if (count > 1 && std::string_view(argument[1]) == "families") return families(), 0;
   memory_bound();
   products();
   small();
+  families();
   steps();
 }

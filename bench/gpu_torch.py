@@ -54,16 +54,95 @@ def small():
     measure("small_backward", 200, lambda: torch.autograd.grad((w * y).sum(), [w]))
 
 
+def both_ways(name, calls, inputs, f):
+    with torch.no_grad():
+        measure(name + "_fwd", calls, lambda: f(*inputs))
+    leaves = [x.detach().requires_grad_() for x in inputs]
+    y = f(*leaves)
+    g = torch.randn_like(y)
+    measure(name + "_bwd", calls, lambda: torch.autograd.grad(y, leaves, g, retain_graph=True))
+
+
+def families():
+    F = torch.nn.functional
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    for dtype, kind in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+        def draw(*shape):
+            return torch.randn(*shape, device="cuda").to(dtype)
+        both_ways("layer_norm_" + kind, 10, [draw(16384, 8192), draw(8192), draw(8192)],
+                  lambda x, w, b: F.layer_norm(x, (8192,), w, b))
+        both_ways("batch_norm_" + kind, 10, [draw(64, 256, 56, 56), draw(256), draw(256)],
+                  lambda x, w, b: F.batch_norm(x, None, None, w, b, True))
+        both_ways("max_pool_" + kind, 10, [draw(128, 64, 112, 112)], lambda x: F.max_pool2d(x, 3, 2, 1))
+        for name, batch, inputs, outputs, size, kernel, stride in (("seed_B32C64H128K3", 32, 64, 64, 128, 3, 1),
+                                                                  ("stem", 32, 3, 64, 224, 7, 2),
+                                                                  ("r50_3x3_56", 128, 64, 64, 56, 3, 1),
+                                                                  ("r50_1x1_56", 128, 256, 64, 56, 1, 1)):
+            both_ways(f"conv_{kind}_{name}", 5, [draw(batch, inputs, size, size), draw(outputs, inputs, kernel, kernel)],
+                      lambda x, w: F.conv2d(x, w, stride=stride, padding=kernel // 2))
+    for time in (1024, 4096):
+        shape = (16384 // time, 16, time, 64)
+        both_ways(f"attention_bf16_T{time}", 5, [torch.randn(shape, device="cuda").bfloat16() for _ in range(3)],
+                  lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+
+
 def step(name, model, x, calls):
-    model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.shape[0],)).cuda()
+    sequence = not x.is_floating_point()
+    model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.numel() if sequence else x.shape[0],)).cuda()
     optimizer = torch.optim.Adam(model.parameters())
 
     def run():
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), target).backward()
+        scores = model(x)
+        torch.nn.functional.cross_entropy(scores.flatten(0, 1) if sequence else scores, target).backward()
         optimizer.step()
 
     measure(name, calls, run)
+
+
+class CharLSTM(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(96, 128)
+        self.lstm = torch.nn.LSTM(128, 256, 2, batch_first=True)
+        self.head = torch.nn.Linear(256, 96)
+
+    def forward(self, x):
+        return self.head(self.lstm(self.embedding(x))[0])
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        nn = torch.nn
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.c_fc, self.c_out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        n, t, c = x.shape
+        F = torch.nn.functional
+        q, k, v = self.c_attn(self.ln_1(x)).view(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, c)
+        x = x + self.c_proj(y)
+        return x + self.c_out(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        nn = torch.nn
+        self.wte, self.wpe = nn.Embedding(50304, 768), nn.Embedding(1024, 768)
+        self.h = nn.ModuleList(Block(768, 12) for _ in range(12))
+        self.ln_f = nn.LayerNorm(768)
+
+    def forward(self, x):
+        h = self.wte(x) + self.wpe.weight[:x.shape[1]]
+        for block in self.h:
+            h = block(h)
+        return torch.nn.functional.linear(self.ln_f(h), self.wte.weight)
 
 
 def steps():
@@ -74,9 +153,19 @@ def steps():
                           nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
                           nn.Linear(84, 10))
     step("step_lenet", lenet, torch.randn(64, 1, 28, 28), 20)
+    step("step_mlp_784_128_10_b64", nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)),
+         torch.randn(64, 784), 100)
+    step("step_charlstm_2x256_b64_T128", CharLSTM(), torch.randint(0, 96, (64, 128)), 10)
+    step("step_gpt2_bf16_b8_T1024", GPT().bfloat16(), torch.randint(0, 50257, (8, 1024)), 5)
+    try:
+        import torchvision
+        step("step_resnet50_b64", torchvision.models.resnet50(), torch.randn(64, 3, 224, 224), 2)
+    except ImportError:
+        pass
 
 
 memory_bound()
 products()
 small()
+families()
 steps()

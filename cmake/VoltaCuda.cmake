@@ -27,6 +27,7 @@ if(volta_wants_cuda)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     set(volta_with_cuda ON)
+    find_path(VOLTA_CUDNN cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} DOC "The folder of cudnn.h; without it convolutions are matrix products")
   elseif(VOLTA_CUDA STREQUAL "ON")
     message(FATAL_ERROR "VOLTA_CUDA=ON, but no CUDA compiler was found; set CUDACXX to nvcc, or VOLTA_CUDA=OFF")
   endif()
@@ -47,8 +48,12 @@ function(volta_add_cuda_objects library)
     set_target_properties(${object} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(${object} PRIVATE volta_settings CUDA::cudart_static)
     target_include_directories(${object} PRIVATE ${VOLTA_GENERATED_DIR})
-    # cuBLASLt is loaded when the first product needs it: linked, it would cost every program 200 MB and 50 ms at its start.
+    # Where cuBLASLt and cuDNN are looked for when they are first needed.
     target_compile_definitions(${object} PRIVATE VOLTA_HAVE_CUDA VOLTA_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
+    if(VOLTA_CUDNN)
+      target_compile_definitions(${object} PRIVATE VOLTA_HAVE_CUDNN)
+      target_include_directories(${object} SYSTEM PRIVATE ${VOLTA_CUDNN})
+    endif()
     target_compile_options(${object} PRIVATE -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-fno-math-errno
                                              $<$<BOOL:${VOLTA_WERROR}>:-Werror=all-warnings>
                                              $<$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION},12.8>:--compress-mode=size>)

@@ -1,6 +1,8 @@
 // The devices: finds the backend of one, by name too.
 #include "backend/backend.h"
 
+#include <volta/cuda.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -105,6 +107,7 @@ MemoryStats memory_stats(int device) {
 }
 void empty_cache(int device) { cuda_backend(device); }
 void allow_tf32(bool) {}
+void set_conv_workspace(int64_t) {}
 }  // namespace cuda
 #endif
 

@@ -4,7 +4,8 @@
 
 namespace volta {
 
-// All operands are contiguous and of one dtype, f32 or f64; those without data are left out.
+// All operands are contiguous; those without data are left out. x, y and their gradients have one floating dtype; where it is
+// a half, which a device may refuse, the others are f32.
 struct NormOperands {
   // x is [outer, groups, channels, inner]. A set, which shares mean and variance, is each group of each outer index; with
   // `over_outer` it is each group of all of them, and groups have one channel.

@@ -4,6 +4,17 @@
 
 namespace volta {
 
+// How a table of taps came about, for devices that had better compute it than read it.
+struct TapRule {
+  enum class Kind : uint8_t { table, window, adaptive };  // table: none is known
+  // What an output of a sum is divided by: 1, its places in the input, those and the ones in the padding, or a number.
+  enum class Divisor : uint8_t { none, inside, padded, constant };
+  Kind kind = Kind::table;
+  Divisor divisor = Divisor::none;
+  int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;  // of a window
+  double constant = 1;
+};
+
 // Output position j reads the input at index[k * out + j] for each tap k.
 struct PoolAxis {
   int64_t in = 1, out = 1, taps = 1;
@@ -12,11 +23,12 @@ struct PoolAxis {
   const double* divisor;  // of each output of a sum; null: 1
   // In [begin, end) every tap moves by `stride` from one output to the next, and weighs 1.
   int64_t begin = 0, end = 0, stride = 0;
+  TapRule rule = {};
 };
 
 enum class Pool : uint8_t { max, max_back, sum, sum_back };
 
-// Data are contiguous, [planes, …sizes of the axes], of f32 or f64.
+// Data are contiguous, [planes, …sizes of the axes], of one floating dtype.
 struct PoolCall {
   Pool pool;
   int64_t planes;

@@ -27,8 +27,8 @@ Tensor spread(const Tensor& w, const NormSets& s, DType compute) {
 
 // Short segments of channels that are spread over the outer indices are brought together for the loop.
 bool is_scattered(const NormSets& s) { return s.over_outer && s.inner < 16 && s.outer > 1; }
-Tensor gathered(const Tensor& x, const NormSets& s, DType compute) {
-  const Tensor wide = x.to(compute);
+Tensor gathered(const Tensor& x, const NormSets& s, DType dtype) {
+  const Tensor wide = x.to(dtype);
   if (!is_scattered(s)) return wide.contiguous();
   return wide.reshape({s.outer, s.groups, s.inner}).transpose(0, 1).contiguous();
 }
@@ -48,21 +48,28 @@ Tensor mean_of(const Tensor& in, const NormSets& s) {
 class FusedNorm {
  public:
   FusedNorm(const NormSets& s, const Tensor& x, const Tensor& weight, const NormStatistics& statistics)
-      : sets_(s), compute_(compute_of(x)), x_(gathered(x, s, compute_)) {
+      : sets_(s), compute_(compute_of(x)) {
     if (weight.defined()) weight_ = weight.to(compute_).contiguous(), operands_.weight = arg(weight_);
     const bool scattered = is_scattered(s);
     operands_.outer = scattered ? 1 : s.outer, operands_.inner = scattered ? s.outer * s.inner : s.inner;
     operands_.groups = s.groups, operands_.channels = s.channels, operands_.eps = s.eps;
     operands_.over_outer = s.over_outer, operands_.centered = s.centered, operands_.given = statistics.given;
-    operands_.x = arg(x_), operands_.mean = arg(statistics.mean), operands_.var = arg(statistics.var);
+    operands_.mean = arg(statistics.mean), operands_.var = arg(statistics.var);
+    operands_.x.dtype = x.dtype();
+    const auto taken = [&] { return x.numel() > 0 && offered(x.device(), NormCall{operands_, {}, {}}); };
+    available_ = taken();
+    if (!available_) operands_.x.dtype = compute_, available_ = compute_ != x.dtype() && taken();
+    if (!available_) return;
+    x_ = gathered(x, s, operands_.x.dtype);
+    operands_.x = arg(x_);
   }
-  bool available() const { return x_.numel() > 0 && offered(x_.device(), NormCall{operands_, {}, {}}); }
+  bool available() const { return available_; }
 
   Tensor forward(const Tensor& bias, const Tensor& like) {
     NormCall call{operands_, {}, {}};
     Tensor shift;
     if (bias.defined()) shift = bias.to(compute_).contiguous(), call.bias = arg(shift);
-    const Tensor y = allocate(x_.shape(), compute_, x_.device(), sets_.op);
+    const Tensor y = allocate(x_.shape(), x_.dtype(), x_.device(), sets_.op);
     call.y = arg(y);
     backend(x_.device()).norm(call);
     return restored(y, sets_, like);
@@ -70,10 +77,10 @@ class FusedNorm {
 
   void backward(const Tensor& g, const Tensor& like, Gradients& d) {
     NormBackwardCall call{operands_, {}, {}, {}};
-    const Tensor up = gathered(g, sets_, compute_);
+    const Tensor up = gathered(g, sets_, x_.dtype());
     const Tensor weights = allocate({2, sets_.groups * sets_.channels}, compute_, x_.device(), sets_.op);
     Tensor dx;
-    if (d.needs(0)) dx = allocate(x_.shape(), compute_, x_.device(), sets_.op), call.dx = arg(dx);
+    if (d.needs(0)) dx = allocate(x_.shape(), x_.dtype(), x_.device(), sets_.op), call.dx = arg(dx);
     call.g = arg(up), call.grad_weights = arg(weights);
     backend(x_.device()).norm_backward(call);
     if (d.needs(0)) d[0] = restored(dx, sets_, like);
@@ -84,6 +91,7 @@ class FusedNorm {
  private:
   NormSets sets_;
   DType compute_;
+  bool available_ = false;
   Tensor x_, weight_;
   NormOperands operands_{};
 };

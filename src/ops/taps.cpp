@@ -7,7 +7,6 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
-#include "backend/pool.h"
 #include "core/checked_arithmetic.h"
 #include "core/room.h"
 #include "graph/record.h"
@@ -53,6 +52,7 @@ Taps window_taps(int64_t in, const Window& w, const char* op) {
       t.weight[size_t(k * out + j)] = inside;
     }
   }
+  t.rule = {TapRule::Kind::window, TapRule::Divisor::none, w.kernel, w.stride, w.padding, w.dilation};
   t.stride = w.stride;
   t.begin = std::min(out, (w.padding + w.stride - 1) / w.stride);
   const int64_t reach = in + w.padding - (w.kernel - 1) * w.dilation - 1;
@@ -81,6 +81,7 @@ Taps adaptive_taps(int64_t in, int64_t out, const char* op) {
   int64_t most = 0;
   for (int64_t j = 0; j < out; ++j) most = std::max(most, end(j) - begin(j));
   Taps t(in, out, most, op);
+  t.rule = {TapRule::Kind::adaptive, TapRule::Divisor::inside};
   t.weight.resize(t.index.size());
   for (int64_t j = 0; j < out; ++j) {
     const int64_t n = end(j) - begin(j);
@@ -111,11 +112,14 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
   if (indices.defined()) call.indices = arg(indices);
   const size_t skipped = 3 - taps.size();
   int64_t outputs = 1;
-  for (size_t i = 0; i < skipped; ++i) call.axis[i].index = &zero, call.axis[i].weight = &one;
+  for (size_t i = 0; i < skipped; ++i) {
+    call.axis[i].index = &zero, call.axis[i].weight = &one;
+    call.axis[i].rule.kind = TapRule::Kind::window;
+  }
   for (size_t i = 0; i < taps.size(); ++i) {
     const Taps& t = taps[i];
     const double* divisor = t.divisor.empty() ? nullptr : t.divisor.data();
-    call.axis[skipped + i] = {t.in, t.out, t.count, t.index.data(), t.weight.data(), divisor, t.begin, t.end, t.stride};
+    call.axis[skipped + i] = {t.in, t.out, t.count, t.index.data(), t.weight.data(), divisor, t.begin, t.end, t.stride, t.rule};
     outputs *= t.out;
   }
   if (out.numel() == 0) return true;
@@ -210,6 +214,7 @@ Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const Ta
     const Tensor dx = allocate(shape, g.dtype(), g.device(), op);
     if (run_loop(Pool::max_back, dx, g.contiguous(), indices, *taps)) return dx;
   }
+  if (is_half(g.dtype())) return max_back(op, g.to(f32), indices, taps).to(g.dtype());  // summed as floats
   const int from = int(g.dim()) - int(taps->size());
   const Tensor none = zeros(shape, {g.dtype(), g.device()}).flatten(from);
   return scatter_add(none, from, indices.flatten(from), g.flatten(from)).reshape(shape);
@@ -217,31 +222,42 @@ Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const Ta
 
 }  // namespace
 
+namespace {
+
+// The device's loop; where it does not take halves, as floats; where it has none, composed.
+Tensor sum_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool back) {
+  const Tensor y = allocate(with_last(x.shape(), taps, back), x.dtype(), x.device(), op);
+  if (run_loop(back ? Pool::sum_back : Pool::sum, y, x.contiguous(), {}, taps)) return y;
+  return is_half(x.dtype()) ? sum_values(op, x.to(f32), taps, back).to(x.dtype()) : composed_sum(x, taps, back);
+}
+ValuesIndices max_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool indices) {
+  const Shape shape = with_last(x.shape(), taps, false);
+  const ValuesIndices y = {allocate(shape, x.dtype(), x.device(), op),
+                           indices ? allocate(shape, i64, x.device(), op) : Tensor()};
+  if (run_loop(Pool::max, y.values, x.contiguous(), y.indices, taps)) return y;
+  if (!is_half(x.dtype())) return composed_max(x, taps);
+  const ValuesIndices wide = max_values(op, x.to(f32), taps, indices);
+  return {wide.values.to(x.dtype()), wide.indices};
+}
+
+}  // namespace
+
 Tensor sum_of_taps(const char* op, const Tensor& x, const TapTable& taps, bool back) {
-  if (is_half(x.dtype())) return sum_of_taps(op, x.to(f32), taps, back).to(x.dtype());
   Tensor y;
   {
     const NoGrad off;
-    y = allocate(with_last(x.shape(), *taps, back), x.dtype(), x.device(), op);
-    if (!run_loop(back ? Pool::sum_back : Pool::sum, y, x.contiguous(), {}, *taps)) y = composed_sum(x, *taps, back);
+    y = sum_values(op, x, *taps, back);
   }
   return record(op, y, {x},
                 [op, taps, back](const Tensor& g, Gradients& d) { d[0] = sum_of_taps(op, g, taps, !back); });
 }
 
 ValuesIndices max_of_taps(const char* op, const Tensor& x, const TapTable& taps, bool indices) {
-  if (is_half(x.dtype())) {
-    const ValuesIndices y = max_of_taps(op, x.to(f32), taps, indices);
-    return {y.values.to(x.dtype()), y.indices};
-  }
   ValuesIndices y;
   {
-    const Shape shape = with_last(x.shape(), *taps, false);
     const bool wanted = indices || any_needs_grad(x);
     const NoGrad off;
-    y.values = allocate(shape, x.dtype(), x.device(), op);
-    if (wanted) y.indices = allocate(shape, i64, x.device(), op);
-    if (!run_loop(Pool::max, y.values, x.contiguous(), y.indices, *taps)) y = composed_max(x, *taps);
+    y = max_values(op, x, *taps, wanted);
   }
   y.values = record(op, y.values, {x}, [op, taps, places = save(y.indices)](const Tensor& g, Gradients& d) {
     d[0] = max_back(op, g, d.take(places), taps);

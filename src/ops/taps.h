@@ -6,6 +6,8 @@
 
 #include <volta/tensor.h>
 
+#include "backend/pool.h"
+
 namespace volta {
 
 struct Taps {
@@ -20,6 +22,7 @@ struct Taps {
   std::vector<double> divisor;  // [out], for averages, else empty
   // In [begin, end) every tap moves by `stride` from one output to the next, and weighs 1.
   int64_t begin = 0, end = 0, stride = 0;
+  TapRule rule = {};
 
  private:
   static size_t entries(int64_t outputs, int64_t taps_each, const char* op);

@@ -107,8 +107,21 @@ class Context final : public Backend {
   void matmul(const MatmulCall& call) override;
   using Backend::offers;
   bool repeats_bits() const override { return false; }
+  bool offers(const ConvCall& call) const override;
+  bool offers(const PoolCall& call) const override;
+  bool offers(const NormCall& call) const override;
+  bool offers(const AttentionCall& call) const override;
+  bool offers(const RecurrentCall& call) const override;
   bool offers(const UpdateCall& call) const override;
   bool offers(const CrossEntropyCall& call) const override;
+  void conv(const ConvCall& call) override;
+  void pool(const PoolCall& call) override;
+  void norm(const NormCall& call) override;
+  void norm_backward(const NormBackwardCall& call) override;
+  void attention(const AttentionCall& call) override;
+  void attention_backward(const AttentionBackwardCall& call) override;
+  void recurrent(const RecurrentCall& call) override;
+  void recurrent_backward(const RecurrentBackwardCall& call) override;
   void cross_entropy(const CrossEntropyCall& call) override;
   void cross_entropy_backward(const CrossEntropyBackwardCall& call) override;
   void update(const UpdateCall& call) override;
@@ -132,6 +145,8 @@ class Context final : public Backend {
   cudaEvent_t slot_free_[slot_count] = {};
   int slot_ = 0;
 };
+
+bool allows_tf32();
 
 // Pointwise loops are compiled in parts, among which the ops are dealt out in turn.
 template <int Part> void map_part(const Context& c, const ElementwiseCall& call);

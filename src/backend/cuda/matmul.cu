@@ -2,12 +2,12 @@
 // operands change places. Plans (descriptors and the library's choice of algorithm) are kept per form of product.
 // Kernels of our own follow where it has no epilogue, and take its place for integers.
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <map>
 #include <optional>
 
 #include "backend/cuda/element.h"
+#include "backend/cuda/library.h"
 #include "math/activation.h"
 #include "math/unary.h"
 
@@ -76,37 +76,22 @@ constexpr size_t workspace_bytes = size_t(32) << 20, most_plans = 4096;
 constexpr int64_t most_batches = 65535;
 std::atomic<bool> tf32_allowed{false};
 
-// The library is loaded when the first product needs it: linking it would cost every program 200 MB and 50 ms at its
-// start.
-void* library() {
-  static void* const loaded = [] {
-    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-    for (const std::string& path : {name, VOLTA_CUDA_LIBRARY_DIR "/" + name, std::string("libcublasLt.so")})
-      if (void* found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
-    throw_error(ErrorKind::device, "matmul", "cannot load ", name, " (cuBLASLt): ", dlerror());
-  }();
-  return loaded;
+const Library& cublas_library() {
+  static const Library library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR));
+  return library;
 }
 
-struct Symbol {
-  const char* name;
-  template <class F> operator F*() const {
-    if (void* found = dlsym(library(), name)) return reinterpret_cast<F*>(found);
-    throw_error(ErrorKind::device, "matmul", "cuBLASLt has no ", name);
-  }
-};
-
 struct CublasLt {
-  decltype(&cublasLtCreate) create = Symbol{"cublasLtCreate"};
-  decltype(&cublasLtMatmul) matmul = Symbol{"cublasLtMatmul"};
-  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = Symbol{"cublasLtMatmulAlgoGetHeuristic"};
-  decltype(&cublasLtMatmulDescInit_internal) desc_init = Symbol{"cublasLtMatmulDescInit_internal"};
-  decltype(&cublasLtMatmulDescSetAttribute) desc_set = Symbol{"cublasLtMatmulDescSetAttribute"};
-  decltype(&cublasLtMatrixLayoutInit_internal) layout_init = Symbol{"cublasLtMatrixLayoutInit_internal"};
-  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = Symbol{"cublasLtMatrixLayoutSetAttribute"};
-  decltype(&cublasLtMatmulPreferenceInit_internal) preference_init = Symbol{"cublasLtMatmulPreferenceInit_internal"};
-  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = Symbol{"cublasLtMatmulPreferenceSetAttribute"};
-  decltype(&cublasLtGetStatusString) status_string = Symbol{"cublasLtGetStatusString"};
+  decltype(&cublasLtCreate) create = cublas_library().symbol("cublasLtCreate", "matmul");
+  decltype(&cublasLtMatmul) matmul = cublas_library().symbol("cublasLtMatmul", "matmul");
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = cublas_library().symbol("cublasLtMatmulAlgoGetHeuristic", "matmul");
+  decltype(&cublasLtMatmulDescInit_internal) desc_init = cublas_library().symbol("cublasLtMatmulDescInit_internal", "matmul");
+  decltype(&cublasLtMatmulDescSetAttribute) desc_set = cublas_library().symbol("cublasLtMatmulDescSetAttribute", "matmul");
+  decltype(&cublasLtMatrixLayoutInit_internal) layout_init = cublas_library().symbol("cublasLtMatrixLayoutInit_internal", "matmul");
+  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = cublas_library().symbol("cublasLtMatrixLayoutSetAttribute", "matmul");
+  decltype(&cublasLtMatmulPreferenceInit_internal) preference_init = cublas_library().symbol("cublasLtMatmulPreferenceInit_internal", "matmul");
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = cublas_library().symbol("cublasLtMatmulPreferenceSetAttribute", "matmul");
+  decltype(&cublasLtGetStatusString) status_string = cublas_library().symbol("cublasLtGetStatusString", "matmul");
 };
 
 const CublasLt& cublas() {
@@ -164,7 +149,7 @@ cudaDataType_t type_of(DType t) {
 
 cublasComputeType_t compute_of(DType t) {
   if (t == f64) return CUBLAS_COMPUTE_64F;
-  return t == f32 && tf32_allowed.load(std::memory_order_relaxed) ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  return t == f32 && allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 int64_t alignment(const void* p) {
@@ -336,6 +321,7 @@ void plain_product(Context& c, const MatmulCall& call) {
 }  // namespace
 
 void allow_tf32(bool on) { tf32_allowed = on; }
+bool allows_tf32() { return tf32_allowed.load(std::memory_order_relaxed); }
 
 void Context::matmul(const MatmulCall& call) {
   const OnDevice current(device);

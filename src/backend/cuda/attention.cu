@@ -1,0 +1,571 @@
+// Attention of halves on the GPU, on the tensor cores: the scores of a block of queries (forward, and for their gradient) or of
+// keys (for the gradients of keys and values) are made tile by tile, used and forgotten. Every element of a gradient is summed
+// by one warp, always in the same order.
+#include "backend/attention.h"
+
+#include "backend/cuda/element.h"
+
+namespace volta::cuda {
+namespace {
+
+constexpr const char* op = "attention";
+constexpr int most_axes = Shape::max_rank - 2;
+constexpr float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+// The matrices of all heads; strides in elements.
+struct HeadOperand {
+  char* data = nullptr;
+  int64_t step[most_axes] = {};
+  int64_t row = 0, column = 0;
+};
+
+struct AttendArgs {
+  int axes;                  // in front of the matrices
+  int size[most_axes];
+  int heads, group;          // query heads in all, and those that share a key head
+  int queries, keys, width;
+  float scale;
+  bool causal, boolean_mask;
+  HeadOperand q, k, v, out, mask, grad_out;
+  float *logsumexp, *delta;  // [heads, queries]
+  float* grad_q;             // these are contiguous
+  char *grad_k, *grad_v;
+};
+
+// Where the matrix of query head `index` begins, in elements.
+__device__ int64_t place_of(const AttendArgs& a, const HeadOperand& x, int index, int group) {
+  int64_t at = 0;
+  for (int i = a.axes - 1; i >= 0; --i) {
+    const int here = index % a.size[i];
+    at += int64_t(i == a.axes - 1 ? here / group : here) * x.step[i];
+    index /= a.size[i];
+  }
+  return at;
+}
+
+// A tile of rows of D halves in shared memory. Pieces of sixteen bytes change places within a row, so that eight rows can be
+// read at once without two of them meeting in a bank.
+template <int D> struct Tile {
+  uint32_t base;
+  static constexpr int pieces = D / 8;
+  __device__ uint32_t at(int row, int piece) const {
+    return base + uint32_t(row * D * 2) + uint32_t((piece ^ (row & 7)) * 16);
+  }
+};
+
+__device__ inline void copy_async(uint32_t to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0));
+}
+__device__ inline void commit() { asm volatile("cp.async.commit_group;"); }
+__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// Begins to bring rows [first, first + Rows) of a matrix; rows and columns beyond its end are zeros.
+template <int D, int Rows, int Threads>
+__device__ void fetch(const Tile<D>& tile, const char* matrix, int64_t stride, int first, int rows, int width) {
+  constexpr int pieces = Tile<D>::pieces;
+#pragma unroll
+  for (int i = 0; i < Rows * pieces / Threads; ++i) {
+    const int index = i * Threads + int(threadIdx.x), row = index / pieces, piece = index % pieces;
+    const bool valid = first + row < rows && piece * 8 < width;
+    const int64_t from = valid ? (first + row) * stride + piece * 8 : 0;
+    copy_async(tile.at(row, piece), matrix + 2 * from, valid);
+  }
+}
+
+struct Fragment {
+  uint32_t r[4];
+};
+__device__ inline Fragment read_matrices(uint32_t address) {
+  Fragment f;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+               : "r"(address));
+  return f;
+}
+__device__ inline Fragment read_transposed(uint32_t address) {
+  Fragment f;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+               : "r"(address));
+  return f;
+}
+
+__device__ inline float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ inline int lane() { return int(threadIdx.x) % 32; }
+// 16 rows and 16 columns as the left operand of a product.
+template <int D> __device__ Fragment left(const Tile<D>& t, int row, int column) {
+  return read_matrices(t.at(row + lane() % 16, column / 8 + lane() / 16));
+}
+// 16 rows as columns of the right operand, whose depth is along the rows: two operands of 8 columns.
+template <int D> __device__ Fragment right_by_row(const Tile<D>& t, int row, int column) {
+  const int matrix = lane() / 8;
+  return read_matrices(t.at(row + matrix / 2 * 8 + lane() % 8, column / 8 + matrix % 2));
+}
+// 16 columns of the right operand, whose depth is along the columns.
+template <int D> __device__ Fragment right_by_column(const Tile<D>& t, int row, int column) {
+  const int matrix = lane() / 8;
+  return read_transposed(t.at(row + matrix % 2 * 8 + lane() % 8, column / 8 + matrix / 2));
+}
+
+template <class S> __device__ inline uint32_t packed(float low, float high) {
+  uint32_t bits;
+  if constexpr (std::is_same_v<S, bfloat16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+
+// sums (16 x 8) += a (16 x 16) times b (16 x 8).
+template <class S> __device__ inline void multiply(float (&sums)[4], const Fragment& a, uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<S, bfloat16>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
+}
+
+// 16 rows of a tile as left operands: kept in registers where they are used again and again and there is room.
+template <int D, bool Held> struct LeftRows {
+  Tile<D> tile;
+  int row;
+  Fragment held[Held ? D / 16 : 1];
+  LeftRows() = default;
+  __device__ LeftRows(const Tile<D>& t, int first) : tile(t), row(first) {}
+  __device__ void load() {
+    if constexpr (Held) unroll<D / 16>([&](int k) { held[k] = left(tile, row, 16 * k); });
+  }
+  __device__ Fragment operator[](int k) const {
+    if constexpr (Held) return held[k];
+    else return left(tile, row, 16 * k);
+  }
+};
+
+// sums (16 x N) = rows times the N rows of `b`, transposed; for R lots of rows at once.
+template <class S, int N, int R, int D, bool Held>
+__device__ void product_of_rows(float (&sums)[R][N / 8][4], LeftRows<D, Held> (&a)[R], const Tile<D>& b) {
+  unroll<R>([&](int r) { unroll<N / 8>([&](int j) { unroll<4>([&](int e) { sums[r][j][e] = 0; }); }); });
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) {
+    Fragment x[R];
+    unroll<R>([&](int r) { x[r] = a[r][k]; });
+    unroll<N / 16>([&](int j) {
+      const Fragment y = right_by_row(b, 16 * j, 16 * k);
+      unroll<R>([&](int r) {
+        multiply<S>(sums[r][2 * j], x[r], y.r[0], y.r[1]);
+        multiply<S>(sums[r][2 * j + 1], x[r], y.r[2], y.r[3]);
+      });
+    });
+  }
+}
+
+// sums (16 x D) += weights (16 x N, as a product left them) times the N rows of `b`; for R lots of rows at once.
+template <class S, int D, int N, int R>
+__device__ void add_product(float (&sums)[R][D / 8][4], const float (&weights)[R][N / 8][4], const Tile<D>& b) {
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) {
+    Fragment x[R];
+    unroll<R>([&](int r) {
+      const auto &low = weights[r][2 * k], &high = weights[r][2 * k + 1];
+      x[r] = {{packed<S>(low[0], low[1]), packed<S>(low[2], low[3]), packed<S>(high[0], high[1]),
+               packed<S>(high[2], high[3])}};
+    });
+    unroll<D / 16>([&](int j) {
+      const Fragment y = right_by_column(b, 16 * k, 16 * j);
+      unroll<R>([&](int r) {
+        multiply<S>(sums[r][2 * j], x[r], y.r[0], y.r[1]);
+        multiply<S>(sums[r][2 * j + 1], x[r], y.r[2], y.r[3]);
+      });
+    });
+  }
+}
+
+// Element e of tile j of a product lies in row `row_of(e)` and column `column_of(j, e)`.
+__device__ inline int row_of(int e) { return lane() / 4 + e / 2 * 8; }
+__device__ inline int column_of(int j, int e) { return j * 8 + lane() % 4 * 2 + e % 2; }
+
+// Scores as powers of two: scaled, with the mask; what is not seen is -inf.
+struct Scores {
+  const AttendArgs& a;
+  float factor;
+  const char* mask;  // of this head
+  __device__ Scores(const AttendArgs& args, int head) : a(args), factor(args.scale * log2_e), mask(nullptr) {
+    if (args.mask.data)
+      mask = args.mask.data + place_of(args, args.mask, head, 1) * (args.boolean_mask ? 1 : int64_t(sizeof(float)));
+  }
+  // From products of 16 rows and N columns; rows are queries, or, turned, keys.
+  template <bool Turned, int N> __device__ void prepare(float (&s)[N / 8][4], int row, int column) const {
+    const int query = Turned ? column : row, key = Turned ? row : column;
+    const int query_end = query + (Turned ? N : 16), key_end = key + (Turned ? 16 : N);
+    if (!mask && key_end <= a.keys && query_end <= a.queries && !(a.causal && key_end > query + 1))
+      return unroll<N / 8>([&](int j) { unroll<4>([&](int e) { s[j][e] *= factor; }); });
+    unroll<N / 8>([&](int j) {
+      unroll<4>([&](int e) {
+        const int down = row_of(e), along = column_of(j, e);
+        s[j][e] = score(s[j][e], query + (Turned ? along : down), key + (Turned ? down : along));
+      });
+    });
+  }
+  __device__ float score(float product, int query, int key) const {
+    if (key >= a.keys || query >= a.queries || (a.causal && key > query)) return -INFINITY;
+    const float s = product * factor;
+    if (!mask) return s;
+    const int64_t at = query * a.mask.row + key * a.mask.column;
+    if (a.boolean_mask) return mask[at] ? s : -INFINITY;
+    return s + reinterpret_cast<const float*>(mask)[at] * log2_e;
+  }
+};
+
+template <class S> __device__ inline void store_pair(char* matrix, int64_t at, float x, float y) {
+  *reinterpret_cast<uint32_t*>(matrix + 2 * at) = packed<S>(x, y);
+}
+
+constexpr int keys_each = 64;  // of a tile
+
+constexpr int forward_block = 128;                             // queries
+template <int D> constexpr int forward_lots = D > 64 ? 1 : 2;  // of 16 queries, of a warp
+template <int D> constexpr int forward_threads = forward_block / (16 * forward_lots<D>) * 32;
+template <int D> constexpr int forward_bytes = (forward_block + 4 * keys_each) * D * 2;
+
+template <class S, int D> __global__ __launch_bounds__(forward_threads<D>) void forward(
+    const __grid_constant__ AttendArgs a) {
+  constexpr int block = forward_block, all = forward_threads<D>, R = forward_lots<D>;
+  extern __shared__ __align__(128) char shared[];
+  const auto base = uint32_t(__cvta_generic_to_shared(shared));
+  const Tile<D> q{base};
+  const auto tile = [&](int i) { return Tile<D>{base + uint32_t(block + i * keys_each) * D * 2}; };
+  const int blocks = (a.queries + block - 1) / block, head = int(blockIdx.x) % a.heads;
+  const int first = (blocks - 1 - int(blockIdx.x) / a.heads) * block;  // late queries see more when causal: they begin
+  const char* const keys = a.k.data + 2 * place_of(a, a.k, head, a.group);
+  const char* const values = a.v.data + 2 * place_of(a, a.v, head, a.group);
+  const Scores scores(a, head);
+  const int seen = a.causal ? min(a.keys, first + block) : a.keys, tiles = (seen + keys_each - 1) / keys_each;
+  const int own = int(threadIdx.x) / 32 * 16 * R;  // the first row of this warp
+  const auto bring = [&](int t) {
+    fetch<D, keys_each, all>(tile(t % 2), keys, a.k.row, t * keys_each, a.keys, a.width);
+    fetch<D, keys_each, all>(tile(2 + t % 2), values, a.v.row, t * keys_each, a.keys, a.width);
+    commit();
+  };
+
+  fetch<D, block, all>(q, a.q.data + 2 * place_of(a, a.q, head, 1), a.q.row, first, a.queries, a.width);
+  bring(0);
+  LeftRows<D, true> rows[R];
+  unroll<R>([&](int r) { rows[r] = LeftRows<D, true>(q, own + 16 * r); });
+  float out[R][D / 8][4] = {}, top[R][2], sum[R][2] = {};
+  unroll<R>([&](int r) { top[r][0] = top[r][1] = -INFINITY; });
+  for (int t = 0; t < tiles; ++t) {
+    await_copies();
+    __syncthreads();
+    if (t == 0) unroll<R>([&](int r) { rows[r].load(); });
+    if (t + 1 < tiles) bring(t + 1);
+    float s[R][keys_each / 8][4];
+    product_of_rows<S, keys_each>(s, rows, tile(t % 2));
+    unroll<R>([&](int r) {
+      scores.prepare<false, keys_each>(s[r], first + own + 16 * r, t * keys_each);
+      unroll<2>([&](int half) {  // the two rows of this thread
+        float largest = top[r][half];
+        unroll<keys_each / 8>(
+            [&](int j) { largest = fmaxf(largest, fmaxf(s[r][j][2 * half], s[r][j][2 * half + 1])); });
+        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+        const float shift = largest == -INFINITY ? 0 : largest, shrink = exp2_of(top[r][half] - shift);
+        top[r][half] = largest;
+        float more = 0;
+        unroll<keys_each / 8>([&](int j) {
+          unroll<2>([&](int e) { more += s[r][j][2 * half + e] = exp2_of(s[r][j][2 * half + e] - shift); });
+        });
+        sum[r][half] = sum[r][half] * shrink + more;
+        unroll<D / 8>([&](int j) { out[r][j][2 * half] *= shrink, out[r][j][2 * half + 1] *= shrink; });
+      });
+    });
+    add_product<S, D, keys_each>(out, s, tile(2 + t % 2));
+  }
+  char* const target = a.out.data + 2 * place_of(a, a.out, head, 1);
+  unroll<2 * R>([&](int i) {
+    const int r = i / 2, half = i % 2;
+    float total = sum[r][half] + __shfl_xor_sync(~0u, sum[r][half], 1);
+    total += __shfl_xor_sync(~0u, total, 2);
+    const int query = first + own + 16 * r + row_of(2 * half);
+    if (query >= a.queries) return;
+    const float scale = total > 0 ? 1 / total : total == 0 ? 0 : total;  // a NaN stays one
+    // Of a query that sees nothing it is +inf, so that its weights come out as 0 again.
+    if (lane() % 4 == 0)
+      a.logsumexp[int64_t(head) * a.queries + query] = total == 0 ? INFINITY : (top[r][half] + log2f(total)) * ln_2;
+    unroll<D / 8>([&](int j) {
+      const int column = column_of(j, 0);
+      if (column < a.width)
+        store_pair<S>(target, query * a.out.row + column, out[r][j][2 * half] * scale, out[r][j][2 * half + 1] * scale);
+    });
+  });
+}
+
+// The sum of out * grad_out of each query: a warp each.
+template <class S> __global__ __launch_bounds__(threads) void row_sums(const __grid_constant__ AttendArgs a) {
+  const int64_t row = (int64_t(blockIdx.x) * threads + threadIdx.x) / 32;
+  if (row >= int64_t(a.heads) * a.queries) return;
+  const int head = int(row / a.queries), query = int(row % a.queries);
+  const S* y = reinterpret_cast<const S*>(a.out.data) + place_of(a, a.out, head, 1) + query * a.out.row;
+  const S* g = reinterpret_cast<const S*>(a.grad_out.data) + place_of(a, a.grad_out, head, 1) + query * a.grad_out.row;
+  float sum = 0;
+  for (int i = lane(); i < a.width; i += 32) sum += convert<float>(y[i]) * convert<float>(g[i]);
+  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(~0u, sum, half);
+  if (lane() == 0) a.delta[row] = sum;
+}
+
+constexpr int backward_warps = 4, backward_rows = 16 * backward_warps, backward_threads = 32 * backward_warps;
+template <int D> constexpr int grad_q_bytes = (2 * backward_rows + 4 * keys_each) * D * 2;
+
+// The gradient of a block of queries.
+template <class S, int D> __global__ __launch_bounds__(backward_threads) void backward_queries(
+    const __grid_constant__ AttendArgs a) {
+  constexpr int block = backward_rows, all = backward_threads;
+  extern __shared__ __align__(128) char shared[];
+  const auto base = uint32_t(__cvta_generic_to_shared(shared));
+  const Tile<D> q{base}, g{base + block * D * 2};
+  const auto tile = [&](int i) { return Tile<D>{base + uint32_t(2 * block + i * keys_each) * D * 2}; };
+  const int blocks = (a.queries + block - 1) / block, head = int(blockIdx.x) % a.heads;
+  const int first = (blocks - 1 - int(blockIdx.x) / a.heads) * block;
+  const char* const keys = a.k.data + 2 * place_of(a, a.k, head, a.group);
+  const char* const values = a.v.data + 2 * place_of(a, a.v, head, a.group);
+  const Scores scores(a, head);
+  const int seen = a.causal ? min(a.keys, first + block) : a.keys, tiles = (seen + keys_each - 1) / keys_each;
+  const int own = int(threadIdx.x) / 32 * 16;
+  const auto bring = [&](int t) {
+    fetch<D, keys_each, all>(tile(t % 2), keys, a.k.row, t * keys_each, a.keys, a.width);
+    fetch<D, keys_each, all>(tile(2 + t % 2), values, a.v.row, t * keys_each, a.keys, a.width);
+    commit();
+  };
+
+  fetch<D, block, all>(q, a.q.data + 2 * place_of(a, a.q, head, 1), a.q.row, first, a.queries, a.width);
+  fetch<D, block, all>(g, a.grad_out.data + 2 * place_of(a, a.grad_out, head, 1), a.grad_out.row, first, a.queries,
+                       a.width);
+  bring(0);
+  float level[2], delta[2];
+  unroll<2>([&](int half) {
+    const int query = first + own + row_of(2 * half);
+    const int64_t at = int64_t(head) * a.queries + query;
+    level[half] = query < a.queries ? a.logsumexp[at] * log2_e : INFINITY;
+    delta[half] = query < a.queries ? a.delta[at] : 0;
+  });
+  LeftRows<D, D <= 64> of_q[] = {{q, own}}, of_g[] = {{g, own}};
+  float sums[1][D / 8][4] = {};
+  for (int t = 0; t < tiles; ++t) {
+    await_copies();
+    __syncthreads();
+    if (t == 0) of_q[0].load(), of_g[0].load();
+    if (t + 1 < tiles) bring(t + 1);
+    float s[1][keys_each / 8][4], d[1][keys_each / 8][4];
+    product_of_rows<S, keys_each>(s, of_q, tile(t % 2));
+    product_of_rows<S, keys_each>(d, of_g, tile(2 + t % 2));
+    scores.prepare<false, keys_each>(s[0], first + own, t * keys_each);
+    unroll<keys_each / 8>([&](int j) {
+      unroll<4>([&](int e) { s[0][j][e] = exp2_of(s[0][j][e] - level[e / 2]) * (d[0][j][e] - delta[e / 2]); });
+    });
+    add_product<S, D, keys_each>(sums, s, tile(t % 2));
+  }
+  unroll<2>([&](int half) {
+    const int query = first + own + row_of(2 * half);
+    if (query >= a.queries) return;
+    float* const to = a.grad_q + (int64_t(head) * a.queries + query) * a.width;
+    unroll<D / 8>([&](int j) {
+      const int column = column_of(j, 0);
+      if (column < a.width)
+        *reinterpret_cast<float2*>(to + column) = {sums[0][j][2 * half] * a.scale, sums[0][j][2 * half + 1] * a.scale};
+    });
+  });
+}
+
+template <int D> constexpr int queries_each = D > 64 ? 32 : 64;  // of a tile of the kernel below
+template <int D> constexpr int grad_kv_bytes = (2 * backward_rows + 4 * queries_each<D>) * D * 2 + 4 * queries_each<D> * 4;
+
+// The gradients of a block of keys and values: everything is turned, so that keys are the rows.
+template <class S, int D> __global__ __launch_bounds__(backward_threads) void backward_keys(
+    const __grid_constant__ AttendArgs a) {
+  constexpr int block = backward_rows, all = backward_threads, each = queries_each<D>;
+  extern __shared__ __align__(128) char shared[];
+  const auto base = uint32_t(__cvta_generic_to_shared(shared));
+  const Tile<D> k{base}, v{base + block * D * 2};
+  const auto tile = [&](int i) { return Tile<D>{base + uint32_t(2 * block + i * each) * D * 2}; };
+  auto* const numbers = reinterpret_cast<float*>(shared + (2 * block + 4 * each) * D * 2);  // levels and deltas, twice
+  const int shared_heads = a.heads / a.group, few = int(blockIdx.x) % shared_heads;
+  const int first = int(blockIdx.x) / shared_heads * block;
+  const int own = int(threadIdx.x) / 32 * 16, head0 = few * a.group;
+  const int begin = a.causal ? first / each * each : 0;  // earlier queries see none of these keys
+  const int tiles = begin < a.queries ? (a.queries - begin + each - 1) / each : 0, total = tiles * a.group;
+  const auto bring = [&](int n) {
+    const int head = head0 + n / tiles, from = begin + n % tiles * each;
+    fetch<D, each, all>(tile(n % 2), a.q.data + 2 * place_of(a, a.q, head, 1), a.q.row, from, a.queries, a.width);
+    fetch<D, each, all>(tile(2 + n % 2), a.grad_out.data + 2 * place_of(a, a.grad_out, head, 1), a.grad_out.row, from,
+                        a.queries, a.width);
+    commit();
+    if (int(threadIdx.x) < each) {
+      const int query = from + int(threadIdx.x);
+      const int64_t at = int64_t(head) * a.queries + query;
+      numbers[n % 2 * 2 * each + int(threadIdx.x)] = query < a.queries ? a.logsumexp[at] * log2_e : INFINITY;
+      numbers[(n % 2 * 2 + 1) * each + int(threadIdx.x)] = query < a.queries ? a.delta[at] : 0;
+    }
+  };
+  fetch<D, block, all>(k, a.k.data + 2 * place_of(a, a.k, head0, a.group), a.k.row, first, a.keys, a.width);
+  fetch<D, block, all>(v, a.v.data + 2 * place_of(a, a.v, head0, a.group), a.v.row, first, a.keys, a.width);
+  commit();
+  if (total > 0) bring(0);
+  LeftRows<D, D <= 64> of_k[] = {{k, own}}, of_v[] = {{v, own}};
+  float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
+  for (int n = 0; n < total; ++n) {
+    await_copies();
+    __syncthreads();
+    if (n == 0) of_k[0].load(), of_v[0].load();
+    if (n + 1 < total) bring(n + 1);
+    const Scores scores(a, head0 + n / tiles);
+    const float *level = numbers + n % 2 * 2 * each, *delta = level + each;
+    float p[1][each / 8][4], d[1][each / 8][4];
+    product_of_rows<S, each>(p, of_k, tile(n % 2));
+    scores.prepare<true, each>(p[0], first + own, begin + n % tiles * each);
+    unroll<each / 8>([&](int j) {
+      unroll<2>([&](int e) {
+        const float down = level[column_of(j, e)];
+        p[0][j][e] = exp2_of(p[0][j][e] - down), p[0][j][e + 2] = exp2_of(p[0][j][e + 2] - down);
+      });
+    });
+    add_product<S, D, each>(dv, p, tile(2 + n % 2));
+    product_of_rows<S, each>(d, of_v, tile(2 + n % 2));
+    unroll<each / 8>([&](int j) {
+      unroll<2>([&](int e) {
+        const float less = delta[column_of(j, e)];
+        p[0][j][e] *= d[0][j][e] - less, p[0][j][e + 2] *= d[0][j][e + 2] - less;
+      });
+    });
+    add_product<S, D, each>(dk, p, tile(n % 2));
+  }
+  unroll<2>([&](int half) {
+    const int key = first + own + row_of(2 * half);
+    if (key >= a.keys) return;
+    const int64_t row = (int64_t(few) * a.keys + key) * a.width;
+    unroll<D / 8>([&](int j) {
+      const int column = column_of(j, 0);
+      if (column >= a.width) return;
+      store_pair<S>(a.grad_k, row + column, dk[0][j][2 * half] * a.scale, dk[0][j][2 * half + 1] * a.scale);
+      store_pair<S>(a.grad_v, row + column, dv[0][j][2 * half], dv[0][j][2 * half + 1]);
+    });
+  });
+}
+
+// An operand whose rows can be fetched in pieces of sixteen bytes: as it is, or copied.
+class Fetchable {
+ public:
+  Fetchable(Context& c, const Arg& x) : arg_(x) {
+    const auto& strides = x.layout->strides;
+    const int rank = x.layout->rank();
+    bool fits = strides[rank - 1] == 1 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
+    for (int i = 0; i + 1 < rank; ++i) fits = fits && strides[i] % 8 == 0 && strides[i] >= 0;
+    if (fits) return;
+    layout_ = Layout::contiguous(x.layout->shape);
+    room_ = c.memory.take(layout_.numel() * size_of(x.dtype), op);
+    arg_ = {room_->data, &layout_, x.dtype, {}};
+    c.copy(arg_, x);
+  }
+  Fetchable(const Fetchable&) = delete;
+  Fetchable& operator=(const Fetchable&) = delete;
+  const Arg& arg() const { return arg_; }
+
+ private:
+  Arg arg_;
+  Layout layout_;
+  Room room_;
+};
+
+HeadOperand operand(const Arg& x) {
+  HeadOperand h;
+  if (!x.data) return h;
+  const int rank = x.layout->rank();
+  h.data = static_cast<char*>(x.data);
+  for (int i = 0; i + 2 < rank; ++i) h.step[i] = x.layout->strides[i];
+  h.row = x.layout->strides[rank - 2], h.column = x.layout->strides[rank - 1];
+  return h;
+}
+
+AttendArgs args_of(const AttentionCall& call, const Arg& q, const Arg& k, const Arg& v) {
+  AttendArgs a{};
+  const Shape &shape = call.q.layout->shape, &keys = call.k.layout->shape;
+  const int rank = shape.size();
+  a.axes = rank - 2, a.heads = 1, a.group = 1;
+  for (int i = 0; i < a.axes; ++i) a.size[i] = int(shape[i]), a.heads *= int(shape[i]);
+  if (a.axes > 0) a.group = int(shape[rank - 3] / keys[rank - 3]);
+  a.queries = int(shape[rank - 2]), a.keys = int(keys[rank - 2]), a.width = int(shape[rank - 1]);
+  a.scale = float(call.scale), a.causal = call.causal, a.boolean_mask = call.mask.dtype == boolean;
+  a.q = operand(q), a.k = operand(k), a.v = operand(v), a.mask = operand(call.mask), a.out = operand(call.out);
+  a.logsumexp = static_cast<float*>(call.logsumexp.data);
+  return a;
+}
+
+void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, int bytes, const AttendArgs& a) {
+  const void* function = reinterpret_cast<const void*>(kernel);
+  check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), op);
+  void* pointers[] = {const_cast<AttendArgs*>(&a)};
+  check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream), op);
+}
+
+// f.template operator()<S, D>() for the dtype, and a width that the heads' is filled up to.
+template <class F> void with_form(DType dtype, int width, F f) {
+  const auto sized = [&]<class S>() {
+    if (width <= 64) f.template operator()<S, 64>();
+    else f.template operator()<S, 128>();
+  };
+  if (dtype == f16) sized.template operator()<float16>();
+  else sized.template operator()<bfloat16>();
+}
+
+int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+}  // namespace
+
+bool Context::offers(const AttentionCall& call) const {
+  const Shape &q = call.q.layout->shape, &k = call.k.layout->shape, &v = call.v.layout->shape;
+  const int rank = q.size();
+  const int64_t width = q[rank - 1];
+  if (!is_half(call.q.dtype) || call.dropout > 0 || width % 8 != 0 || width > 128 || v[rank - 1] != width) return false;
+  if (q.numel() == 0 || k.numel() == 0) return false;
+  const int64_t heads = q.numel() / (q[rank - 2] * width);
+  return q[rank - 2] < (1 << 24) && k[rank - 2] < (1 << 24) && heads < (1 << 20) &&
+         heads * blocks_of(std::max(q[rank - 2], k[rank - 2]), 64) < chunk_limit;
+}
+
+void Context::attention(const AttentionCall& call) {
+  const OnDevice current(device);
+  const Fetchable q(*this, call.q), k(*this, call.k), v(*this, call.v);
+  const AttendArgs a = args_of(call, q.arg(), k.arg(), v.arg());
+  with_form(call.q.dtype, a.width, [&]<class S, int D>() {
+    start(*this, &forward<S, D>, a.heads * blocks_of(a.queries, forward_block), forward_threads<D>, forward_bytes<D>, a);
+  });
+}
+
+void Context::attention_backward(const AttentionBackwardCall& call) {
+  const OnDevice current(device);
+  const Fetchable q(*this, call.q), k(*this, call.k), v(*this, call.v), g(*this, call.grad_out);
+  AttendArgs a = args_of(call, q.arg(), k.arg(), v.arg());
+  a.grad_out = operand(g.arg()), a.grad_q = static_cast<float*>(call.grad_q.data);
+  a.grad_k = static_cast<char*>(call.grad_k.data), a.grad_v = static_cast<char*>(call.grad_v.data);
+  const int64_t rows = int64_t(a.heads) * a.queries;
+  const Room delta = memory.take(rows * int64_t(sizeof(float)), op);
+  a.delta = reinterpret_cast<float*>(delta->data);
+  with_form(call.q.dtype, a.width, [&]<class S, int D>() {
+    launch(*this, op, &row_sums<S>, blocks_for(rows * 32, threads), threads, a);
+    start(*this, &backward_keys<S, D>, a.heads / a.group * blocks_of(a.keys, backward_rows), backward_threads,
+          grad_kv_bytes<D>, a);
+    start(*this, &backward_queries<S, D>, a.heads * blocks_of(a.queries, backward_rows), backward_threads,
+          grad_q_bytes<D>, a);
+  });
+}
+
+}  // namespace volta::cuda

@@ -1,0 +1,474 @@
+// Normalisation on the GPU. A set that is one run of memory (layer, group, RMS norm) belongs to a team of threads, which
+// keeps it in registers where it is short enough; sets that lie apart (batch norm) are gone over in parts, whose moments
+// are merged.
+#include "backend/norm.h"
+
+#include "backend/cuda/element.h"
+#include "backend/cuda/formulas.h"
+
+namespace volta::cuda {
+namespace {
+
+// Mean and summed squares of deviations. Merged, equal values stay exactly equal to their mean (Chan, Golub and LeVeque).
+template <class T> struct Moments {
+  struct State {
+    T count, mean, squares;
+  };
+  __device__ static State start() { return {T(0), T(0), T(0)}; }
+  __device__ static State merge(State a, State b) {
+    const T count = a.count + b.count, apart = b.mean - a.mean;
+    if (count == T(0)) return a;
+    const T share = b.count / count;
+    return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
+  }
+};
+template <class T> struct TwoSums {
+  struct State {
+    T plain, weighted;
+  };
+  __device__ static State start() { return {T(0), T(0)}; }
+  __device__ static State merge(State a, State b) { return {a.plain + b.plain, a.weighted + b.weighted}; }
+};
+
+template <class T> using TwoSumsOf = typename TwoSums<T>::State;
+
+// Operands as kernels take them; statistics and weights are of the type that is computed in.
+struct NormArgs {
+  int64_t outer, groups, channels, inner;
+  bool over_outer, centered, given;
+  double eps;
+  const char *x, *g;     // g: backward
+  const void *weight, *bias;
+  void *mean, *var;
+  char* out;             // y or dx
+  void* sums;            // backward, of sets that lie apart: [2, groups]
+  Divisor by_inner;
+};
+
+template <class T> __device__ inline T scale_of(const NormArgs& a, int64_t set) {
+  return T(1) / ::sqrt(static_cast<const T*>(a.var)[set] + T(a.eps));
+}
+
+// One set, or the part of one that this thread has: U packs of V elements.
+template <class T, class S, int V, int U> struct RowPart {
+  using P = Pack<S, V>;
+  int64_t rank, size, count;  // of threads, in packs
+  __device__ RowPart(const Team& team, int64_t n) : rank(team.rank()), size(team.size()), count(n / V) {}
+  __device__ int64_t batch() const { return U * size; }
+  __device__ bool holds(int64_t first, int e) const { return first + e / V * size < count; }
+  __device__ int64_t element(int64_t first, int e) const { return (first + e / V * size) * V + e % V; }
+  __device__ void load(T (&v)[U * V], const char* from, int64_t first) const {
+    P held[U];
+    unroll<U>([&](int u) { held[u] = reinterpret_cast<const P*>(from)[holds(first, u * V) ? first + u * size : first]; });
+    unroll<U * V>([&](int e) { v[e] = convert<T>(held[e / V].v[e % V]); });
+  }
+  __device__ void store(const T (&v)[U * V], char* to, int64_t first) const {
+    unroll<U>([&](int u) {
+      P pack;
+      unroll<V>([&](int j) { pack.v[j] = convert<S>(v[u * V + j]); });
+      if (holds(first, u * V)) reinterpret_cast<P*>(to)[first + u * size] = pack;
+    });
+  }
+};
+
+// The moments of N elements by themselves.
+template <class T, int N> __device__ typename Moments<T>::State moments_of(const T* v) {
+  typename Moments<T>::State s{T(N), T(0), T(0)};
+  unroll<N>([&](int j) { s.mean += v[j]; });
+  s.mean /= T(N);
+  unroll<N>([&](int j) { s.squares += (v[j] - s.mean) * (v[j] - s.mean); });
+  return s;
+}
+
+// The weights of this thread's elements: one for each channel, so a pack at a time where elements are channels.
+template <class T, int V, class Part, int N>
+__device__ inline void load_weights(T (&w)[N], const void* from, const NormArgs& a, const Part& part, int64_t group,
+                                    int64_t first, T otherwise) {
+  const T* weights = static_cast<const T*>(from) + group * a.channels;
+  if (!from) return unroll<N>([&](int e) { w[e] = otherwise; });
+  if (a.inner == 1)
+    return unroll<N / V>([&](int u) {
+      if (!part.holds(first, u * V)) return;
+      const auto pack = *reinterpret_cast<const Pack<T, V>*>(weights + part.element(first, u * V));
+      unroll<V>([&](int j) { w[u * V + j] = pack.v[j]; });
+    });
+  unroll<N>([&](int e) {
+    if (part.holds(first, e)) w[e] = weights[a.by_inner.divide(uint32_t(part.element(first, e)))];
+  });
+}
+
+template <class T, class S, int V, int U>
+__global__ __launch_bounds__(1024) void forward_rows(const __grid_constant__ NormArgs a) {
+  const Team team{false};
+  const int64_t sets = a.outer * a.groups, n = a.channels * a.inner;
+  const int64_t row = int64_t(blockIdx.x) * team.rows() + team.row(), set = row < sets ? row : 0;
+  const RowPart<T, S, V, U> part(team, n);
+  const char* x = a.x + set * n * int64_t(sizeof(S));
+  T v[U * V];
+  auto s = Moments<T>::start();
+  for (int64_t first = part.rank; first < part.count; first += part.batch()) {
+    part.load(v, x, first);
+    unroll<U>([&](int u) {
+      if (part.holds(first, u * V)) s = Moments<T>::merge(s, moments_of<T, V>(v + u * V));
+    });
+  }
+  s = team_merge<Moments<T>>(team, s);
+  if (row >= sets) return;
+  const T mean = a.centered ? s.mean : T(0);
+  const T var = s.squares / T(n) + (a.centered ? T(0) : s.mean * s.mean), r = T(1) / ::sqrt(var + T(a.eps));
+  if (part.rank == 0) static_cast<T*>(a.mean)[set] = mean, static_cast<T*>(a.var)[set] = var;
+  for (int64_t first = part.rank; first < part.count; first += part.batch()) {
+    if (part.count > part.batch()) part.load(v, x, first);
+    T w[U * V];
+    load_weights<T, V>(w, a.weight, a, part, set % a.groups, first, T(1));
+    unroll<U * V>([&](int e) { v[e] = (v[e] - mean) * r * w[e]; });
+    if (a.bias) {
+      load_weights<T, V>(w, a.bias, a, part, set % a.groups, first, T(0));
+      unroll<U * V>([&](int e) { v[e] += w[e]; });
+    }
+    part.store(v, a.out + set * n * int64_t(sizeof(S)), first);
+  }
+}
+
+template <class T, class S, int V, int U>
+__global__ __launch_bounds__(1024) void backward_rows(const __grid_constant__ NormArgs a) {
+  const Team team{false};
+  const int64_t sets = a.outer * a.groups, n = a.channels * a.inner;
+  const int64_t row = int64_t(blockIdx.x) * team.rows() + team.row(), set = row < sets ? row : 0;
+  const RowPart<T, S, V, U> part(team, n);
+  const int64_t begin = set * n * int64_t(sizeof(S));
+  const T mean = static_cast<const T*>(a.mean)[set], r = scale_of<T>(a, set);
+  T h[U * V], g[U * V];
+  const auto fetch = [&](int64_t first) {  // h and the gradient by it
+    T w[U * V];
+    part.load(h, a.x + begin, first);
+    part.load(g, a.g + begin, first);
+    load_weights<T, V>(w, a.weight, a, part, set % a.groups, first, T(1));
+    unroll<U * V>([&](int e) { h[e] = (h[e] - mean) * r, g[e] *= w[e]; });
+  };
+  auto s = TwoSums<T>::start();
+  for (int64_t first = part.rank; first < part.count; first += part.batch()) {
+    fetch(first);
+    unroll<U * V>([&](int e) {
+      if (part.holds(first, e)) s.plain += g[e], s.weighted += g[e] * h[e];
+    });
+  }
+  s = team_merge<TwoSums<T>>(team, s);
+  if (row >= sets) return;
+  const T plain = a.centered ? s.plain / T(n) : T(0), weighted = s.weighted / T(n);
+  for (int64_t first = part.rank; first < part.count; first += part.batch()) {
+    if (part.count > part.batch()) fetch(first);
+    unroll<U * V>([&](int e) { g[e] = r * (g[e] - plain - h[e] * weighted); });
+    part.store(g, a.out + begin, first);
+  }
+}
+
+// The same for sets of one group whose elements are channels, and which one batch of packs holds; with the sums of the columns,
+// which each team keeps for the rows that it comes by: no element is read twice. `sums` are partial ones, [teams, channels].
+template <class T, class S, int V, int U>
+__global__ __launch_bounds__(512) void backward_rows_and_columns(const __grid_constant__ NormArgs a, TwoSumsOf<T>* sums) {
+  const Team team{false};
+  const int64_t n = a.channels, step = int64_t(gridDim.x) * team.rows();
+  const RowPart<T, S, V, U> part(team, n);
+  T w[U * V], bias[U * V] = {}, weight[U * V] = {};
+  load_weights<T, V>(w, a.weight, a, part, 0, part.rank, T(1));
+  for (int64_t from = int64_t(blockIdx.x) * team.rows(); from < a.outer; from += step) {  // all threads come as often
+    const bool mine = from + team.row() < a.outer;
+    const int64_t row = mine ? from + team.row() : 0, begin = row * n * int64_t(sizeof(S));
+    const T mean = static_cast<const T*>(a.mean)[row], r = scale_of<T>(a, row);
+    T h[U * V], g[U * V];
+    if (part.rank < part.count) {
+      part.load(h, a.x + begin, part.rank);
+      part.load(g, a.g + begin, part.rank);
+    }
+    auto s = TwoSums<T>::start();
+    unroll<U * V>([&](int e) {
+      if (!mine || !part.holds(part.rank, e)) return;
+      h[e] = (h[e] - mean) * r;
+      bias[e] += g[e], weight[e] += g[e] * h[e];
+      g[e] *= w[e];
+      s.plain += g[e], s.weighted += g[e] * h[e];
+    });
+    s = team_merge<TwoSums<T>>(team, s);
+    if (!mine || !a.out || part.rank >= part.count) continue;
+    const T plain = a.centered ? s.plain / T(n) : T(0), weighted = s.weighted / T(n);
+    unroll<U * V>([&](int e) { g[e] = r * (g[e] - plain - h[e] * weighted); });
+    part.store(g, a.out + begin, part.rank);
+  }
+  TwoSumsOf<T>* to = sums + (int64_t(blockIdx.x) * team.rows() + team.row()) * n;
+  unroll<U * V>([&](int e) {
+    if (part.holds(part.rank, e)) to[part.element(part.rank, e)] = {bias[e], weight[e]};
+  });
+}
+
+// Lines: the channels of all groups, each of outer runs of `inner` elements. A block goes over a part of a line's elements.
+struct LineArgs : NormArgs {
+  int64_t parts, per_part;  // elements of a line in a part
+  void* partial;            // [parts, lines] states
+};
+
+template <class Op, class T, class S, bool Back>
+__global__ __launch_bounds__(threads) void line_parts(const __grid_constant__ LineArgs a) {
+  const int64_t lines = a.groups * a.channels, line = blockIdx.x, all = a.outer * a.inner;
+  const int64_t begin = blockIdx.y * a.per_part, end = begin + a.per_part < all ? begin + a.per_part : all;
+  const auto *x = reinterpret_cast<const S*>(a.x), *g = reinterpret_cast<const S*>(a.g);
+  auto s = Op::start();
+  constexpr int U = 4;
+  for (int64_t first = begin + threadIdx.x; first < end; first += U * threads) {
+    T v[U], up[U];
+    int64_t outer[U];
+    unroll<U>([&](int u) {
+      const int64_t e = first + u * threads < end ? first + u * threads : first;
+      outer[u] = a.by_inner.divide(uint32_t(e));
+      const int64_t at = (outer[u] * lines + line) * a.inner + (e - outer[u] * a.inner);
+      v[u] = convert<T>(x[at]);
+      if constexpr (Back) up[u] = convert<T>(g[at]);
+    });
+    if constexpr (!Back)
+      if (first + (U - 1) * threads < end) {
+        s = Op::merge(s, moments_of<T, U>(v));
+        continue;
+      }
+    unroll<U>([&](int u) {
+      if (first + u * threads >= end) return;
+      if constexpr (Back) {
+        const int64_t group = line / a.channels, set = a.over_outer ? group : outer[u] * a.groups + group;
+        const T h = (v[u] - static_cast<const T*>(a.mean)[set]) * scale_of<T>(a, set);
+        s = Op::merge(s, {up[u], up[u] * h});
+      } else {
+        s = Op::merge(s, {T(1), v[u], T(0)});
+      }
+    });
+  }
+  s = team_merge<Op>(Team{false}, s);
+  if (threadIdx.x == 0) static_cast<typename Op::State*>(a.partial)[blockIdx.y * lines + line] = s;
+}
+
+// The sums of columns of [outer, channels], for sets that are rows: neighbouring threads have neighbouring channels.
+constexpr int column_threads = 32, column_rows = 8;
+template <class T, class S> __global__ __launch_bounds__(column_threads* column_rows) void column_parts(
+    const __grid_constant__ LineArgs a) {
+  using State = typename TwoSums<T>::State;
+  __shared__ State held[column_rows][column_threads];
+  const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * column_threads + threadIdx.x;
+  const int64_t begin = blockIdx.y * a.per_part, end = begin + a.per_part < a.outer ? begin + a.per_part : a.outer;
+  const auto *x = reinterpret_cast<const S*>(a.x), *g = reinterpret_cast<const S*>(a.g);
+  State s = TwoSums<T>::start();
+  if (line < lines) {
+    const int64_t group = line / a.channels;
+#pragma unroll 4
+    for (int64_t o = begin + threadIdx.y; o < end; o += column_rows) {
+      const int64_t set = a.over_outer ? group : o * a.groups + group;
+      const T up = convert<T>(g[o * lines + line]);
+      const T h = (convert<T>(x[o * lines + line]) - static_cast<const T*>(a.mean)[set]) * scale_of<T>(a, set);
+      s = TwoSums<T>::merge(s, {up, up * h});
+    }
+  }
+  held[threadIdx.y][threadIdx.x] = s;
+  __syncthreads();
+  if (threadIdx.y != 0 || line >= lines) return;
+  for (int k = 1; k < column_rows; ++k) s = TwoSums<T>::merge(s, held[k][threadIdx.x]);
+  static_cast<State*>(a.partial)[blockIdx.y * lines + line] = s;
+}
+
+// Merges the parts of each line, always in the same order.
+template <class T> __global__ void finish_moments(const __grid_constant__ LineArgs a) {
+  const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (line >= lines) return;
+  auto s = Moments<T>::start();
+  for (int64_t k = 0; k < a.parts; ++k)
+    s = Moments<T>::merge(s, static_cast<const typename Moments<T>::State*>(a.partial)[k * lines + line]);
+  static_cast<T*>(a.mean)[line] = a.centered ? s.mean : T(0);
+  static_cast<T*>(a.var)[line] = s.squares / s.count + (a.centered ? T(0) : s.mean * s.mean);
+}
+constexpr int finish_columns = 32, finish_rows = 8;
+template <class T> __global__ __launch_bounds__(finish_columns* finish_rows) void finish_sums(
+    const __grid_constant__ LineArgs a) {
+  __shared__ TwoSumsOf<T> held[finish_rows][finish_columns];
+  const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * finish_columns + threadIdx.x;
+  auto s = TwoSums<T>::start();
+  for (int64_t k = threadIdx.y; line < lines && k < a.parts; k += finish_rows)
+    s = TwoSums<T>::merge(s, static_cast<const TwoSumsOf<T>*>(a.partial)[k * lines + line]);
+  held[threadIdx.y][threadIdx.x] = s;
+  __syncthreads();
+  if (threadIdx.y != 0 || line >= lines) return;
+  for (int k = 1; k < finish_rows; ++k) s = TwoSums<T>::merge(s, held[k][threadIdx.x]);
+  static_cast<T*>(a.sums)[line] = s.plain;
+  static_cast<T*>(a.sums)[lines + line] = s.weighted;
+}
+
+// Every element by itself, once the statistics (and, backward, the sums of its set) are known: a team of threads for each
+// run of `inner` elements.
+template <class T, class S, int V, bool Back>
+__global__ __launch_bounds__(threads) void apply_planes(const __grid_constant__ NormArgs a) {
+  using P = Pack<S, V>;
+  const int64_t lines = a.groups * a.channels, plane = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (plane >= a.outer * lines) return;
+  const int64_t outer = plane / lines, line = plane - outer * lines, group = line / a.channels;
+  const int64_t set = a.over_outer ? group : outer * a.groups + group;
+  const T mean = static_cast<const T*>(a.mean)[set], r = scale_of<T>(a, set);
+  const T weight = a.weight ? static_cast<const T*>(a.weight)[line] : T(1);
+  const T bias = a.bias ? static_cast<const T*>(a.bias)[line] : T(0);
+  const auto* sums = static_cast<const T*>(a.sums);
+  const T share = Back && !a.given ? T(1) / T(a.outer * a.inner) : T(0);
+  const T plain = Back && a.centered ? share * sums[line] : T(0), weighted = Back ? share * sums[lines + line] : T(0);
+  const int64_t begin = plane * a.inner / V;
+  for (int64_t i = threadIdx.x; i < a.inner / V; i += blockDim.x) {
+    P x = reinterpret_cast<const P*>(a.x)[begin + i], g;
+    if constexpr (Back) g = reinterpret_cast<const P*>(a.g)[begin + i];
+    unroll<V>([&](int j) {
+      const T h = (convert<T>(x.v[j]) - mean) * r;
+      if constexpr (Back) x.v[j] = convert<S>(r * weight * (convert<T>(g.v[j]) - plain - h * weighted));
+      else x.v[j] = convert<S>(h * weight + bias);
+    });
+    reinterpret_cast<P*>(a.out)[begin + i] = x;
+  }
+}
+
+NormArgs args_of(const NormOperands& n) {
+  NormArgs a{};
+  a.outer = n.outer, a.groups = n.groups, a.channels = n.channels, a.inner = n.inner;
+  a.over_outer = n.over_outer, a.centered = n.centered, a.given = n.given, a.eps = n.eps;
+  a.x = static_cast<const char*>(n.x.data), a.weight = n.weight.data, a.mean = n.mean.data, a.var = n.var.data;
+  a.by_inner = Divisor(uint32_t(n.inner));
+  return a;
+}
+
+bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+template <class T, class S, int V, int U, bool Back> void start_rows(Context& c, const NormArgs& a) {
+  const int64_t n = a.channels * a.inner, sets = a.outer * a.groups;
+  const auto team = unsigned(std::bit_ceil(uint64_t(std::clamp<int64_t>((n + V * U - 1) / (V * U), 1, 1024))));
+  const unsigned together = std::max(1u, threads / team);
+  const auto kernel = Back ? &backward_rows<T, S, V, U> : &forward_rows<T, S, V, U>;
+  launch(c, "norm", kernel, blocks_for(sets, together), dim3(team, together), a);
+}
+
+// f.template operator()<T, S>() with the type computed in and the stored one.
+template <class F> void with_types(DType stored, F f) {
+  if (stored == f64) f.template operator()<double, double>();
+  else if (stored == f32) f.template operator()<float, float>();
+  else if (stored == f16) f.template operator()<float, float16>();
+  else f.template operator()<float, bfloat16>();
+}
+
+template <bool Back> void rows(Context& c, DType stored, const NormArgs& a) {
+  with_types(stored, [&]<class T, class S>() {
+    constexpr int V = 16 / int(sizeof(S)), held = sizeof(T) == 8 ? 8 : 16, U = std::max(1, (Back ? held / 2 : held) / V);
+    const bool packs = (a.channels * a.inner) % V == 0 && aligned(a.x) && aligned(a.out) && aligned(a.g);
+    if (packs) start_rows<T, S, V, U, Back>(c, a);
+    else start_rows<T, S, 1, 4, Back>(c, a);
+  });
+}
+
+// Starts `kernel` over lines in so many parts that the device is busy; its partial states live as long as `use` runs.
+template <class State, class F> void in_parts(Context& c, const NormArgs& from, int64_t line_elements, int64_t blocks,
+                                              int64_t least, F use) {
+  constexpr int64_t wanted_blocks = 132 * 8;
+  LineArgs a{from, 1, line_elements, nullptr};
+  const int64_t most = (line_elements + least - 1) / least;
+  a.parts = std::clamp<int64_t>(wanted_blocks / std::max<int64_t>(blocks, 1), 1, std::min<int64_t>(most, 1024));
+  a.per_part = (line_elements + a.parts - 1) / a.parts;
+  const Room room = c.memory.take(a.parts * a.groups * a.channels * int64_t(sizeof(State)), "norm");
+  a.partial = room->data;
+  use(a);
+}
+
+// Mean and variance of channels that lie apart.
+void channel_moments(Context& c, DType stored, const NormArgs& from) {
+  with_types(stored, [&]<class T, class S>() {
+    in_parts<typename Moments<T>::State>(
+        c, from, from.outer * from.inner, from.groups, 4 * threads, [&](const LineArgs& a) {
+          launch(c, "norm", &line_parts<Moments<T>, T, S, false>, dim3(unsigned(a.groups), unsigned(a.parts)), threads, a);
+          launch(c, "norm", &finish_moments<T>, blocks_for(a.groups, threads), threads, a);
+        });
+  });
+}
+
+// The gradients of bias and weight.
+void channel_sums(Context& c, DType stored, const NormArgs& from) {
+  with_types(stored, [&]<class T, class S>() {
+    const int64_t lines = from.groups * from.channels;
+    using State = typename TwoSums<T>::State;
+    const auto finish = [&](const LineArgs& a) {
+      launch(c, "norm", &finish_sums<T>, blocks_for(lines, finish_columns), dim3(finish_columns, finish_rows), a);
+    };
+    if (from.inner == 1)
+      return in_parts<State>(c, from, from.outer, blocks_for(lines, column_threads), 4 * column_rows,
+                             [&](const LineArgs& a) {
+                               launch(c, "norm", &column_parts<T, S>,
+                                      dim3(blocks_for(lines, column_threads), unsigned(a.parts)),
+                                      dim3(column_threads, column_rows), a);
+                               finish(a);
+                             });
+    in_parts<State>(c, from, from.outer * from.inner, lines, 4 * threads, [&](const LineArgs& a) {
+      launch(c, "norm", &line_parts<TwoSums<T>, T, S, true>, dim3(unsigned(lines), unsigned(a.parts)), threads, a);
+      finish(a);
+    });
+  });
+}
+
+// Whether it could be done in one pass; if so, it is.
+bool rows_and_columns(Context& c, DType stored, const NormArgs& from) {
+  if (from.groups != 1 || from.inner != 1 || from.over_outer || from.given) return false;
+  bool done = false;
+  with_types(stored, [&]<class T, class S>() {
+    constexpr int V = 16 / int(sizeof(S)), U = (sizeof(T) == 8 ? 8 : 16) / V;
+    const int64_t n = from.channels;
+    if (n % V != 0 || n > 512 * U * V || !aligned(from.x) || !aligned(from.g) || !aligned(from.out)) return;
+    const auto team = unsigned(std::bit_ceil(uint64_t((n + U * V - 1) / (U * V))));
+    const unsigned together = std::max(1u, threads / team);
+    const int64_t blocks = std::min<int64_t>(blocks_for(from.outer, together), 132 * 4);
+    const int64_t parts = blocks * together;
+    const Room room = c.memory.take(parts * n * int64_t(sizeof(TwoSumsOf<T>)), "norm");
+    launch(c, "norm", &backward_rows_and_columns<T, S, V, U>, unsigned(blocks), dim3(team, together), from,
+           reinterpret_cast<TwoSumsOf<T>*>(room->data));
+    const LineArgs a{from, parts, 0, room->data};
+    launch(c, "norm", &finish_sums<T>, blocks_for(n, finish_columns), dim3(finish_columns, finish_rows), a);
+    done = true;
+  });
+  return done;
+}
+
+template <bool Back> void apply(Context& c, DType stored, const NormArgs& a) {
+  with_types(stored, [&]<class T, class S>() {
+    constexpr int V = 16 / int(sizeof(S));
+    const bool packs = a.inner % V == 0 && aligned(a.x) && aligned(a.out) && aligned(a.g);
+    const int64_t runs = packs ? a.inner / V : a.inner;
+    const auto team = unsigned(std::bit_ceil(uint64_t(std::clamp<int64_t>((runs + 3) / 4, 1, threads))));
+    const dim3 block(team, threads / team);
+    const auto kernel = packs ? &apply_planes<T, S, V, Back> : &apply_planes<T, S, 1, Back>;
+    launch(c, "norm", kernel, blocks_for(a.outer * a.groups * a.channels, block.y), block, a);
+  });
+}
+
+}  // namespace
+
+bool Context::offers(const NormCall& call) const {
+  const int64_t lines = call.groups * call.channels;
+  return lines < chunk_limit && call.outer * call.inner < chunk_limit && call.channels * call.inner < chunk_limit &&
+         call.outer * call.groups < chunk_limit && call.outer * lines < chunk_limit;
+}
+
+void Context::norm(const NormCall& call) {
+  const OnDevice current(device);
+  NormArgs a = args_of(call);
+  a.bias = call.bias.data, a.out = static_cast<char*>(call.y.data);
+  if (!call.given && !call.over_outer) return rows<false>(*this, call.x.dtype, a);
+  if (!call.given) channel_moments(*this, call.x.dtype, a);
+  apply<false>(*this, call.x.dtype, a);
+}
+
+void Context::norm_backward(const NormBackwardCall& call) {
+  const OnDevice current(device);
+  NormArgs a = args_of(call);
+  a.g = static_cast<const char*>(call.g.data), a.out = static_cast<char*>(call.dx.data);
+  a.sums = call.grad_weights.data;
+  if (rows_and_columns(*this, call.x.dtype, a)) return;
+  channel_sums(*this, call.x.dtype, a);
+  if (!call.dx.data) return;
+  if (!call.given && !call.over_outer) return rows<true>(*this, call.x.dtype, a);
+  apply<true>(*this, call.x.dtype, a);
+}
+
+}  // namespace volta::cuda

@@ -1,0 +1,189 @@
+// Pooling on the GPU, one thread for each element that is written: outputs look at the window they were given, and, backward,
+// inputs at the outputs whose windows they lie in. So nothing is added by several threads, and no table is uploaded.
+#include "backend/pool.h"
+
+#include "backend/cuda/element.h"
+
+namespace volta::cuda {
+namespace {
+
+struct Axis {
+  int in, out;
+  bool window;  // else adaptive
+  TapRule::Divisor divisor;
+  int kernel, stride, padding, dilation;
+  double constant;
+  Divisor by_stride;
+
+  struct Places {
+    int first, count, step;
+  };
+  // The inputs that output j sees.
+  __device__ Places inputs(int j) const {
+    if (!window) {
+      const int first = int(int64_t(j) * in / out);
+      return {first, int((int64_t(j + 1) * in + out - 1) / out) - first, 1};
+    }
+    const int start = j * stride - padding, skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    const int reach = in - 1 - start, end = (dilation == 1 ? reach : reach / dilation) + 1;
+    return {start + skipped * dilation, (end < kernel ? end : kernel) - skipped, dilation};
+  }
+  // The outputs that may see input i; `sees` tells which of them do.
+  __device__ Places outputs(int i) const {
+    if (!window) {
+      const int first = int(int64_t(i) * out / in);
+      return {first, int((int64_t(i + 1) * out + in - 1) / in) - first, 1};
+    }
+    const int last = i + padding, low = last - (kernel - 1) * dilation;
+    const int first = low <= 0 ? 0 : int(by_stride.divide(uint32_t(low + stride - 1)));
+    const int end = int(by_stride.divide(uint32_t(last))) + 1;
+    return {first, (end < out ? end : out) - first, 1};
+  }
+  __device__ bool sees(int j, int i) const { return !window || dilation == 1 || (i + padding - j * stride) % dilation == 0; }
+  __device__ double divided_by(int j) const {
+    if (divisor == TapRule::Divisor::none) return 1;
+    if (divisor == TapRule::Divisor::constant) return constant;
+    if (!window) return inputs(j).count;
+    const int start = j * stride - padding, end = start + kernel, room = in + padding;
+    const int stop = end < room ? end : room;
+    if (divisor == TapRule::Divisor::padded) return stop - start;
+    return (stop < in ? stop : in) - (start > 0 ? start : 0);
+  }
+};
+
+struct PoolArgs {
+  Axis axis[3];
+  Divisor by[3];   // splits the number of an element into its places along the axes, the last first, and its plane
+  uint32_t count;  // elements that are written
+  int64_t in_plane, out_plane;  // elements of what is seen, and of the outputs
+  const void* from;
+  void* to;
+  int64_t* indices;
+};
+
+// The element of this thread: its plane, and its place along the axes.
+struct Mine {
+  bool valid;
+  int64_t plane;
+  int at[3];
+  __device__ explicit Mine(const PoolArgs& a) {
+    uint32_t n = blockIdx.x * threads + threadIdx.x;
+    valid = n < a.count;
+    for (int i = 2; i >= 0; --i) {
+      const uint32_t outer = a.by[2 - i].divide(n);
+      at[i] = int(n - outer * a.by[2 - i].size);
+      n = outer;
+    }
+    plane = n;
+  }
+};
+
+// Calls f(offset) for all combinations of three lists of places, the last fastest.
+template <class F> __device__ inline void for_places(const Axis::Places (&p)[3], int64_t rows, int64_t columns, F f) {
+  for (int i = 0, x = p[0].first; i < p[0].count; ++i, x += p[0].step)
+    for (int j = 0, y = p[1].first; j < p[1].count; ++j, y += p[1].step)
+      for (int k = 0, z = p[2].first; k < p[2].count; ++k, z += p[2].step) f((x * rows + y) * columns + z);
+}
+
+template <class T, class S, bool Max> __global__ __launch_bounds__(threads) void pool_forward(
+    const __grid_constant__ PoolArgs a) {
+  const Mine me(a);
+  if (!me.valid) return;
+  const S* in = static_cast<const S*>(a.from) + me.plane * a.in_plane;
+  const Axis::Places p[] = {a.axis[0].inputs(me.at[0]), a.axis[1].inputs(me.at[1]), a.axis[2].inputs(me.at[2])};
+  const int64_t out = me.plane * a.out_plane + (int64_t(me.at[0]) * a.axis[1].out + me.at[1]) * a.axis[2].out + me.at[2];
+  T value = T(0);
+  if constexpr (Max) {
+    int64_t best = -1;
+    for_places(p, a.axis[1].in, a.axis[2].in, [&](int64_t i) {
+      const T x = convert<T>(in[i]);
+      if (best >= 0 && (value != value || !(x > value || x != x))) return;  // the first NaN, else the first of the largest
+      value = x, best = i;
+    });
+    if (a.indices) a.indices[out] = best;
+  } else {
+    for_places(p, a.axis[1].in, a.axis[2].in, [&](int64_t i) { value += convert<T>(in[i]); });
+    value /= T(a.axis[0].divided_by(me.at[0]) * a.axis[1].divided_by(me.at[1]) * a.axis[2].divided_by(me.at[2]));
+  }
+  static_cast<S*>(a.to)[out] = convert<S>(value);
+}
+
+template <class T, class S, bool Max> __global__ __launch_bounds__(threads) void pool_backward(
+    const __grid_constant__ PoolArgs a) {
+  const Mine me(a);
+  if (!me.valid) return;
+  const S* g = static_cast<const S*>(a.from) + me.plane * a.out_plane;
+  const int64_t* indices = a.indices + me.plane * a.out_plane;
+  const int64_t mine = (int64_t(me.at[0]) * a.axis[1].in + me.at[1]) * a.axis[2].in + me.at[2];
+  T sum = T(0);
+  Axis::Places p[3];
+  for (int i = 0; i < 3; ++i) p[i] = a.axis[i].outputs(me.at[i]);
+  for (int x = p[0].first; x < p[0].first + p[0].count; ++x)
+    for (int y = p[1].first; y < p[1].first + p[1].count; ++y)
+      for (int z = p[2].first; z < p[2].first + p[2].count; ++z) {
+        const int64_t j = (int64_t(x) * a.axis[1].out + y) * a.axis[2].out + z;
+        if constexpr (Max) {
+          if (indices[j] == mine) sum += convert<T>(g[j]);
+        } else if (a.axis[0].sees(x, me.at[0]) && a.axis[1].sees(y, me.at[1]) && a.axis[2].sees(z, me.at[2])) {
+          sum += convert<T>(g[j]) /
+                 T(a.axis[0].divided_by(x) * a.axis[1].divided_by(y) * a.axis[2].divided_by(z));
+        }
+      }
+  static_cast<S*>(a.to)[me.plane * a.in_plane + mine] = convert<S>(sum);
+}
+
+template <class T, class S> auto kernel_of(Pool pool) {
+  switch (pool) {
+    case Pool::max: return &pool_forward<T, S, true>;
+    case Pool::sum: return &pool_forward<T, S, false>;
+    case Pool::max_back: return &pool_backward<T, S, true>;
+    default: return &pool_backward<T, S, false>;
+  }
+}
+
+}  // namespace
+
+bool Context::offers(const PoolCall& call) const {
+  int64_t in = 1, out = 1;
+  for (const PoolAxis& a : call.axis) {
+    if (a.rule.kind == TapRule::Kind::table) return false;
+    for (const int64_t n : {a.in, a.out, a.rule.kernel, a.rule.stride, a.rule.padding, a.rule.dilation})
+      if (n >= chunk_limit / 2) return false;
+    // Numbers of places are counted in 32 bits.
+    if (a.out * a.rule.stride >= chunk_limit || (a.rule.kernel - 1) * a.rule.dilation >= chunk_limit) return false;
+    in *= a.in, out *= a.out;
+    if (in >= chunk_limit || out >= chunk_limit) return false;
+  }
+  return true;
+}
+
+void Context::pool(const PoolCall& call) {
+  const OnDevice current(device);
+  const bool back = call.pool == Pool::max_back || call.pool == Pool::sum_back;
+  PoolArgs a{};
+  a.in_plane = a.out_plane = 1;
+  for (int i = 0; i < 3; ++i) {
+    const PoolAxis& from = call.axis[i];
+    const TapRule& r = from.rule;
+    a.axis[i] = {int(from.in), int(from.out), r.kind == TapRule::Kind::window, r.divisor, int(r.kernel), int(r.stride), int(r.padding), int(r.dilation), r.constant, Divisor(uint32_t(r.stride))};
+    a.in_plane *= from.in, a.out_plane *= from.out;
+  }
+  for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[2 - i].in : a.axis[2 - i].out));
+  const DType stored = call.in.dtype;
+  const auto kernel = stored == f64   ? kernel_of<double, double>(call.pool)
+                      : stored == f32 ? kernel_of<float, float>(call.pool)
+                      : stored == f16 ? kernel_of<float, float16>(call.pool)
+                                      : kernel_of<float, bfloat16>(call.pool);
+  const int64_t written = back ? a.in_plane : a.out_plane, seen = back ? a.out_plane : a.in_plane;
+  const int64_t together = std::max<int64_t>(1, chunk_limit / written);
+  for (int64_t first = 0; first < call.planes; first += together) {
+    const int64_t planes = std::min(together, call.planes - first);
+    a.count = uint32_t(planes * written);
+    a.from = static_cast<const char*>(call.in.data) + first * seen * size_of(stored);
+    a.to = static_cast<char*>(call.out.data) + first * written * size_of(stored);
+    if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * a.out_plane;
+    launch(*this, "pool", kernel, blocks_for(a.count, threads), threads, a);
+  }
+}
+
+}  // namespace volta::cuda
