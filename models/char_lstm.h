@@ -9,7 +9,8 @@ struct CharLSTMConfig {
   double dropout = 0;
 };
 
-// models::CharLSTM net{{.vocab = 65}}; net(ids) gives logits [n, t, vocab] of [n, t].
+// models::CharLSTM net{{.vocab = 65}}; net(ids) gives logits [n, t, vocab] of [n, t]. To read on where the last call ended:
+// nn::LSTMInput state; net(ids, &state); net(next, &state).
 struct CharLSTM {
   CharLSTMConfig config;
   nn::Embedding embedding{config.vocab, config.embedding};
@@ -17,7 +18,11 @@ struct CharLSTM {
       config.embedding, config.hidden, {.num_layers = config.layers, .batch_first = true, .dropout = config.dropout}};
   nn::Linear head{config.hidden, config.vocab};
 
-  Tensor operator()(const Tensor& ids) const { return head(lstm(embedding(ids)).output); }
+  Tensor operator()(const Tensor& ids, nn::LSTMInput* state = nullptr) const {
+    const auto [output, h, c] = lstm(embedding(ids), state ? *state : nn::LSTMInput());
+    if (state) *state = {h, c};
+    return head(output);
+  }
 };
 
 }  // namespace volta::models

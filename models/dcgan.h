@@ -17,7 +17,7 @@ struct Generator {
     nn::Sequential net;
     int64_t in = c.latent;
     for (int64_t width = 8 * c.width; width >= c.width; in = width, width /= 2) {
-      const int64_t stride = in == c.latent ? 1 : 2, padding = stride - 1;
+      const int64_t stride = net.empty() ? 1 : 2, padding = stride - 1;
       net.add(nn::ConvTranspose2d(in, width, 4, {.stride = stride, .padding = padding, .bias = false}));
       net.add(nn::BatchNorm2d(width));
       net.add(nn::ReLU());

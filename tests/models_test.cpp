@@ -119,6 +119,11 @@ TEST_F(Models, CharLSTM) {
   EXPECT_TRUE(state_dict(net).contains("lstm.weight_hh_l1"));
   const Tensor ids = randint(0, 11, {3, 7});
   train_a_little(net, [&] { return cross_entropy(net(ids).flatten(0, 1), ids.flatten()); });
+  // In two calls with a state between them as in one.
+  const NoGrad off;
+  nn::LSTMInput state;
+  const Tensor parts = cat({net(ids.slice(1, 0, 3), &state), net(ids.slice(1, 3, {}), &state)}, 1);
+  EXPECT_TRUE(allclose(parts, net(ids), {.rtol = 1e-5, .atol = 1e-6}));
 }
 
 TEST_F(Models, GPT) {
@@ -188,6 +193,11 @@ TEST_F(Models, DCGAN) {
   };
   train_a_little(discriminator, [&] { return judged(real, 1) + judged(generator(noise).detach(), 0); });
   train_a_little(generator, [&] { return judged(generator(noise), 1); });
+}
+
+TEST_F(Models, DCGANWithALatentAsWideAsALayer) {
+  const models::Generator generator{{.latent = 16, .channels = 1, .width = 2}};
+  EXPECT_EQ(generator(randn({2, 16, 1, 1})).shape(), Shape({2, 1, 64, 64}));
 }
 
 }  // namespace

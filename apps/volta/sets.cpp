@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #ifdef VOLTA_IMAGES
 #include <volta/data/image.h>
@@ -17,7 +18,11 @@ using Item = std::tuple<Tensor, Tensor>;
 
 [[noreturn]] void fail(const std::string& why) { throw Error(Error::Kind::argument, "data", why); }
 
-// The folder of the digits that ship: VOLTA_DATA, beside an installed program, or in the source tree it was built from.
+constexpr const char* known =
+    "digits, austen, mnist:FOLDER, fashion-mnist:FOLDER, cifar10:FOLDER, cifar100:FOLDER, images:FOLDER, csv:FILE, "
+    "text:FILE";
+
+// The folder of a set that ships: VOLTA_DATA, beside an installed program, or in the source tree it was built from.
 std::string shipped(const std::string& what) {
   std::vector<fs::path> places;
   if (const char* const given = std::getenv("VOLTA_DATA")) places.emplace_back(given);
@@ -173,16 +178,28 @@ NamedSet text_set(const std::string& path, const SetFlags& f) {
 
 }  // namespace
 
+std::string kind_of_items(const std::string& name) {
+  static const std::map<std::string, std::string> kinds = {
+      {"digits", "image"}, {"mnist", "image"}, {"fashion-mnist", "image"}, {"cifar10", "image"}, {"cifar100", "image"},
+      {"images", "image"}, {"csv", "table"},   {"text", "text"},           {"austen", "text"}};
+  const auto found = kinds.find(name.substr(0, name.find(':')));
+  if (found != kinds.end()) return found->second;
+  fail("there is no data set '" + name + "'; known are " + known);
+}
+
 NamedSet open_set(const SetFlags& f) {
+  kind_of_items(f.name);  // throws where there is no such set
   const size_t colon = f.name.find(':');
   const std::string kind = f.name.substr(0, colon), path = colon == std::string::npos ? "" : f.name.substr(colon + 1);
   if (kind == "digits") {
     const std::string folder = path.empty() ? shipped("digits") : path;
     return image_set(data::digits(folder), data::digits(folder, {.train = false}), numbered(10), f);
   }
-  const std::string known =
-      "digits, mnist:FOLDER, fashion-mnist:FOLDER, cifar10:FOLDER, cifar100:FOLDER, images:FOLDER, csv:FILE, text:FILE";
-  if (path.empty()) fail("'" + f.name + "' is no data set; use " + known);
+  if (kind == "austen") {
+    const std::string folder = path.empty() ? shipped("austen") : path;
+    return text_set(folder + "/pride-and-prejudice.txt", f);
+  }
+  if (path.empty()) fail("'" + f.name + "' needs a path after a colon; known are " + known);
   if (kind == "mnist" || kind == "fashion-mnist")
     return image_set(data::mnist(path), data::mnist(path, {.train = false}), kind == "mnist" ? numbered(10) : fashion,
                      f);
@@ -192,11 +209,10 @@ NamedSet open_set(const SetFlags& f) {
   if (kind == "csv") return table_set(path, f);
   if (kind == "text") return text_set(path, f);
 #ifdef VOLTA_IMAGES
-  if (kind == "images") return folder_set(path, f);
+  return folder_set(path, f);
 #else
-  if (kind == "images") fail("this build reads no images: it was made without libjpeg and libpng");
+  fail("this build reads no images: it was made without libjpeg and libpng");
 #endif
-  fail("there is no data set '" + kind + "'; known are " + known);
 }
 
 Items test_items(SetFlags f, const Recipe& recipe) {

@@ -1,4 +1,4 @@
-// Data sets by the names the command line knows: digits, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE.
+// Data sets by the names the command line knows: digits, austen, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE.
 #pragma once
 #include <string>
 #include <tuple>
@@ -24,6 +24,9 @@ struct NamedSet {
   Recipe recipe;  // what the data knows: task, sizes, labels, normalisation
 };
 
+// "image", "table" or "text": what the set of this name is made of, without opening it. Throws Error, listing the known
+// names, where there is none such.
+std::string kind_of_items(const std::string& name);
 // Throws Error where the name is unknown (listing the known) or its files cannot be read.
 NamedSet open_set(const SetFlags& flags);
 // The test items of a set as a network that was trained before wants them: same sizes, classes, columns and vocabulary.

@@ -92,7 +92,7 @@ void report(const TrainResult& r, const TrainFlags& f, const Terminal& terminal)
   else
     std::printf("%s\n", terminal
                             .faint("try next: volta eval " + r.file + " --data " + f.set.name + "   |   volta " +
-                                   (f.set.name.rfind("text:", 0) == 0 ? "generate " : "serve ") + r.file +
+                                   (kind_of_items(f.set.name) == "text" ? "generate " : "serve ") + r.file +
                                    "   |   volta plot " + f.out)
                             .c_str());
 }
@@ -111,7 +111,7 @@ void add_train(CLI::App& program, Common& common) {
   TrainFlags& f = state->flags;
   command->add_option("model,--model", f.model, "mlp, lenet, resnet18, gpt …: see volta summary");
   command->add_option("--data", f.set.name,
-                      "digits, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE …");
+                      "digits, austen, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE …");
   command->add_option("--target", f.set.target, "of a table: the column to predict (default: the last)");
   command->add_option("--epochs", f.epochs, "times through the data")
       ->capture_default_str()

@@ -58,9 +58,7 @@ SetFlags sized_for(const TrainFlags& f) {
   const bool fixed = a.name == "lenet";
   if (fixed) set.height = set.width = 28;
   if (f.sizes.count("context")) set.context = f.sizes.at("context");
-  const std::string kind = set.name.rfind("csv:", 0) == 0    ? "table"
-                           : set.name.rfind("text:", 0) == 0 ? "text"
-                                                             : "image";
+  const std::string kind = kind_of_items(set.name);
   if (std::find(a.inputs.begin(), a.inputs.end(), kind) == a.inputs.end())
     fail("the model " + a.name + " does not take " + kind + "s, which '" + set.name + "' is made of");
   return set;

@@ -120,7 +120,7 @@ Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOp
   for (size_t i = 0; i < windows.size(); ++i) {
     Taps& t = (*taps)[i];
     const double last = i + 1 == windows.size() ? double(o.divisor_override.value_or(1)) : 1;
-    t.rule.divisor = o.divisor_override     ? TapRule::Divisor::constant
+    t.rule.divisor = o.divisor_override    ? TapRule::Divisor::constant
                      : o.count_include_pad ? TapRule::Divisor::padded
                                            : TapRule::Divisor::inside;
     t.rule.constant = last;

@@ -119,7 +119,8 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
   for (size_t i = 0; i < taps.size(); ++i) {
     const Taps& t = taps[i];
     const double* divisor = t.divisor.empty() ? nullptr : t.divisor.data();
-    call.axis[skipped + i] = {t.in, t.out, t.count, t.index.data(), t.weight.data(), divisor, t.begin, t.end, t.stride, t.rule};
+    call.axis[skipped + i] = {t.in,    t.out,   t.count, t.index.data(), t.weight.data(),
+                              divisor, t.begin, t.end,   t.stride,       t.rule};
     outputs *= t.out;
   }
   if (out.numel() == 0) return true;

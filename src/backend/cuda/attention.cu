@@ -20,9 +20,9 @@ struct HeadOperand {
 };
 
 struct AttendArgs {
-  int axes;                  // in front of the matrices
+  int axes;  // in front of the matrices
   int size[most_axes];
-  int heads, group;          // query heads in all, and those that share a key head
+  int heads, group;  // query heads in all, and those that share a key head
   int queries, keys, width;
   float scale;
   bool causal, boolean_mask;
@@ -114,8 +114,7 @@ template <int D> __device__ Fragment right_by_column(const Tile<D>& t, int row, 
 
 template <class S> __device__ inline uint32_t packed(float low, float high) {
   uint32_t bits;
-  if constexpr (std::is_same_v<S, bfloat16>)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  if constexpr (std::is_same_v<S, bfloat16>) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
   else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
   return bits;
 }
@@ -235,11 +234,11 @@ constexpr int keys_each = 64;  // of a tile
 
 constexpr int forward_block = 128;                             // queries
 template <int D> constexpr int forward_lots = D > 64 ? 1 : 2;  // of 16 queries, of a warp
-template <int D> constexpr int forward_threads = forward_block / (16 * forward_lots<D>) * 32;
+template <int D> constexpr int forward_threads = forward_block / (16 * forward_lots<D>)*32;
 template <int D> constexpr int forward_bytes = (forward_block + 4 * keys_each) * D * 2;
 
-template <class S, int D> __global__ __launch_bounds__(forward_threads<D>) void forward(
-    const __grid_constant__ AttendArgs a) {
+template <class S, int D>
+__global__ __launch_bounds__(forward_threads<D>) void forward(const __grid_constant__ AttendArgs a) {
   constexpr int block = forward_block, all = forward_threads<D>, R = forward_lots<D>;
   extern __shared__ __align__(128) char shared[];
   const auto base = uint32_t(__cvta_generic_to_shared(shared));
@@ -327,8 +326,8 @@ constexpr int backward_warps = 4, backward_rows = 16 * backward_warps, backward_
 template <int D> constexpr int grad_q_bytes = (2 * backward_rows + 4 * keys_each) * D * 2;
 
 // The gradient of a block of queries.
-template <class S, int D> __global__ __launch_bounds__(backward_threads) void backward_queries(
-    const __grid_constant__ AttendArgs a) {
+template <class S, int D>
+__global__ __launch_bounds__(backward_threads) void backward_queries(const __grid_constant__ AttendArgs a) {
   constexpr int block = backward_rows, all = backward_threads;
   extern __shared__ __align__(128) char shared[];
   const auto base = uint32_t(__cvta_generic_to_shared(shared));
@@ -387,11 +386,12 @@ template <class S, int D> __global__ __launch_bounds__(backward_threads) void ba
 }
 
 template <int D> constexpr int queries_each = D > 64 ? 32 : 64;  // of a tile of the kernel below
-template <int D> constexpr int grad_kv_bytes = (2 * backward_rows + 4 * queries_each<D>) * D * 2 + 4 * queries_each<D> * 4;
+template <int D>
+constexpr int grad_kv_bytes = (2 * backward_rows + 4 * queries_each<D>)*D * 2 + 4 * queries_each<D> * 4;
 
 // The gradients of a block of keys and values: everything is turned, so that keys are the rows.
-template <class S, int D> __global__ __launch_bounds__(backward_threads) void backward_keys(
-    const __grid_constant__ AttendArgs a) {
+template <class S, int D>
+__global__ __launch_bounds__(backward_threads) void backward_keys(const __grid_constant__ AttendArgs a) {
   constexpr int block = backward_rows, all = backward_threads, each = queries_each<D>;
   extern __shared__ __align__(128) char shared[];
   const auto base = uint32_t(__cvta_generic_to_shared(shared));
@@ -513,7 +513,8 @@ void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, in
   const void* function = reinterpret_cast<const void*>(kernel);
   check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), op);
   void* pointers[] = {const_cast<AttendArgs*>(&a)};
-  check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream), op);
+  check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream),
+        op);
 }
 
 // f.template operator()<S, D>() for the dtype, and a width that the heads' is filled up to.
@@ -546,7 +547,8 @@ void Context::attention(const AttentionCall& call) {
   const Fetchable q(*this, call.q), k(*this, call.k), v(*this, call.v);
   const AttendArgs a = args_of(call, q.arg(), k.arg(), v.arg());
   with_form(call.q.dtype, a.width, [&]<class S, int D>() {
-    start(*this, &forward<S, D>, a.heads * blocks_of(a.queries, forward_block), forward_threads<D>, forward_bytes<D>, a);
+    start(*this, &forward<S, D>, a.heads * blocks_of(a.queries, forward_block), forward_threads<D>, forward_bytes<D>,
+          a);
   });
 }
 

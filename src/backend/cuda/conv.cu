@@ -63,8 +63,8 @@ class Descriptor {
     return *this;
   }
 
-  template <class T> void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                              const std::vector<T>& values) {
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const std::vector<T>& values) {
     check(cudnn().set(handle_, name, type, int64_t(values.size()), values.data()));
   }
   template <class T> void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, T value) {
@@ -74,8 +74,8 @@ class Descriptor {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.handle_);
   }
   // The values of an attribute, at most as many as `values` has; their number.
-  template <class T> int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                                 std::vector<T>& values) const {
+  template <class T>
+  int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::vector<T>& values) const {
     int64_t count = 0;
     const cudnnStatus_t status = cudnn().get(handle_, name, type, int64_t(values.size()), &count, values.data());
     return status == CUDNN_STATUS_SUCCESS ? std::min(count, int64_t(values.size())) : 0;

@@ -84,13 +84,20 @@ const Library& cublas_library() {
 struct CublasLt {
   decltype(&cublasLtCreate) create = cublas_library().symbol("cublasLtCreate", "matmul");
   decltype(&cublasLtMatmul) matmul = cublas_library().symbol("cublasLtMatmul", "matmul");
-  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = cublas_library().symbol("cublasLtMatmulAlgoGetHeuristic", "matmul");
-  decltype(&cublasLtMatmulDescInit_internal) desc_init = cublas_library().symbol("cublasLtMatmulDescInit_internal", "matmul");
-  decltype(&cublasLtMatmulDescSetAttribute) desc_set = cublas_library().symbol("cublasLtMatmulDescSetAttribute", "matmul");
-  decltype(&cublasLtMatrixLayoutInit_internal) layout_init = cublas_library().symbol("cublasLtMatrixLayoutInit_internal", "matmul");
-  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = cublas_library().symbol("cublasLtMatrixLayoutSetAttribute", "matmul");
-  decltype(&cublasLtMatmulPreferenceInit_internal) preference_init = cublas_library().symbol("cublasLtMatmulPreferenceInit_internal", "matmul");
-  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = cublas_library().symbol("cublasLtMatmulPreferenceSetAttribute", "matmul");
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic =
+      cublas_library().symbol("cublasLtMatmulAlgoGetHeuristic", "matmul");
+  decltype(&cublasLtMatmulDescInit_internal) desc_init =
+      cublas_library().symbol("cublasLtMatmulDescInit_internal", "matmul");
+  decltype(&cublasLtMatmulDescSetAttribute) desc_set =
+      cublas_library().symbol("cublasLtMatmulDescSetAttribute", "matmul");
+  decltype(&cublasLtMatrixLayoutInit_internal) layout_init =
+      cublas_library().symbol("cublasLtMatrixLayoutInit_internal", "matmul");
+  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set =
+      cublas_library().symbol("cublasLtMatrixLayoutSetAttribute", "matmul");
+  decltype(&cublasLtMatmulPreferenceInit_internal) preference_init =
+      cublas_library().symbol("cublasLtMatmulPreferenceInit_internal", "matmul");
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set =
+      cublas_library().symbol("cublasLtMatmulPreferenceSetAttribute", "matmul");
   decltype(&cublasLtGetStatusString) status_string = cublas_library().symbol("cublasLtGetStatusString", "matmul");
 };
 

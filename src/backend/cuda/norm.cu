@@ -37,11 +37,11 @@ struct NormArgs {
   int64_t outer, groups, channels, inner;
   bool over_outer, centered, given;
   double eps;
-  const char *x, *g;     // g: backward
+  const char *x, *g;  // g: backward
   const void *weight, *bias;
   void *mean, *var;
-  char* out;             // y or dx
-  void* sums;            // backward, of sets that lie apart: [2, groups]
+  char* out;   // y or dx
+  void* sums;  // backward, of sets that lie apart: [2, groups]
   Divisor by_inner;
 };
 
@@ -59,7 +59,8 @@ template <class T, class S, int V, int U> struct RowPart {
   __device__ int64_t element(int64_t first, int e) const { return (first + e / V * size) * V + e % V; }
   __device__ void load(T (&v)[U * V], const char* from, int64_t first) const {
     P held[U];
-    unroll<U>([&](int u) { held[u] = reinterpret_cast<const P*>(from)[holds(first, u * V) ? first + u * size : first]; });
+    unroll<U>(
+        [&](int u) { held[u] = reinterpret_cast<const P*>(from)[holds(first, u * V) ? first + u * size : first]; });
     unroll<U * V>([&](int e) { v[e] = convert<T>(held[e / V].v[e % V]); });
   }
   __device__ void store(const T (&v)[U * V], char* to, int64_t first) const {
@@ -166,7 +167,8 @@ __global__ __launch_bounds__(1024) void backward_rows(const __grid_constant__ No
 // The same for sets of one group whose elements are channels, and which one batch of packs holds; with the sums of the columns,
 // which each team keeps for the rows that it comes by: no element is read twice. `sums` are partial ones, [teams, channels].
 template <class T, class S, int V, int U>
-__global__ __launch_bounds__(512) void backward_rows_and_columns(const __grid_constant__ NormArgs a, TwoSumsOf<T>* sums) {
+__global__ __launch_bounds__(512) void backward_rows_and_columns(const __grid_constant__ NormArgs a,
+                                                                 TwoSumsOf<T>* sums) {
   const Team team{false};
   const int64_t n = a.channels, step = int64_t(gridDim.x) * team.rows();
   const RowPart<T, S, V, U> part(team, n);
@@ -246,8 +248,8 @@ __global__ __launch_bounds__(threads) void line_parts(const __grid_constant__ Li
 
 // The sums of columns of [outer, channels], for sets that are rows: neighbouring threads have neighbouring channels.
 constexpr int column_threads = 32, column_rows = 8;
-template <class T, class S> __global__ __launch_bounds__(column_threads* column_rows) void column_parts(
-    const __grid_constant__ LineArgs a) {
+template <class T, class S>
+__global__ __launch_bounds__(column_threads* column_rows) void column_parts(const __grid_constant__ LineArgs a) {
   using State = typename TwoSums<T>::State;
   __shared__ State held[column_rows][column_threads];
   const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * column_threads + threadIdx.x;
@@ -282,8 +284,8 @@ template <class T> __global__ void finish_moments(const __grid_constant__ LineAr
   static_cast<T*>(a.var)[line] = s.squares / s.count + (a.centered ? T(0) : s.mean * s.mean);
 }
 constexpr int finish_columns = 32, finish_rows = 8;
-template <class T> __global__ __launch_bounds__(finish_columns* finish_rows) void finish_sums(
-    const __grid_constant__ LineArgs a) {
+template <class T>
+__global__ __launch_bounds__(finish_columns* finish_rows) void finish_sums(const __grid_constant__ LineArgs a) {
   __shared__ TwoSumsOf<T> held[finish_rows][finish_columns];
   const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * finish_columns + threadIdx.x;
   auto s = TwoSums<T>::start();
@@ -354,7 +356,8 @@ template <class F> void with_types(DType stored, F f) {
 
 template <bool Back> void rows(Context& c, DType stored, const NormArgs& a) {
   with_types(stored, [&]<class T, class S>() {
-    constexpr int V = 16 / int(sizeof(S)), held = sizeof(T) == 8 ? 8 : 16, U = std::max(1, (Back ? held / 2 : held) / V);
+    constexpr int V = 16 / int(sizeof(S)), held = sizeof(T) == 8 ? 8 : 16,
+                  U = std::max(1, (Back ? held / 2 : held) / V);
     const bool packs = (a.channels * a.inner) % V == 0 && aligned(a.x) && aligned(a.out) && aligned(a.g);
     if (packs) start_rows<T, S, V, U, Back>(c, a);
     else start_rows<T, S, 1, 4, Back>(c, a);
@@ -362,8 +365,8 @@ template <bool Back> void rows(Context& c, DType stored, const NormArgs& a) {
 }
 
 // Starts `kernel` over lines in so many parts that the device is busy; its partial states live as long as `use` runs.
-template <class State, class F> void in_parts(Context& c, const NormArgs& from, int64_t line_elements, int64_t blocks,
-                                              int64_t least, F use) {
+template <class State, class F>
+void in_parts(Context& c, const NormArgs& from, int64_t line_elements, int64_t blocks, int64_t least, F use) {
   constexpr int64_t wanted_blocks = 132 * 8;
   LineArgs a{from, 1, line_elements, nullptr};
   const int64_t most = (line_elements + least - 1) / least;
@@ -379,7 +382,8 @@ void channel_moments(Context& c, DType stored, const NormArgs& from) {
   with_types(stored, [&]<class T, class S>() {
     in_parts<typename Moments<T>::State>(
         c, from, from.outer * from.inner, from.groups, 4 * threads, [&](const LineArgs& a) {
-          launch(c, "norm", &line_parts<Moments<T>, T, S, false>, dim3(unsigned(a.groups), unsigned(a.parts)), threads, a);
+          launch(c, "norm", &line_parts<Moments<T>, T, S, false>, dim3(unsigned(a.groups), unsigned(a.parts)), threads,
+                 a);
           launch(c, "norm", &finish_moments<T>, blocks_for(a.groups, threads), threads, a);
         });
   });
@@ -394,13 +398,12 @@ void channel_sums(Context& c, DType stored, const NormArgs& from) {
       launch(c, "norm", &finish_sums<T>, blocks_for(lines, finish_columns), dim3(finish_columns, finish_rows), a);
     };
     if (from.inner == 1)
-      return in_parts<State>(c, from, from.outer, blocks_for(lines, column_threads), 4 * column_rows,
-                             [&](const LineArgs& a) {
-                               launch(c, "norm", &column_parts<T, S>,
-                                      dim3(blocks_for(lines, column_threads), unsigned(a.parts)),
-                                      dim3(column_threads, column_rows), a);
-                               finish(a);
-                             });
+      return in_parts<State>(
+          c, from, from.outer, blocks_for(lines, column_threads), 4 * column_rows, [&](const LineArgs& a) {
+            launch(c, "norm", &column_parts<T, S>, dim3(blocks_for(lines, column_threads), unsigned(a.parts)),
+                   dim3(column_threads, column_rows), a);
+            finish(a);
+          });
     in_parts<State>(c, from, from.outer * from.inner, lines, 4 * threads, [&](const LineArgs& a) {
       launch(c, "norm", &line_parts<TwoSums<T>, T, S, true>, dim3(unsigned(lines), unsigned(a.parts)), threads, a);
       finish(a);

@@ -39,7 +39,9 @@ struct Axis {
     const int end = int(by_stride.divide(uint32_t(last))) + 1;
     return {first, (end < out ? end : out) - first, 1};
   }
-  __device__ bool sees(int j, int i) const { return !window || dilation == 1 || (i + padding - j * stride) % dilation == 0; }
+  __device__ bool sees(int j, int i) const {
+    return !window || dilation == 1 || (i + padding - j * stride) % dilation == 0;
+  }
   __device__ double divided_by(int j) const {
     if (divisor == TapRule::Divisor::none) return 1;
     if (divisor == TapRule::Divisor::constant) return constant;
@@ -85,19 +87,21 @@ template <class F> __device__ inline void for_places(const Axis::Places (&p)[3],
       for (int k = 0, z = p[2].first; k < p[2].count; ++k, z += p[2].step) f((x * rows + y) * columns + z);
 }
 
-template <class T, class S, bool Max> __global__ __launch_bounds__(threads) void pool_forward(
-    const __grid_constant__ PoolArgs a) {
+template <class T, class S, bool Max>
+__global__ __launch_bounds__(threads) void pool_forward(const __grid_constant__ PoolArgs a) {
   const Mine me(a);
   if (!me.valid) return;
   const S* in = static_cast<const S*>(a.from) + me.plane * a.in_plane;
   const Axis::Places p[] = {a.axis[0].inputs(me.at[0]), a.axis[1].inputs(me.at[1]), a.axis[2].inputs(me.at[2])};
-  const int64_t out = me.plane * a.out_plane + (int64_t(me.at[0]) * a.axis[1].out + me.at[1]) * a.axis[2].out + me.at[2];
+  const int64_t out =
+      me.plane * a.out_plane + (int64_t(me.at[0]) * a.axis[1].out + me.at[1]) * a.axis[2].out + me.at[2];
   T value = T(0);
   if constexpr (Max) {
     int64_t best = -1;
     for_places(p, a.axis[1].in, a.axis[2].in, [&](int64_t i) {
       const T x = convert<T>(in[i]);
-      if (best >= 0 && (value != value || !(x > value || x != x))) return;  // the first NaN, else the first of the largest
+      if (best >= 0 && (value != value || !(x > value || x != x)))
+        return;  // the first NaN, else the first of the largest
       value = x, best = i;
     });
     if (a.indices) a.indices[out] = best;
@@ -108,8 +112,8 @@ template <class T, class S, bool Max> __global__ __launch_bounds__(threads) void
   static_cast<S*>(a.to)[out] = convert<S>(value);
 }
 
-template <class T, class S, bool Max> __global__ __launch_bounds__(threads) void pool_backward(
-    const __grid_constant__ PoolArgs a) {
+template <class T, class S, bool Max>
+__global__ __launch_bounds__(threads) void pool_backward(const __grid_constant__ PoolArgs a) {
   const Mine me(a);
   if (!me.valid) return;
   const S* g = static_cast<const S*>(a.from) + me.plane * a.out_plane;
@@ -125,8 +129,7 @@ template <class T, class S, bool Max> __global__ __launch_bounds__(threads) void
         if constexpr (Max) {
           if (indices[j] == mine) sum += convert<T>(g[j]);
         } else if (a.axis[0].sees(x, me.at[0]) && a.axis[1].sees(y, me.at[1]) && a.axis[2].sees(z, me.at[2])) {
-          sum += convert<T>(g[j]) /
-                 T(a.axis[0].divided_by(x) * a.axis[1].divided_by(y) * a.axis[2].divided_by(z));
+          sum += convert<T>(g[j]) / T(a.axis[0].divided_by(x) * a.axis[1].divided_by(y) * a.axis[2].divided_by(z));
         }
       }
   static_cast<S*>(a.to)[me.plane * a.in_plane + mine] = convert<S>(sum);
@@ -165,7 +168,16 @@ void Context::pool(const PoolCall& call) {
   for (int i = 0; i < 3; ++i) {
     const PoolAxis& from = call.axis[i];
     const TapRule& r = from.rule;
-    a.axis[i] = {int(from.in), int(from.out), r.kind == TapRule::Kind::window, r.divisor, int(r.kernel), int(r.stride), int(r.padding), int(r.dilation), r.constant, Divisor(uint32_t(r.stride))};
+    a.axis[i] = {int(from.in),
+                 int(from.out),
+                 r.kind == TapRule::Kind::window,
+                 r.divisor,
+                 int(r.kernel),
+                 int(r.stride),
+                 int(r.padding),
+                 int(r.dilation),
+                 r.constant,
+                 Divisor(uint32_t(r.stride))};
     a.in_plane *= from.in, a.out_plane *= from.out;
   }
   for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[2 - i].in : a.axis[2 - i].out));

@@ -23,12 +23,12 @@ struct StepArgs {
   Divisor by_size;
   Cell cell;
   int64_t t;
-  const int64_t* lengths;     // on the device; null: all rows last
-  StepRows products;          // [gates * size] forward; [size] backward: the state's gradient from the step after
+  const int64_t* lengths;  // on the device; null: all rows last
+  StepRows products;       // [gates * size] forward; [size] backward: the state's gradient from the step after
   StepRows gates, hidden, cells, hidden_before, cells_before;
   StepRows grad_gates, grad_state, grad_hidden, grad_cells;
   const void* bias;
-  StepRows direct, dc;        // what reaches the state before by another way than the product; of the cell
+  StepRows direct, dc;  // what reaches the state before by another way than the product; of the cell
 };
 
 template <class T> __device__ inline T sigmoid(T x) { return point::Sigmoid::f(x); }
@@ -59,8 +59,8 @@ template <class T> __global__ __launch_bounds__(threads) void advance(const __gr
   const T* p = a.products.row<T>(at.row);
   T* const x = a.gates.row<T>(at.row);
   if (a.cell == Cell::lstm) {
-    const T in = sigmoid(x[j] + p[j]), forget = sigmoid(x[n + j] + p[n + j]), fresh = hyperbolic(x[2 * n + j] + p[2 * n + j]),
-            out = sigmoid(x[3 * n + j] + p[3 * n + j]);
+    const T in = sigmoid(x[j] + p[j]), forget = sigmoid(x[n + j] + p[n + j]),
+            fresh = hyperbolic(x[2 * n + j] + p[2 * n + j]), out = sigmoid(x[3 * n + j] + p[3 * n + j]);
     const T cell = forget * a.cells_before.row<T>(at.row)[j] + in * fresh;
     x[j] = in, x[n + j] = forget, x[2 * n + j] = fresh, x[3 * n + j] = out;
     a.cells.row<T>(at.row)[j] = cell;
@@ -96,7 +96,8 @@ template <class T> __global__ __launch_bounds__(threads) void retreat(const __gr
   direct = T(0);
   if (a.cell == Cell::lstm) {
     const T in = x[j], forget = x[n + j], fresh = x[2 * n + j], out = x[3 * n + j];
-    const T squashed = hyperbolic(a.cells.row<T>(at.row)[j]), cell = *cell_gradient + g * out * (1 - squashed * squashed);
+    const T squashed = hyperbolic(a.cells.row<T>(at.row)[j]),
+            cell = *cell_gradient + g * out * (1 - squashed * squashed);
     d[j] = cell * fresh * in * (1 - in);
     d[n + j] = cell * a.cells_before.row<T>(at.row)[j] * forget * (1 - forget);
     d[2 * n + j] = cell * in * (1 - fresh * fresh);
@@ -161,8 +162,7 @@ class Pass {
     add(call.grad_h0, products, direct);
     if (call.grad_c0.data) copy(call.grad_c0, rows(dc, o_.size), {o_.batch, o_.size});
     if (call.grad_w_hh.data) weight_gradient(call);
-    if (call.grad_w_ih.data)
-      transposed_product(call.grad_w_ih, call.grad_gates.data, call.x.data, o_.inputs);
+    if (call.grad_w_ih.data) transposed_product(call.grad_w_ih, call.grad_gates.data, call.x.data, o_.inputs);
   }
 
  private:
@@ -193,12 +193,14 @@ class Pass {
   }
 
   // out [batch, width] = in [batch, depth] times w_hh, of which an element lies at depth * down + column * right.
-  void multiply(const StepRows& out, int64_t width, const StepRows& in, int64_t depth, int64_t down, int64_t right) const {
+  void multiply(const StepRows& out, int64_t width, const StepRows& in, int64_t depth, int64_t down,
+                int64_t right) const {
     const Layout to = Layout::contiguous({o_.batch, width});
     Layout from = Layout::contiguous({o_.batch, depth}), weight = Layout::contiguous({depth, width});
     from.strides[0] = in.stride / bytes();
     weight.strides[0] = down, weight.strides[1] = right;
-    c_.matmul({{out.data, &to, o_.dtype, {}}, {in.data, &from, o_.dtype, {}}, {o_.w_hh.data, &weight, o_.dtype, {}}, {}});
+    c_.matmul(
+        {{out.data, &to, o_.dtype, {}}, {in.data, &from, o_.dtype, {}}, {o_.w_hh.data, &weight, o_.dtype, {}}, {}});
   }
 
   void copy(const Arg& to, const StepRows& from, const Shape& shape) const {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -23,7 +24,7 @@
 namespace {
 
 // How often each edge between blocks of code was taken in this call; calls share a counter when their hashes meet.
-constexpr size_t edges = 1 << 16;
+constexpr size_t edges = 1 << 14;
 std::array<uint8_t, edges> taken;
 uintptr_t last_block = 0;
 
@@ -37,7 +38,7 @@ uintptr_t last_block = 0;
 // The compiler calls it in every block of the library when VOLTA_FUZZ_COVERAGE is on.
 extern "C" VOLTA_NOT_TRACED void __sanitizer_cov_trace_pc() {
   const auto block = uintptr_t(__builtin_return_address(0));
-  const size_t hash = ((block >> 2) * 0x9E3779B97F4A7C15u) >> 48;
+  const size_t hash = ((block >> 2) * 0x9E3779B97F4A7C15u) >> 50;
   uint8_t& count = taken[(hash ^ last_block) % edges];
   count = uint8_t(count + (count != 255));
   last_block = hash >> 1;
@@ -101,20 +102,24 @@ class Evidence {
 // Which counts of which edges any call has had, by powers of two.
 class Seen {
  public:
-  // Whether this call did what no call before did.
-  bool add_call() {
+  // Whether this call did what no call before did; the counts begin anew. It is run after every call, and costs more than many
+  // of them if it is watched.
+  VOLTA_NOT_TRACED bool add_call() {
     bool news = false;
+    uint8_t *counts = taken.data(), *seen = seen_.data();
     for (size_t i = 0; i < edges; i += 8) {
       uint64_t eight;
-      std::memcpy(&eight, &taken[i], 8);
+      __builtin_memcpy(&eight, counts + i, 8);
       if (eight == 0) continue;
       for (size_t k = i; k < i + 8; ++k) {
-        if (taken[k] == 0) continue;
-        const auto bit = uint8_t(1 << (31 - __builtin_clz(taken[k])));
-        news |= (seen_[k] & bit) == 0;
-        seen_[k] |= bit;
+        if (counts[k] == 0) continue;
+        const auto bit = uint8_t(1 << (31 - __builtin_clz(counts[k])));
+        news |= (seen[k] & bit) == 0;
+        seen[k] |= bit;
+        counts[k] = 0;
       }
     }
+    last_block = 0;
     return news;
   }
   size_t count() const {
@@ -142,7 +147,6 @@ void run(const Reader& reader, const Settings& settings) {
   Seen seen;
   Evidence evidence("finding-" + reader.name);
   for (const std::string& seed : corpus) {
-    taken.fill(0);
     if (!reads_well(reader, seed)) {
       std::fprintf(stderr, "%s: a seed is not read\n", reader.name.c_str());
       std::exit(2);
@@ -157,8 +161,6 @@ void run(const Reader& reader, const Settings& settings) {
     std::string input = mutated(one, corpus[random() % corpus.size()], random);
     if (input.size() > longest) input.resize(longest);
     evidence.keep(input);
-    taken.fill(0);
-    last_block = 0;
     alarm(seconds_per_call);
     well += reads_well(reader, input);
     if (seen.add_call()) corpus.push_back(std::move(input));

@@ -175,7 +175,8 @@ std::vector<Reader> all_readers() {
        [] { return zeros_then("\1", 1, 3072); }},
       {"tokenizer", read_tokenizer,
        [] {
-         return Seeds{std::string("{\"a\": 0, \"b\": 1, \"ab\": 2, \"\\u0120\": 3, \"\\u0120a\": 4}") + '\0' + "#version: 0.2\na b\n"};
+         return Seeds{std::string("{\"a\": 0, \"b\": 1, \"ab\": 2, \"\\u0120\": 3, \"\\u0120a\": 4}") + '\0' +
+                      "#version: 0.2\na b\n"};
        }},
       {"text", [](const std::string& s) { (void)data::CharTokenizer(s).encode(s); },
        [] { return Seeds{"naïve 数字 and plain"}; }},
