@@ -223,9 +223,12 @@ void Connections::serve(int socket) {
     buffered_ += size;
     if (!answer_arrived(socket, c)) return;
   }
-  if (c.late && !c.buffer.empty() && !c.draining) {
+  if ((c.late || size == 0) && !c.buffer.empty() && !c.draining) {
     std::chrono::milliseconds none{0};
-    send_all(socket, handlers_.refusal(408, "the request did not arrive in time"), none);
+    send_all(socket,
+             c.late ? handlers_.refusal(408, "the request did not arrive in time")
+                    : handlers_.refusal(400, "the request ended before it was whole"),
+             none);
   }
   if (gone || c.late) close(socket);
   else wait_for_more(socket, c);

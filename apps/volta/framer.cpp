@@ -65,10 +65,10 @@ Framer::State Framer::read_line(std::string_view line) {
       !is_token(line.substr(first + 1, last - first - 1)))
     return refuse(400, "the request does not start as HTTP does");
   if (std::find(std::begin(methods), std::end(methods), line.substr(0, first)) == std::end(methods))
-    return refuse(501, "the method is unknown");
+    return refuse(400, "the method is unknown");
   if (last - first > max_target) return refuse(414, "the path is too long");
   const std::string_view version = line.substr(last + 1);
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") return refuse(505, "the protocol is HTTP/1.1 or HTTP/1.0");
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") return refuse(400, "the protocol is HTTP/1.1 or HTTP/1.0");
   return State::partial;
 }
 
@@ -96,7 +96,7 @@ Framer::State Framer::read_field(std::string_view name, std::string_view value) 
     length_given_ = true;
     body_ = length;
   } else if (same(name, "transfer-encoding")) {
-    if (!same(value, "chunked")) return refuse(501, "the only transfer encoding understood is chunked");
+    if (!same(value, "chunked")) return refuse(400, "the only transfer encoding understood is chunked");
     chunked_ = true;
   } else if (same(name, "expect")) {
     if (!same(value, "100-continue")) return refuse(417, "the only expectation understood is 100-continue");
