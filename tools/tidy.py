@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-FOLDERS = ("src/", "examples/", "bench/", "tests/")
+FOLDERS = ("src/", "apps/", "examples/", "bench/", "tests/")
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.M)
 TIDY = ["clang-tidy", "--quiet", "--extra-arg=-Wno-ignored-optimization-argument",
         "--extra-arg=-Wno-unused-command-line-argument"]

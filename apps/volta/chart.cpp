@@ -8,8 +8,9 @@
 namespace volta::app {
 namespace {
 
-constexpr double width = 480, height = 320, left = 64, right = 16, top = 40, bottom = 48;
-constexpr const char* colours[] = {"#3b7dd8", "#d8703b", "#3ba55d", "#9b59b6", "#c0392b", "#7f8c8d"};
+constexpr double width = 480, height = 320, left = 64, right = 20, top = 44, bottom = 52;
+constexpr Colour colours[] = {0x3b7dd8, 0xd8703b, 0x3ba55d, 0x9b59b6, 0xc0392b, 0x7f8c8d};
+constexpr Colour grid = 0xe3e3e3, axis = 0x777777;
 
 std::string number(double v) {
   char text[32];
@@ -17,24 +18,15 @@ std::string number(double v) {
   return text;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
-
 struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   void take(double v) { low = std::min(low, v), high = std::max(high, v); }
   void settle() {
     if (!(low <= high)) low = 0, high = 1;
-    if (low == high) low -= 0.5, high += 0.5;
+    const double size = std::max(std::abs(low), std::abs(high));
+    if (high - low > 1e-6 * size) return;
+    const double room = size > 0 ? 0.05 * size : 0.5;
+    low -= room, high += room;
   }
   // Round numbers, about five of them.
   std::vector<double> ticks() const {
@@ -47,63 +39,64 @@ struct Range {
   }
 };
 
-std::string label(double x, double y, const char* anchor, const std::string& text, int size = 12,
-                  const char* more = "") {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\" font-size=\"" +
-         std::to_string(size) + "\"" + more + ">" + escaped(text) + "</text>\n";
+bool usable(const Series& s, size_t i) {
+  constexpr double most = 1e100;  // differences of these are finite too
+  return i < s.y.size() && std::abs(s.x[i]) < most && std::abs(s.y[i]) < most;
 }
 
-std::string line(double x1, double y1, double x2, double y2, const char* colour) {
-  return "<line x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" + number(x2) + "\" y2=\"" + number(y2) +
-         "\" stroke=\"" + colour + "\"/>\n";
-}
-
-std::string drawn(const Chart& c, double at) {
-  Range xs, ys;
-  const auto usable = [](const Series& s, size_t i) {
-    return i < s.y.size() && std::isfinite(s.x[i]) && std::isfinite(s.y[i]);
-  };
-  for (const Series& s : c.series)
-    for (size_t i = 0; i < s.x.size(); ++i)
-      if (usable(s, i)) xs.take(s.x[i]), ys.take(s.y[i]);
-  xs.settle(), ys.settle();
-  const auto px = [&](double v) { return at + left + (v - xs.low) / (xs.high - xs.low) * (width - left - right); };
-  const auto py = [&](double v) {
-    return height - bottom - (v - ys.low) / (ys.high - ys.low) * (height - top - bottom);
-  };
-  std::string out = label(at + width / 2, 22, "middle", c.title, 15, " font-weight=\"600\"");
-  for (const double t : ys.ticks())
-    out += line(at + left, py(t), at + width - right, py(t), "#e3e3e3") +
-           label(at + left - 6, py(t) + 4, "end", number(t));
-  for (const double t : xs.ticks())
-    out += line(px(t), height - bottom, px(t), height - bottom + 4, "#777") +
-           label(px(t), height - bottom + 18, "middle", number(t));
-  out += line(at + left, height - bottom, at + width - right, height - bottom, "#777");
-  out += label(at + width / 2, height - 10, "middle", c.x_label);
-  for (size_t k = 0; k < c.series.size(); ++k) {
-    const Series& s = c.series[k];
-    const char* const colour = colours[k % std::size(colours)];
-    std::string points;
-    for (size_t i = 0; i < s.x.size(); ++i)
-      if (usable(s, i)) points += number(px(s.x[i])) + "," + number(py(s.y[i])) + " ";
-    out += "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" + std::string(colour) + "\" points=\"" + points +
-           "\"/>\n";
-    const double y = top + 4 + 16 * double(k);
-    out += line(at + width - right - 100, y, at + width - right - 84, y, colour) +
-           label(at + width - right - 78, y + 4, "start", s.name);
+// Where a chart's numbers lie on the drawing.
+struct Frame {
+  Frame(const Chart& c, double shift) : at(shift) {
+    for (const Series& s : c.series)
+      for (size_t i = 0; i < s.x.size(); ++i)
+        if (usable(s, i)) xs.take(s.x[i]), ys.take(s.y[i]);
+    xs.settle(), ys.settle();
   }
-  return out;
+  double x(double v) const { return at + left + (v - xs.low) / (xs.high - xs.low) * (width - left - right); }
+  double y(double v) const { return height - bottom - (v - ys.low) / (ys.high - ys.low) * (height - top - bottom); }
+  double at;
+  Range xs, ys;
+};
+
+void draw_axes(const Chart& c, const Frame& f, Drawing& to) {
+  const double from = f.at + left, end = f.at + width - right, base = height - bottom;
+  to.labels.push_back({{f.at + width / 2, 24}, c.title, Anchor::middle, 15, true});
+  for (const double t : f.ys.ticks()) {
+    to.strokes.push_back({{{from, f.y(t)}, {end, f.y(t)}}, 1, grid});
+    to.labels.push_back({{from - 8, f.y(t) + 4}, number(t), Anchor::end});
+  }
+  for (const double t : f.xs.ticks()) {
+    to.strokes.push_back({{{f.x(t), base}, {f.x(t), base + 4}}, 1, axis});
+    to.labels.push_back({{f.x(t), base + 18}, number(t), Anchor::middle});
+  }
+  to.strokes.push_back({{{from, base}, {end, base}}, 1, axis});
+  to.labels.push_back({{f.at + width / 2, height - 12}, c.x_label, Anchor::middle});
+}
+
+void draw(const Chart& c, double shift, Drawing& to) {
+  const Frame f(c, shift);
+  draw_axes(c, f, to);
+  double name_at = f.at + width - right;  // names stand above the curves, the last at the right
+  for (size_t k = c.series.size(); k-- > 0;) {
+    const Series& s = c.series[k];
+    const Colour colour = colours[k % std::size(colours)];
+    Stroke line{{}, 2, colour};
+    for (size_t i = 0; i < s.x.size(); ++i)
+      if (usable(s, i)) line.points.push_back({f.x(s.x[i]), f.y(s.y[i])});
+    to.strokes.push_back(std::move(line));
+    name_at -= width_of(s.name, 12);
+    to.labels.push_back({{name_at, top - 8}, s.name});
+    to.strokes.push_back({{{name_at - 20, top - 12}, {name_at - 6, top - 12}}, 2, colour});
+    name_at -= 34;
+  }
 }
 
 }  // namespace
 
-std::string svg(const std::vector<Chart>& charts) {
-  std::string out =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width * double(charts.size())) + "\" height=\"" +
-      number(height) +
-      "\" font-family=\"system-ui, sans-serif\" fill=\"#333\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
-  for (size_t i = 0; i < charts.size(); ++i) out += drawn(charts[i], width * double(i));
-  return out + "</svg>\n";
+Drawing drawn(const std::vector<Chart>& charts) {
+  Drawing drawing{width * double(charts.size()), height, {}, {}};
+  for (size_t i = 0; i < charts.size(); ++i) draw(charts[i], width * double(i), drawing);
+  return drawing;
 }
 
 }  // namespace volta::app

@@ -1,7 +1,9 @@
-// Line charts of a run's numbers, as SVG.
+// Line charts of a run's numbers.
 #pragma once
 #include <string>
 #include <vector>
+
+#include "drawing.h"
 
 namespace volta::app {
 
@@ -10,10 +12,10 @@ struct Series {
   std::vector<double> x, y;  // points that are not finite are left out
 };
 struct Chart {
-  std::string title, x_label, y_label;
+  std::string title, x_label;
   std::vector<Series> series;
 };
 
-std::string svg(const std::vector<Chart>& charts);  // side by side
+Drawing drawn(const std::vector<Chart>& charts);  // side by side
 
 }  // namespace volta::app

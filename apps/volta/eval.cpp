@@ -47,8 +47,8 @@ void add_eval(CLI::App& program, Common& common) {
     const Items items = test_items(flags->set, recipe);
     std::vector<metrics::AnyMetric> measures = metrics_of(recipe);
     if (recipe.task == Task::classify) {
-      if (recipe.size("classes") > 5) measures.push_back(metrics::TopK(5));
-      measures.push_back(metrics::F1({.average = "macro", .num_classes = recipe.size("classes")}));
+      if (recipe.size("classes") > 5) measures.emplace_back(metrics::TopK(5));
+      measures.emplace_back(metrics::F1({.average = "macro", .num_classes = recipe.size("classes")}));
     }
     data::DataLoader loader(data::map(items, preparing(network)), {.batch_size = 256, .num_workers = 1});
     Dict<double> found = evaluate(network.module, loader,

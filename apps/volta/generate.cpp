@@ -43,12 +43,12 @@ void add_generate(CLI::App& program, Common& common) {
     request.seed = flags->seed >= 0 ? uint64_t(flags->seed) : std::random_device()();
     std::string text;
     if (!common.json) std::fputs(request.prompt.c_str(), stdout);
-    const std::string why = TextModel(network).generate(request, [&](const std::string& piece) {
+    const Generated made = TextModel(network).generate(request, [&](const std::string& piece) {
       if (common.json) return text += piece, true;
       return std::fputs(piece.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
     });
     if (common.json)
-      std::printf("%s\n", nlohmann::json{{"text", text}, {"finish_reason", why}, {"seed", request.seed}}
+      std::printf("%s\n", nlohmann::json{{"text", text}, {"finish_reason", made.why}, {"seed", request.seed}}
                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
                               .c_str());
     else std::printf("\n");

@@ -1,4 +1,7 @@
 // volta: trains, evaluates, converts and serves models from the shell.
+#include <poll.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -27,10 +30,18 @@ void require_command(const CLI::App& program, int count, char** arguments) {
   throw CLI::ParseError("there is no command '" + std::string(arguments[1]) + "'", CLI::ExitCodes::ExtrasError);
 }
 
+// Whoever read standard output has gone, as `head` does: nothing that anyone wants to hear of.
+bool reader_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, not a death
+  // A closed pipe and a file at its limit are failed writes, not deaths.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   app::Common common;
   CLI::App program("Deep learning from the shell: train, evaluate, convert and serve models.", "volta");
   program.require_subcommand(1);
@@ -55,7 +66,7 @@ int main(int count, char** arguments) {
   } catch (const std::exception& e) {
     return report(common, std::string("unexpected: ") + e.what(), app::Exit::failed);
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && !reader_gone())
     return report(common, "cannot write to standard output", app::Exit::failed);
   return common.status;
 }

@@ -1,11 +1,17 @@
 // volta plot: the curves of a run as a picture.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "chart.h"
 #include "command.h"
 #include "network.h"
+
+#ifdef VOLTA_IMAGES
+#include <volta/data/image.h>
+#endif
 
 namespace volta::app {
 namespace {
@@ -21,7 +27,7 @@ std::vector<Chart> charts_of(const std::string& log) {
     if (name == "epoch" || name == "step" || name == "seconds" || name == "lr" || name == "skipped" ||
         name.rfind("val_", 0) == 0)
       continue;
-    Chart chart{name, "epoch", name, {{"train", epochs, table[name].to(f64).to_vector<double>()}}};
+    Chart chart{name, "epoch", {{"train", epochs, table[name].to(f64).to_vector<double>()}}};
     if (table.contains("val_" + name))
       chart.series.push_back({"test", epochs, table["val_" + name].to(f64).to_vector<double>()});
     charts.push_back(std::move(chart));
@@ -29,28 +35,57 @@ std::vector<Chart> charts_of(const std::string& log) {
   return charts;
 }
 
+#ifdef VOLTA_IMAGES
+constexpr bool writes_png = true;
+std::string png(const Drawing& drawing) { return data::encode_png(pixels(drawing, 2)); }
+#else
+constexpr bool writes_png = false;
+std::string png(const Drawing&) {
+  throw Error(Error::Kind::argument, "plot",
+              "this build writes no PNG: it was made without libpng. Give --out a name that ends in .svg, or install "
+              "libpng and libjpeg and build again");
+}
+#endif
+
+void write(const std::string& path, const Drawing& drawing) {
+  const std::string picture = path.ends_with(".png") ? png(drawing) : svg(drawing);
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  const bool written = file && std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
+  if (!file || std::fclose(file) != 0 || !written)
+    throw Error(Error::Kind::io, "plot", "cannot write " + path + ": " + std::strerror(errno));
+}
+
+// What --out says, or both kinds beside the log.
+std::vector<std::string> pictures_of(const std::string& out, const std::filesystem::path& folder) {
+  if (out.empty()) {
+    std::vector<std::string> both = {(folder / "curves.svg").string()};
+    if (writes_png) both.push_back((folder / "curves.png").string());
+    return both;
+  }
+  if (!out.ends_with(".svg") && !out.ends_with(".png"))
+    throw Error(Error::Kind::argument, "plot", "--out " + out + " must end in .svg or .png");
+  return {out};
+}
+
 }  // namespace
 
 void add_plot(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("plot", "curves of loss and metrics of a run, as SVG");
+  CLI::App* const command = program.add_subcommand("plot", "curves of loss and metrics of a run, as SVG and PNG");
   struct Flags {
     std::string run, out;
   };
   auto flags = std::make_shared<Flags>();
   command->add_option("run", flags->run, "the folder of a run, or its log.csv")->required();
-  command->add_option("--out", flags->out, "the picture (default: curves.svg in the run's folder)");
+  command->add_option("--out", flags->out,
+                      "a picture, .svg or .png (default: curves.svg and .png in the run's folder)");
   command->callback([&common, flags] {
     const std::filesystem::path run(flags->run);
     const bool folder = std::filesystem::is_directory(run);
-    const std::string log = folder ? (run / "log.csv").string() : flags->run;
-    const std::string out =
-        !flags->out.empty() ? flags->out : (folder ? run / "curves.svg" : run.parent_path() / "curves.svg").string();
-    const std::string picture = svg(charts_of(log));
-    std::FILE* const file = std::fopen(out.c_str(), "wb");
-    const bool written = file && std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
-    if (!file || std::fclose(file) != 0 || !written) throw Error(Error::Kind::io, "plot", "cannot write " + out);
-    if (common.json) std::printf("%s\n", nlohmann::json{{"file", out}}.dump().c_str());
-    else std::printf("%s\n", out.c_str());
+    const Drawing drawing = drawn(charts_of(folder ? (run / "log.csv").string() : flags->run));
+    for (const std::string& picture : pictures_of(flags->out, folder ? run : run.parent_path())) {
+      write(picture, drawing);
+      std::printf("%s\n", common.json ? nlohmann::json{{"file", picture}}.dump().c_str() : picture.c_str());
+    }
   });
 }
 

@@ -19,9 +19,10 @@ Tensor inputs_of(const std::string& path, const Recipe& recipe) {
   }
   if (recipe.takes_images()) return image_of_file(path, recipe);
   const data::Table table = data::read_csv(path);
-  for (const std::string& column : recipe.columns)
-    if (!table.contains(column))
-      throw Error(Error::Kind::argument, "predict", path + " lacks the column '" + column + "'");
+  const auto missing = std::find_if(recipe.columns.begin(), recipe.columns.end(),
+                                    [&](const std::string& column) { return !table.contains(column); });
+  if (missing != recipe.columns.end())
+    throw Error(Error::Kind::argument, "predict", path + " lacks the column '" + *missing + "'");
   return table.to_tensor(recipe.columns);
 }
 

@@ -20,13 +20,14 @@ sigset_t shutdown_signals() {
   return set;
 }
 
-void serve(const std::string& file, const ServerOptions& options, const Common& common) {
+void serve(const std::string& file, const std::string& name, const ServerOptions& options, const Common& common) {
   const sigset_t signals = shutdown_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const auto network = std::make_shared<const Network>(Network::load(file));
-  Server server(network, std::filesystem::path(file).stem().string(), options);
+  Server server(network, name.empty() ? std::filesystem::path(file).stem().string() : name, options);
   const int port = server.bind();
-  const std::string address = "http://" + options.host + ":" + std::to_string(port);
+  const bool six = options.host.find(':') != std::string::npos;
+  const std::string address = "http://" + (six ? "[" + options.host + "]" : options.host) + ":" + std::to_string(port);
   if (common.json) std::printf("%s\n", nlohmann::json{{"listening", address}}.dump().c_str());
   else std::printf("serving %s at %s (Ctrl-C ends)\n", file.c_str(), address.c_str());
   std::fflush(stdout);
@@ -46,13 +47,15 @@ void serve(const std::string& file, const ServerOptions& options, const Common& 
 void add_serve(CLI::App& program, Common& common) {
   CLI::App* const command = program.add_subcommand("serve", "answer predictions (or completions) over HTTP");
   struct Flags {
-    std::string file;
+    std::string file, name;
     ServerOptions options;
     int64_t wait_us = 0;
+    double timeout = 20;
   };
   auto flags = std::make_shared<Flags>();
   ServerOptions& o = flags->options;
   command->add_option("model", flags->file, "a file that volta train saved")->required();
+  command->add_option("--name", flags->name, "what clients call the model (default: the file's name)");
   command->add_option("--host", o.host, "address to listen on")->capture_default_str();
   command->add_option("--port", o.port, "port to listen on; 0 takes any")
       ->capture_default_str()
@@ -60,7 +63,7 @@ void add_serve(CLI::App& program, Common& common) {
   command->add_option("--workers", o.workers, "threads that run the model (default: all)")->check(CLI::Range(1, 1024));
   command->add_option("--connections", o.connections, "clients at once")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 65536));
   command->add_option("--max-batch", o.max_batch, "requests that run together")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
@@ -73,10 +76,14 @@ void add_serve(CLI::App& program, Common& common) {
   command->add_option("--max-body", o.max_body, "bytes of a request")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 30));
+  command->add_option("--timeout", flags->timeout, "seconds that a client may take to send a request")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 3600.0));
   command->callback([&common, flags] {
     if (common.threads > 0) set_num_threads(common.threads);
     flags->options.max_wait = std::chrono::microseconds(flags->wait_us);
-    serve(flags->file, flags->options, common);
+    flags->options.timeout = std::chrono::milliseconds(int64_t(flags->timeout * 1000));
+    serve(flags->file, flags->name, flags->options, common);
   });
 }
 

@@ -12,10 +12,10 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   int port = 8000;  // 0: any that is free
   int workers = 0;  // threads that run the model; 0: as many as the library uses
-  int connections = 64;
+  int connections = 1024;
   int64_t max_batch = 32, max_queue = 1024, max_body = 8 << 20, max_tokens = 4096;
   std::chrono::microseconds max_wait{0};
-  std::chrono::seconds read_timeout{5};
+  std::chrono::milliseconds timeout{20000};  // for a client to send its request or to take its answer
 };
 
 class Server {

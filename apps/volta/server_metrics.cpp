@@ -52,7 +52,12 @@ void ServerMetrics::answered(int status, double seconds) {
   ++by_status_[status];
 }
 
-std::string ServerMetrics::text(int64_t queued) const {
+void ServerMetrics::refused(int status) {
+  const std::scoped_lock lock(mutex_);
+  ++by_status_[status];
+}
+
+std::string ServerMetrics::text(int64_t queued, int64_t connections) const {
   std::string to;
   header(to, "volta_requests_total", "Answers by HTTP status.", "counter");
   {
@@ -66,6 +71,8 @@ std::string ServerMetrics::text(int64_t queued) const {
   to += "volta_tokens_total " + std::to_string(tokens_.load()) + "\n";
   header(to, "volta_queue_length", "Requests waiting for a batch.", "gauge");
   to += "volta_queue_length " + std::to_string(queued) + "\n";
+  header(to, "volta_connections", "Open connections.", "gauge");
+  to += "volta_connections " + std::to_string(connections) + "\n";
   header(to, "process_resident_memory_bytes", "Resident memory.", "gauge");
   to += "process_resident_memory_bytes " + std::to_string(resident_bytes()) + "\n";
   return to;

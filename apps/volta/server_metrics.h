@@ -27,9 +27,10 @@ class Histogram {
 class ServerMetrics {
  public:
   void answered(int status, double seconds);
+  void refused(int status);  // before it was a whole request
   void batch(int64_t size) { batches_.add(double(size)); }
   void tokens(int64_t count) { tokens_ += count; }
-  std::string text(int64_t queued) const;
+  std::string text(int64_t queued, int64_t connections) const;
 
  private:
   mutable std::mutex mutex_;

@@ -13,12 +13,13 @@ size_t character_length(unsigned char first) { return first < 0x80 ? 1 : first <
 
 int64_t sample(Tensor logits, const GenerateRequest& r, Generator& generator) {
   if (r.temperature == 0) return logits.argmax(-1).item<int64_t>();
-  logits = logits / r.temperature;
+  logits = logits.to(f64);
+  logits = (logits - logits.max()) / r.temperature;  // the largest stays 0 however small the temperature is
   if (r.top_k > 0 && r.top_k < logits.numel()) {
     const Tensor least = topk(logits, r.top_k, -1).values[-1];
     logits = logits.masked_fill(logits < least, -INFINITY);
   }
-  Tensor p = softmax(logits.to(f64), -1);
+  Tensor p = softmax(logits, -1);
   if (r.top_p < 1) {
     const auto [sorted, order] = sort(p, -1, true);
     // A token stays while those before it do not make up top_p yet: the first one always.
@@ -60,7 +61,7 @@ std::vector<int64_t> TextModel::encode(const std::string& text) const {
 
 std::string TextModel::decode(int64_t token) const { return network_->recipe.tokens.at(size_t(token)); }
 
-std::string TextModel::generate(const GenerateRequest& r, const std::function<bool(const std::string&)>& emit) const {
+Generated TextModel::generate(const GenerateRequest& r, const std::function<bool(const std::string&)>& emit) const {
   const InferenceMode inference;
   std::vector<int64_t> ids = encode(r.prompt.empty() ? network_->recipe.tokens.at(0) : r.prompt);
   Generator generator(r.seed);
@@ -84,15 +85,17 @@ std::string TextModel::generate(const GenerateRequest& r, const std::function<bo
     cached = ids.size();
     ids.push_back(sample(logits[{0, -1}], r, generator));
     text += decode(ids.back());
+    size_t stopped = std::string::npos;
     for (const std::string& stop : r.stop)
-      if (const size_t at = text.find(stop, shown); !stop.empty() && at != std::string::npos) {
-        show(at);
-        return "stop";
-      }
-    if (!show(settled(text, r.stop))) return "stop";
+      if (!stop.empty()) stopped = std::min(stopped, text.find(stop, shown));
+    if (stopped != std::string::npos) {
+      show(stopped);
+      return {"stop", i + 1};
+    }
+    if (!show(settled(text, r.stop))) return {"stop", i + 1};
   }
   show(text.size());
-  return "length";
+  return {"length", r.max_tokens};
 }
 
 }  // namespace volta::app

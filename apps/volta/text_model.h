@@ -1,6 +1,7 @@
 // A language model as a service: text in, text out token by token.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,11 +20,16 @@ struct GenerateRequest {
   std::vector<std::string> stop;  // texts that end the answer; they are not part of it
 };
 
+struct Generated {
+  std::string why;  // it ended: "stop" or "length"
+  int64_t tokens = 0;
+};
+
 class TextModel {
  public:
   explicit TextModel(std::shared_ptr<const Network> network);
-  // Calls `emit` with each piece of text as it is made; emit says whether to go on. Returns why it ended: "stop" or "length".
-  std::string generate(const GenerateRequest& request, const std::function<bool(const std::string& piece)>& emit) const;
+  // Calls `emit` with each piece of text as it is made; emit says whether to go on.
+  Generated generate(const GenerateRequest& request, const std::function<bool(const std::string& piece)>& emit) const;
   std::vector<int64_t> encode(const std::string& text) const;  // throws on a character the vocabulary lacks
   std::string decode(int64_t token) const;
 

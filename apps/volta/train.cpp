@@ -19,18 +19,22 @@ void read_config(const std::string& path, CLI::App& command) {
   } catch (const toml::parse_error& e) {
     fail(path + ", line " + std::to_string(e.source().begin.line) + ": " + std::string(e.description()));
   }
+  const auto wrong = [&](const std::string& start, const std::string& name, const std::string& end) {
+    fail(path + ": " + start + "'" + name + "'" + end);
+  };
   for (const auto& [key, value] : table) {
     const std::string name(key.str());
     CLI::Option* option = command.get_option_no_throw("--" + name);
     if (!option) option = command.get_option_no_throw(name);
-    if (!option) fail(path + ": there is no option '" + name + "'");
+    if (!option) wrong("there is no option ", name, "");
     if (option->count() > 0) continue;
-    const auto text = [&](const toml::node& node) {
+    const auto text = [&](const toml::node& node) -> std::string {
       if (const auto v = node.value<std::string>()) return *v;
       if (const auto v = node.value_exact<bool>()) return std::string(*v ? "true" : "false");
       if (const auto v = node.value_exact<int64_t>()) return std::to_string(*v);
       if (const auto v = node.value_exact<double>()) return nlohmann::json(*v).dump();
-      fail(path + ": '" + name + "' must be a text, a number, true or false, or a list of such");
+      wrong("", name, " must be a text, a number, true or false, or a list of such");
+      return "";
     };
     if (const toml::array* list = value.as_array())
       for (const toml::node& node : *list) option->add_result(text(node));

@@ -156,12 +156,18 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   options.catch_interrupt = true;
 
   const auto save = [&](FitState& state) {
-    run.checkpoints.save({.model = state_dict(network.module),
-                          .optimizer = optimizer->state_dict(),
-                          .scheduler = schedule ? schedule->state_dict() : optim::SchedulerState{},
-                          .generator = default_generator().state(),
-                          .loader = loader.state(),
-                          .step = state.step});
+    try {
+      run.checkpoints.save({.model = state_dict(network.module),
+                            .optimizer = optimizer->state_dict(),
+                            .scheduler = schedule ? schedule->state_dict() : optim::SchedulerState{},
+                            .generator = default_generator().state(),
+                            .loader = loader.state(),
+                            .step = state.step});
+    } catch (const Error& e) {
+      if (e.kind() != Error::Kind::io) throw;
+      throw Error(Error::Kind::io, "train",
+                  std::string(e.what()) + "; checkpoints before this one are whole: make room and go on with --resume");
+    }
   };
   callbacks::CheckpointOptions every{};
   if (f.save_every > 0) every = {.every = f.save_every, .unit = "step"};

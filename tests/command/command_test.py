@@ -1,68 +1,58 @@
 #!/usr/bin/env python3
-"""The command volta as a person uses it: trains, resumes after being killed, evaluates, converts, serves, and fails well.
+"""The command volta as a person uses it: trains, resumes after being killed, evaluates, converts, and fails well.
 
     tests/command/command_test.py PROGRAM DATA_FOLDER [unittest arguments]
 """
 
-import concurrent.futures
-import http.client
+import collections
 import json
 import os
 import pathlib
 import random
+import resource
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
+import xml.etree.ElementTree as xml
+import zlib
 
-PROGRAM = os.path.abspath(sys.argv.pop(1))
-DATA = os.path.abspath(sys.argv.pop(1))
-ENVIRONMENT = {**os.environ, "VOLTA_DATA": DATA, "VOLTA_NUM_THREADS": "2"}
-
-
-def volta(*arguments, status=0, cwd=None):
-    """Runs the command and returns what it wrote."""
-    done = subprocess.run([PROGRAM, *map(str, arguments)], env=ENVIRONMENT, cwd=cwd, capture_output=True, text=True, timeout=120)
-    if done.returncode != status:
-        raise AssertionError(f"volta {' '.join(map(str, arguments))} ended with {done.returncode}, not {status}\n"
-                             f"{done.stdout}\n{done.stderr}")
-    return done
+from common import ENVIRONMENT, PROGRAM, Folder, iris_like, safetensors, volta
 
 
-def safetensors(path):
-    """Names and bytes of the tensors of a file."""
+def png(path):
+    """Width, height and rows of bytes of a PNG of 8-bit RGB; every checksum is looked at."""
     raw = pathlib.Path(path).read_bytes()
-    size = struct.unpack("<Q", raw[:8])[0]
-    header = json.loads(raw[8:8 + size])
-    header.pop("__metadata__", None)
-    return {name: (info["dtype"], info["shape"], raw[8 + size + info["data_offsets"][0]:8 + size + info["data_offsets"][1]])
-            for name, info in header.items()}
+    assert raw[:8] == b"\x89PNG\r\n\x1a\n"
+    at, data, kinds = 8, b"", []
+    while at < len(raw):
+        size, kind = struct.unpack(">I4s", raw[at:at + 8])
+        body = raw[at + 8:at + 8 + size]
+        assert zlib.crc32(kind + body) == struct.unpack(">I", raw[at + 8 + size:at + 12 + size])[0]
+        if kind == b"IHDR":
+            width, height, *rest = struct.unpack(">IIBBBBB", body)
+            assert rest == [8, 2, 0, 0, 0]
+        data += body if kind == b"IDAT" else b""
+        kinds.append(kind)
+        at += 12 + size
+    assert kinds[0] == b"IHDR" and kinds[-1] == b"IEND"
+    return width, height, unfiltered(zlib.decompress(data), 3 * width, height)
 
 
-def iris_like(path, rows=120):
-    """A table of three clusters, written with a fixed seed."""
-    draw = random.Random(1)
-    lines = ["length,width,kind"]
-    for i in range(rows):
-        kind = i % 3
-        lines.append(f"{2 * kind + draw.gauss(0, 0.3):.3f},{-kind + draw.gauss(0, 0.3):.3f},{'abc'[kind]}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        held = tempfile.TemporaryDirectory()
-        self.addCleanup(held.cleanup)
-        self.folder = pathlib.Path(held.name)
-
-    def train_table(self, out="run", *more):
-        table = iris_like(self.folder / "kinds.csv")
-        return json.loads(volta("train", "mlp", "--data", f"csv:{table}", "--epochs", 40, "--batch", 16, "--set", "hidden=16",
-                                "--out", self.folder / out, "--json", *more).stdout)
+def unfiltered(data, stride, height):
+    def nearest(a, b, c):  # Paeth's: whichever is nearest to a + b - c
+        near = [abs(b - c), abs(a - c), abs(a + b - 2 * c)]
+        return (a, b, c)[near.index(min(near))]
+    rows, above = [], bytearray(stride)
+    for y in range(height):
+        kind, row = data[y * (stride + 1)], bytearray(data[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        for x in range(stride) if kind else []:
+            left, corner = (row[x - 3], above[x - 3]) if x >= 3 else (0, 0)
+            row[x] = row[x] + [0, left, above[x], (left + above[x]) // 2, nearest(left, above[x], corner)][kind] & 255
+        rows.append(row)
+        above = row
+    return rows
 
 
 class Words(Folder):
@@ -101,12 +91,68 @@ class Words(Folder):
         self.assertIn("lenet", volta("summary").stdout)
         subprocess.run(["bash", "-n"], input=volta("completion", "bash").stdout, text=True, check=True)
 
-    def test_a_closed_pipe_is_no_crash(self):
-        running = subprocess.Popen([PROGRAM, "summary", "resnet50"], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def test_a_closed_pipe_ends_quietly(self):
+        for arguments in [("summary", "resnet50"), ("summary", "resnet50", "--json"), ("--help",)]:
+            read, write = os.pipe()
+            os.close(read)
+            with os.fdopen(write, "wb") as closed:
+                done = subprocess.run([PROGRAM, *arguments], env=ENVIRONMENT, stdout=closed, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+        model = self.train_table()["file"]
+        piped = f"set -o pipefail; '{PROGRAM}' info '{model}' | head -n 1"
+        done = subprocess.run(["bash", "-c", piped], env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr, len(done.stdout.splitlines())), (0, "", 1))
+
+    def test_a_full_disk_under_standard_output_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "summary", "lenet"], env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to standard output", done.stderr)
+
+
+class Disk(Folder):
+    """Files that may not grow as far as they must: what a full disk does, without filling one."""
+
+    def limited(self, size, *arguments):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        return volta(*arguments, status=1, preexec_fn=limit)
+
+    def test_the_last_checkpoint_survives_a_full_disk(self):
+        table = iris_like(self.folder / "kinds.csv")
+        flags = ["train", "mlp", "--data", f"csv:{table}", "--batch", 16, "--set", "hidden=64", "--save-every", 5, "--epochs", 100, "--json"]
+        whole = safetensors(json.loads(volta(*flags, "--out", self.folder / "whole").stdout)["file"])
+        cut = [*flags, "--out", self.folder / "cut"]
+        running = subprocess.Popen([PROGRAM, *map(str, cut)], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        checkpoints = self.folder / "cut/checkpoints"
+        while running.poll() is None and not list(checkpoints.glob("*.ckpt")):
+            time.sleep(0.001)
+        running.kill()
+        running.wait()
         running.stdout.close()
-        running.wait(60)
-        running.stderr.close()
-        self.assertGreaterEqual(running.returncode, 0)
+        before = {f.name: f.read_bytes() for f in checkpoints.glob("*.ckpt")}
+        self.assertTrue(before)
+        size = min(map(len, before.values()))
+        said = self.limited(size - 1000, *cut, "--resume").stderr
+        self.assertRegex(said, r"checkpoints/step_.*File too large.*--resume")
+        for name, content in before.items():
+            self.assertEqual((checkpoints / name).read_bytes(), content)
+        volta(*cut, "--resume")
+        self.assertEqual(safetensors(self.folder / "cut/model.safetensors"), whole)
+
+    def test_a_conversion_that_does_not_fit_leaves_the_old_file(self):
+        model = self.train_table()["file"]
+        for ending in ["npz", "pt", "safetensors"]:
+            to = self.folder / f"weights.{ending}"
+            to.write_text("precious")
+            said = self.limited(512, "convert", model, to).stderr
+            self.assertIn(to.name, said)
+            self.assertEqual(to.read_text(), "precious", said)
+            self.assertEqual(sorted(f.name for f in self.folder.iterdir() if "weights" in f.name and f != to), [])
+            to.unlink()
+
+    def test_a_plot_that_does_not_fit_says_so(self):
+        self.train_table()
+        self.assertRegex(self.limited(512, "plot", self.folder / "run").stderr, r"cannot write .*curves.*: File too large")
 
 
 class Training(Folder):
@@ -123,9 +169,27 @@ class Training(Folder):
         self.assertEqual(said, ["a", "b", "c"])
         rows.write_text("width\n0\n")
         self.assertIn("lacks the column 'length'", volta("predict", model, rows, status=1).stderr)
-        picture = pathlib.Path(volta("plot", self.folder / "run").stdout.strip()).read_text()
-        self.assertIn("<polyline", picture)
-        self.assertIn("</svg>", picture)
+
+    def test_curves_become_pictures(self):
+        self.train_table()
+        with_png = json.loads(volta("doctor", "--json").stdout)["images"]["state"].startswith("PNG")
+        files = volta("plot", self.folder / "run").stdout.split()
+        self.assertEqual([pathlib.Path(f).name for f in files], ["curves.svg", "curves.png"][:2 if with_png else 1])
+        root = xml.fromstring(pathlib.Path(files[0]).read_text())
+        lines = [e for e in root if e.tag.endswith("polyline") and e.get("stroke") == "#3b7dd8" and e.get("points").count(",") == 40]
+        self.assertEqual(len(lines), 2)  # loss and accuracy
+        self.assertIn("must end in .svg or .png", volta("plot", self.folder / "run", "--out", self.folder / "x.gif", status=1).stderr)
+        if not with_png:
+            self.assertIn("libpng", volta("plot", self.folder / "run", "--out", self.folder / "x.png", status=1).stderr)
+            return
+        width, height, rows = png(files[1])
+        self.assertEqual((width, height), (1920, 640))
+        colours = collections.Counter(tuple(row[x:x + 3]) for row in rows for x in range(0, 3 * width, 3))
+        self.assertGreater(colours[(255, 255, 255)], 0.8 * width * height)
+        for colour in [(0x3b, 0x7d, 0xd8), (0xd8, 0x70, 0x3b)]:  # the curves
+            self.assertGreater(colours[colour], 1000)
+        self.assertGreater(colours[(0x33, 0x33, 0x33)], 200)  # the letters
+        self.assertGreater(len(colours), 200)  # smooth edges
 
     def test_a_config_file_gives_what_the_flags_do_not(self):
         table = iris_like(self.folder / "kinds.csv")
@@ -199,97 +263,6 @@ class Training(Folder):
         self.assertIn("fc.0.weight", plan)
         self.assertFalse((self.folder / "x.pt").exists())
         self.assertIn("ending", volta("convert", model, self.folder / "x.txt", status=1).stderr)
-
-
-class Serving(Folder):
-    def serve(self, file, *flags):
-        running = subprocess.Popen([PROGRAM, "serve", str(file), "--port", "0", "--json", *map(str, flags)], env=ENVIRONMENT,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (running.kill(), running.wait(), running.stdout.close(), running.stderr.close()))
-        address = json.loads(running.stdout.readline())["listening"]
-        return running, int(address.rsplit(":", 1)[1])
-
-    def ask(self, port, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        try:
-            connection.request(method, path, body, headers or {})
-            reply = connection.getresponse()
-            return reply.status, reply.read()
-        finally:
-            connection.close()
-
-    def test_predictions_health_metrics_limits_and_shutdown(self):
-        model = self.train_table()["file"]
-        running, port = self.serve(model, "--max-body", 4096, "--max-batch", 4)
-        self.assertEqual(self.ask(port, "GET", "/health")[0], 200)
-        self.assertIn(b"<canvas", self.ask(port, "GET", "/")[1])
-        status, body = self.ask(port, "POST", "/v1/predict", json.dumps({"inputs": [[0, 0], [2, -1], [4, -2]]}))
-        self.assertEqual((status, [p["label"] for p in json.loads(body)["predictions"]]), (200, ["a", "b", "c"]))
-        npy = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }".ljust(117) + b"\n" + struct.pack("<2f", 4, -2)
-        status, body = self.ask(port, "POST", "/v1/predict", npy, {"Content-Type": "application/x-npy", "Accept": "application/x-npy"})
-        self.assertEqual((status, body[:6]), (200, b"\x93NUMPY"))
-        for bad, wanted in [("{", 400), ("[]", 400), ("{}", 400), ('{"inputs": "x"}', 400), ('{"inputs": [[1]]}', 400),
-                            ('{"inputs": [[1, 2], [3]]}', 400), ('{"inputs": ' + "[" * 500, 400), ('{"inputs": [[1,2]]}' + " " * 5000, 413),
-                            ('{"inputs": [[1,2],[1,2],[1,2],[1,2],[1,2]]}', 413), ("", 400)]:
-            status, body = self.ask(port, "POST", "/v1/predict", bad)
-            self.assertEqual(status, wanted, bad[:40])
-            self.assertIn("message", json.loads(body)["error"])
-        self.assertEqual(self.ask(port, "GET", "/nothing")[0], 404)
-        self.assertEqual(self.ask(port, "POST", "/v1/completions", "{}")[0], 404)
-        text = self.ask(port, "GET", "/metrics")[1].decode()
-        self.assertIn('volta_requests_total{code="200"} 2', text)
-        self.assertIn("port is in use", volta("serve", model, "--port", port, status=1).stderr)
-        running.send_signal(signal.SIGTERM)
-        self.assertEqual(running.wait(20), 0)
-
-    def test_many_clients_and_junk_get_answers(self):
-        model = self.train_table()["file"]
-        running, port = self.serve(model)
-        good = json.dumps({"inputs": [[2, -1]]}).encode()
-
-        def client(seed):
-            draw = random.Random(seed)
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-            seen = set()
-            for i in range(60):
-                body = bytearray(good)
-                if i % 2:
-                    for _ in range(draw.randint(1, 4)):
-                        body[draw.randrange(len(body))] = draw.randrange(256)
-                connection.request("POST", "/v1/predict", bytes(body))
-                reply = connection.getresponse()
-                text = reply.read()
-                self.assertTrue(reply.status == 200 or 400 <= reply.status < 500, (reply.status, body))
-                if i % 2 == 0:
-                    self.assertEqual(json.loads(text)["predictions"][0]["label"], "b")
-                seen.add(reply.status)
-            connection.close()
-            return seen
-
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            seen = set().union(*pool.map(client, range(8)))
-        self.assertIn(200, seen)
-        self.assertIn(400, seen)
-        self.assertIsNone(running.poll())
-
-    def test_completions_whole_and_streamed(self):
-        text = self.folder / "text.txt"
-        text.write_text("abcdefgh" * 300)
-        model = json.loads(volta("train", "gpt", "--data", f"text:{text}", "--epochs", 2, "--batch", 8, "--set", "width=32", "--set",
-                                 "heads=2", "--set", "layers=1", "--set", "context=16", "--out", self.folder / "lm", "--json").stdout)["file"]
-        _, port = self.serve(model)
-        request = {"model": "m", "prompt": "abc", "max_tokens": 30, "temperature": 0, "seed": 1}
-        status, body = self.ask(port, "POST", "/v1/completions", json.dumps(request))
-        whole = json.loads(body)["choices"][0]["text"]
-        self.assertEqual((status, len(whole)), (200, 30))
-        status, body = self.ask(port, "POST", "/v1/completions", json.dumps({**request, "stream": True}))
-        events = [line[6:] for line in body.decode().split("\n\n") if line.startswith("data: ")]
-        self.assertEqual(events[-1], "[DONE]")
-        self.assertEqual("".join(json.loads(e)["choices"][0]["text"] for e in events[:-1]), whole)
-        stopped = json.loads(self.ask(port, "POST", "/v1/completions", json.dumps({**request, "stop": whole[2:4]}))[1])["choices"][0]
-        self.assertEqual((stopped["text"], stopped["finish_reason"]), (whole[:whole.index(whole[2:4])], "stop"))
-        self.assertEqual(self.ask(port, "POST", "/v1/completions", '{"prompt": "Z"}')[0], 400)
-        self.assertEqual(self.ask(port, "POST", "/v1/predict", '{"inputs": [1]}')[0], 404)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+#include "exchange.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "connections.h"
+
+namespace volta::app {
+
+ssize_t Exchange::read(char* to, size_t size) {
+  const size_t count = left_.copy(to, size);
+  left_.remove_prefix(count);
+  return ssize_t(count);
+}
+
+ssize_t Exchange::write(const char* from, size_t size) {
+  if (broken_) return -1;
+  if (!begun_) {
+    begun_ = true;
+    start_.assign(from, size);
+    return ssize_t(size);
+  }
+  if (!start_.empty()) {
+    start_.append(from, size);
+    return finish() ? ssize_t(size) : -1;
+  }
+  broken_ = !send_all(socket_, {from, size}, patience_);
+  return broken_ ? -1 : ssize_t(size);
+}
+
+bool Exchange::finish() {
+  if (!broken_ && !start_.empty()) broken_ = !send_all(socket_, start_, patience_);
+  start_.clear();
+  return !broken_;
+}
+
+bool Exchange::there() const {
+  char byte = 0;
+  const ssize_t size = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return !broken_ && (size > 0 || (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)));
+}
+
+bool Router::handle(Exchange& exchange, bool last) {
+  bool closed = false;
+  // From version 0.18 on, process_request wants to know the addresses.
+  const auto process = [&](auto& stream) {
+    if constexpr (requires { process_request(stream, last, closed, nullptr); })
+      return process_request(stream, last, closed, nullptr);
+    else return process_request(stream, "", 0, "", 0, last, closed, nullptr);
+  };
+  bool fine = false;
+  try {
+    fine = process(static_cast<httplib::Stream&>(exchange));
+  } catch (const std::exception&) {
+    fine = false;  // in the middle of an answer: all that is left is to end the connection
+  }
+  return exchange.finish() && fine && !closed && !last;
+}
+
+}  // namespace volta::app
