@@ -3,6 +3,7 @@
 #pragma once
 #include <volta/volta.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 #include <vector>
@@ -93,7 +94,7 @@ inline GPT gpt(const GPTConfig& config = {}) {
 struct GenerateOptions {
   int64_t tokens = 100;
   double temperature = 1;  // 0: always the likeliest
-  int64_t top_k = 0;       // 0: all
+  int64_t top_k = 0;       // 0, or more than there are: all
   bool use_cache = true;   // keep keys and values of the steps so far; without, each step runs over all of them
 };
 
@@ -113,7 +114,7 @@ inline Tensor generate(const GPT& net, Tensor ids, const GenerateOptions& option
       continue;
     }
     logits = logits / options.temperature;
-    if (options.top_k > 0) {
+    if (options.top_k > 0 && options.top_k < logits.size(1)) {
       const Tensor least = topk(logits, options.top_k, -1).values.slice(1, options.top_k - 1, options.top_k);
       logits = logits.masked_fill(logits < least, -INFINITY);
     }

@@ -136,6 +136,7 @@ TEST_F(Models, GPT) {
   EXPECT_EQ(longer.shape(), Shape({3, 13}));
   EXPECT_TRUE(equal(longer.slice(1, 0, 8), ids));
   EXPECT_TRUE(equal(longer, models::generate(net, ids, {.tokens = 5, .top_k = 1})));
+  EXPECT_EQ(models::generate(net, ids, {.tokens = 2, .top_k = 100}).shape(), Shape({3, 10}));  // more than there are
   {  // no token beyond the context, with or without caches
     const NoGrad off;
     std::vector<nn::KeyValueCache> caches;
