@@ -219,7 +219,7 @@ class Training(Folder):
             running = subprocess.Popen([PROGRAM, *map(str, flags), "--out", str(self.folder / "cut"), "--resume"], env=ENVIRONMENT,
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             try:
-                running.wait(draw.uniform(0.02, 0.15) if killed < 6 else 120)
+                running.wait(draw.uniform(0.02, 0.15) if killed < 20 else 120)
                 break
             except subprocess.TimeoutExpired:
                 running.kill()
