@@ -122,7 +122,7 @@ TEST(DataImages, TruncatedAtEveryByte) {
 TEST(DataImages, HugeDimensionsTakeNoMemory) {
   std::string jpeg = bytes_of("rgb.jpg");
   const size_t frame = jpeg.find("\xff\xc0");
-  ASSERT_NE(frame, jpeg.npos);
+  ASSERT_NE(frame, std::string::npos);
   for (size_t i = 5; i < 9; ++i) jpeg[frame + i] = '\xfe';  // 65278 x 65278
   EXPECT_TRUE(contains(refused([&] { (void)data::decode_image(jpeg); }), "65278"));
   EXPECT_TRUE(contains(refused([] { (void)data::decode_image("P6\n1000000000 1000000000\n255\nabc"); }), "1000000000"));

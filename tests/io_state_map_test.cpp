@@ -161,8 +161,8 @@ TEST(IoStateMap, Bert) {
   StateDict theirs;
   for (const auto& [name, x] : state_dict(net)) {
     std::string old = name;
-    if (const size_t at = old.find("LayerNorm.weight"); at != old.npos) old.replace(at, 16, "LayerNorm.gamma");
-    if (const size_t at = old.find("LayerNorm.bias"); at != old.npos) old.replace(at, 14, "LayerNorm.beta");
+    if (const size_t at = old.find("LayerNorm.weight"); at != std::string::npos) old.replace(at, 16, "LayerNorm.gamma");
+    if (const size_t at = old.find("LayerNorm.bias"); at != std::string::npos) old.replace(at, 14, "LayerNorm.beta");
     theirs.add("bert." + old, x);
   }
   theirs.add("cls.predictions.bias", ones({11}));
