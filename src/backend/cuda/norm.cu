@@ -106,32 +106,20 @@ __global__ __launch_bounds__(1024) void forward_rows(const __grid_constant__ Nor
   const RowPart<T, S, V, U> part(team, n);
   const char* x = a.x + set * n * int64_t(sizeof(S));
   T v[U * V];
-  const bool fits = part.count <= part.batch();
-  const auto each_batch = [&](auto f) {
-    for (int64_t first = part.rank; first < part.count; first += part.batch()) {
-      if (!fits) part.load(v, x, first);
-      unroll<U * V>([&](int e) {
-        if (part.holds(first, e)) f(v[e]);
-      });
-    }
-  };
-  if (fits && part.rank < part.count) part.load(v, x, part.rank);
-  // The mean is taken twice: what the first one lost by rounding, the differences from it still show. Of equal values it is
-  // exactly their value.
-  const T share = T(1) / T(n);
-  auto s = TwoSums<T>::start();
-  if (a.centered) each_batch([&](T value) { s.plain += value * share; });
-  if (a.centered) s = team_merge<TwoSums<T>>(team, s);
-  const T about = s.plain;
-  s = TwoSums<T>::start();
-  each_batch([&](T value) { s.plain += value - about, s.weighted += (value - about) * (value - about); });
-  s = team_merge<TwoSums<T>>(team, s);
+  auto s = Moments<T>::start();
+  for (int64_t first = part.rank; first < part.count; first += part.batch()) {
+    part.load(v, x, first);
+    unroll<U>([&](int u) {
+      if (part.holds(first, u * V)) s = Moments<T>::merge(s, moments_of<T, V>(v + u * V));
+    });
+  }
+  s = team_merge<Moments<T>>(team, s);
   if (row >= sets) return;
-  const T off = a.centered ? s.plain * share : T(0), mean = about + off;
-  const T var = scalar::max(s.weighted * share - off * off, T(0)), r = T(1) / ::sqrt(var + T(a.eps));
+  const T mean = a.centered ? s.mean : T(0);
+  const T var = s.squares / T(n) + (a.centered ? T(0) : s.mean * s.mean), r = T(1) / ::sqrt(var + T(a.eps));
   if (part.rank == 0) static_cast<T*>(a.mean)[set] = mean, static_cast<T*>(a.var)[set] = var;
   for (int64_t first = part.rank; first < part.count; first += part.batch()) {
-    if (!fits) part.load(v, x, first);
+    if (part.count > part.batch()) part.load(v, x, first);
     T w[U * V];
     load_weights<T, V>(w, a.weight, a, part, set % a.groups, first, T(1));
     unroll<U * V>([&](int e) { v[e] = (v[e] - mean) * r * w[e]; });
