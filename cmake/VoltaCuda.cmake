@@ -1,5 +1,5 @@
-option(VOLTA_CUDA_ATTENTION "Attention of halves by a kernel of its own: experimental, its values are not verified" OFF)
 # The CUDA backend, src/backend/cuda: .cu files for nvcc and .cpp files for the host compiler. Without it the folder is left out.
+option(VOLTA_CUDA_ATTENTION "Attention of halves by a kernel of its own: experimental, its values are not verified" OFF)
 set(volta_with_cuda OFF)
 # AUTO does without where there is no GPU: nvcc takes longer than all the rest.
 set(volta_wants_cuda ${VOLTA_CUDA})

@@ -35,7 +35,10 @@ int64_t between(int64_t low, int64_t high) { return randint(low, high + 1, {}).i
 // Permuted, transposed and stepped operands among contiguous ones; every kind of mask.
 Problem draw_problem(int number, Device device) {
   const int64_t batch = between(1, 3), few = between(1, 2), group = between(1, 3), queries = between(1, 130),
-                keys = number % 2 ? queries : between(1, 230), width = between(1, 40), values = between(1, 40);
+                keys = number % 2 ? queries : between(1, 230);
+  // Every other time as devices like it: values as wide as keys, by eights.
+  const int64_t width = number / 2 % 2 ? 8 * between(1, 16) : between(1, 40);
+  const int64_t values = number / 2 % 2 ? width : between(1, 40);
   const Options o{f64, device};
   Problem p;
   Tensor q = randn({batch, group * few, queries, width}, o), k = randn({batch, few, keys, width}, o),
