@@ -11,6 +11,7 @@ namespace {
 
 const std::string data = VOLTA_TEST_DATA "/io/";
 const io::FileContext context{"read", "file.bin"};
+using namespace std::string_literals;
 using Kind = TorchValue::Kind;
 
 TorchValue unpickled(const std::string& text) {
@@ -177,7 +178,7 @@ TEST(IoTorch, RefusesByName) {
   nn::Linear net(2, 2);
   expect_in("before PyTorch 1.6", error_of([&] { return load(net, data + "legacy.pt"); }));
   expect_in("'posix.system'", refusal("\x80\x02"
-                                      "cposix\nsystem\nX\x02\x00\x00\x00ls\x85R."));
+                                      "cposix\nsystem\nX\x02\x00\x00\x00ls\x85R."s));
   expect_in("'builtins.eval'", refusal("\x80\x04\x8c\x08"
                                        "builtins\x8c\x04"
                                        "eval\x93."));

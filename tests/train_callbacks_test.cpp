@@ -94,7 +94,7 @@ struct Given {
 };
 
 TEST_F(TrainCallbacks, EarlyStoppingCountsEpochsWithoutImprovement) {
-  const auto epochs = [&](std::vector<double> values, callbacks::EarlyStoppingOptions options) {
+  const auto epochs = [&](const std::vector<double>& values, callbacks::EarlyStoppingOptions options) {
     options.monitor = "given";
     return run({.epochs = 20, .metrics = {Given{values}}, .callbacks = {callbacks::early_stopping(options)}})
         .epochs.size();

@@ -1,5 +1,5 @@
 // What the examples in the comments of the public headers take for granted; tools/check_docs puts it before each of them.
-// A line `// for PATH` begins what only the examples of one header need, `// but not: CODE` is one that is no C++.
+// A line `// for PATH` begins what only the examples of one header need.
 Tensor x, y, w, b, v, q, k, h, c, a, g, p, h0, c0, t, loss, bias, scale, logits, labels, target, ids, offsets, table,
     tokens, indices, mask;
 Tensor src, tgt, memory, weights, lengths, images, width;
@@ -96,9 +96,6 @@ nn::Part part = named_modules(net)[0].second;
 
 // for nn/parameter.h
 nn::BatchNorm1d norm(8);
-
-// for nn/recurrent.h
-// but not: auto [h, c] = nn::LSTMCell(8, 16)(x, {h, c});
 
 // for nn/reparametrize.h
 struct Normed : nn::WeightNorm<nn::Linear>, nn::SpectralNorm<nn::Linear> {

@@ -61,11 +61,11 @@ std::vector<Measure> measures(const Device& device) {
 
 }  // namespace
 
-void add_bench(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("bench", "measure this machine");
+void add_bench(Command program, Common& common) {
+  Command command = program.command("bench", "measure this machine");
   auto device = std::make_shared<std::string>("cpu");
-  command->add_option("--device", *device, "cpu or cuda")->capture_default_str();
-  command->callback([&common, device] {
+  command.option("--device", *device, "cpu or cuda").shown();
+  command.on_run([&common, device] {
     if (common.threads > 0) set_num_threads(common.threads);
     const Device on(*device);
     for (const Measure& m : measures(on)) {

@@ -6,19 +6,18 @@
 namespace volta::app {
 namespace {
 
-std::string words(const CLI::App& app) {
+std::string words(const Command& command) {
   std::string list;
-  for (const CLI::App* sub : app.get_subcommands({})) list += sub->get_name() + " ";
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) list += "--" + name + " ";
+  for (const Command& sub : command.commands()) list += sub.name() + " ";
+  for (const std::string& name : command.long_names()) list += "--" + name + " ";
   return list;
 }
 
-void print_bash(const CLI::App& program) {
+void print_bash(const Command& program) {
   std::printf("_volta() {\n  local word=${COMP_WORDS[COMP_CWORD]} i\n  local words=\"%s\"\n", words(program).c_str());
   std::printf("  for ((i = 1; i < COMP_CWORD; ++i)); do\n    case ${COMP_WORDS[i]} in\n");
-  for (const CLI::App* sub : program.get_subcommands({}))
-    std::printf("      %s) words=\"%s--json --threads\" && break ;;\n", sub->get_name().c_str(), words(*sub).c_str());
+  for (const Command& sub : program.commands())
+    std::printf("      %s) words=\"%s--json --threads\" && break ;;\n", sub.name().c_str(), words(sub).c_str());
   std::printf(
       "    esac\n  done\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
       "  [[ $word == -* ]] || mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n}\n"
@@ -27,12 +26,11 @@ void print_bash(const CLI::App& program) {
 
 }  // namespace
 
-void add_completion(CLI::App& program, Common&) {
-  CLI::App* const command =
-      program.add_subcommand("completion", "print a completion script: source <(volta completion bash)");
+void add_completion(Command program, Common&) {
+  Command command = program.command("completion", "print a completion script: source <(volta completion bash)");
   auto shell = std::make_shared<std::string>("bash");
-  command->add_option("shell", *shell, "bash or zsh")->capture_default_str()->check(CLI::IsMember({"bash", "zsh"}));
-  command->callback([&program, shell] {
+  command.option("shell", *shell, "bash or zsh").shown().one_of({"bash", "zsh"});
+  command.on_run([program, shell] {
     if (*shell == "zsh") std::printf("autoload -U +X bashcompinit && bashcompinit\n");
     print_bash(program);
   });

@@ -85,25 +85,24 @@ void convert(const Flags& f, const Common& common) {
 
 }  // namespace
 
-void add_convert(CLI::App& program, Common& common) {
-  CLI::App* const command =
-      program.add_subcommand("convert", "weights from one format to another (safetensors, pt, npz)");
+void add_convert(Command program, Common& common) {
+  Command command = program.command("convert", "weights from one format to another (safetensors, pt, npz)");
   auto f = std::make_shared<Flags>();
-  command->add_option("from", f->from, "the file to read")->required();
-  command->add_option("to", f->to, "the file to write; its ending says the format")->required();
-  command->add_option("--map", f->map, "a ready map: bert, gpt2 or resnet");
-  command->add_option("--strip-prefix", f->strip, "remove this from the front of names");
-  command->add_option("--add-prefix", f->add, "put this in front of names");
-  command->add_option("--rename", f->rename, "OLD=NEW, where * stands for anything");
-  command->add_option("--transpose", f->transpose, "exchange the axes of the matrices that fit this pattern");
-  command->add_option("--select", f->select, "keep only names that fit this pattern");
-  command->add_option("--exclude", f->exclude, "leave out names that fit this pattern");
-  command->add_option("--cast", f->cast, "convert to this dtype: f32, f16, bf16 …");
-  command->add_option(
+  command.option("from", f->from, "the file to read").required();
+  command.option("to", f->to, "the file to write; its ending says the format").required();
+  command.option("--map", f->map, "a ready map: bert, gpt2 or resnet");
+  command.option("--strip-prefix", f->strip, "remove this from the front of names");
+  command.option("--add-prefix", f->add, "put this in front of names");
+  command.option("--rename", f->rename, "OLD=NEW, where * stands for anything");
+  command.option("--transpose", f->transpose, "exchange the axes of the matrices that fit this pattern");
+  command.option("--select", f->select, "keep only names that fit this pattern");
+  command.option("--exclude", f->exclude, "leave out names that fit this pattern");
+  command.option("--cast", f->cast, "convert to this dtype: f32, f16, bf16 …");
+  command.option(
       "--model", f->model,
       "the model these weights are for, as NAME or NAME:RECIPE in JSON, so that eval and serve take the file");
-  command->add_flag("--dry-run", f->dry_run, "print what would happen to each tensor");
-  command->callback([&common, f] { convert(*f, common); });
+  command.flag("--dry-run", f->dry_run, "print what would happen to each tensor");
+  command.on_run([&common, f] { convert(*f, common); });
 }
 
 }  // namespace volta::app

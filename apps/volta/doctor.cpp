@@ -51,9 +51,9 @@ std::vector<Finding> findings() {
 
 }  // namespace
 
-void add_doctor(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("doctor", "what this machine and build can do, and what is missing");
-  command->callback([&common] {
+void add_doctor(Command program, Common& common) {
+  Command command = program.command("doctor", "what this machine and build can do, and what is missing");
+  command.on_run([&common] {
     const Terminal terminal = common.terminal();
     nlohmann::json all = nlohmann::json::object();
     for (const Finding& f : findings()) {

@@ -25,22 +25,22 @@ void print_confusion(const Tensor& counts, const std::vector<std::string>& label
 
 }  // namespace
 
-void add_eval(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("eval", "measure a trained model on a data set");
+void add_eval(Command program, Common& common) {
+  Command command = program.command("eval", "measure a trained model on a data set");
   struct Flags {
     std::string file, device = "cpu";
     SetFlags set;
     bool confusion = false;
   };
   auto flags = std::make_shared<Flags>();
-  command->add_option("model", flags->file, "a file that volta train saved")->required();
-  command->add_option("--data", flags->set.name, "the set, as for volta train; its test items are used")->required();
-  command->add_option("--target", flags->set.target, "of a table: the column that is predicted");
-  command->add_option("--held-out", flags->set.held_out, "as in training")->capture_default_str();
-  command->add_option("--seed", flags->set.seed, "as in training")->capture_default_str();
-  command->add_option("--device", flags->device, "cpu or cuda")->capture_default_str();
-  command->add_flag("--confusion", flags->confusion, "print how often each class was taken for which");
-  command->callback([&common, flags] {
+  command.option("model", flags->file, "a file that volta train saved").required();
+  command.option("--data", flags->set.name, "the set, as for volta train; its test items are used").required();
+  command.option("--target", flags->set.target, "of a table: the column that is predicted");
+  command.option("--held-out", flags->set.held_out, "as in training").shown();
+  command.option("--seed", flags->set.seed, "as in training").shown();
+  command.option("--device", flags->device, "cpu or cuda").shown();
+  command.flag("--confusion", flags->confusion, "print how often each class was taken for which");
+  command.on_run([&common, flags] {
     if (common.threads > 0) set_num_threads(common.threads);
     Network network = Network::load(flags->file);
     const Recipe& recipe = network.recipe;

@@ -8,8 +8,8 @@
 
 namespace volta::app {
 
-void add_generate(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("generate", "continue a text with a language model");
+void add_generate(Command program, Common& common) {
+  Command command = program.command("generate", "continue a text with a language model");
   struct Flags {
     std::string file;
     GenerateRequest request;
@@ -17,24 +17,15 @@ void add_generate(CLI::App& program, Common& common) {
   };
   auto flags = std::make_shared<Flags>();
   GenerateRequest& r = flags->request;
-  command->add_option("model", flags->file, "a file that volta train saved")->required();
-  command->add_option("prompt", r.prompt, "the beginning");
-  command->add_option("--tokens", r.max_tokens, "how many to write")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 20));
-  command->add_option("--temperature", r.temperature, "0 always takes the likeliest")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
-  command->add_option("--top-k", r.top_k, "only among so many; 0: all")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 20));
-  command->add_option("--top-p", r.top_p, "only among those that make up this probability")
-      ->capture_default_str()
-      ->check(CLI::Range(1e-6, 1.0));
-  command->add_option("--seed", flags->seed, "the same seed writes the same text")
-      ->check(CLI::Range(int64_t(0), INT64_MAX));
-  command->add_option("--stop", r.stop, "a text that ends it");
-  command->callback([&common, flags] {
+  command.option("model", flags->file, "a file that volta train saved").required();
+  command.option("prompt", r.prompt, "the beginning");
+  command.option("--tokens", r.max_tokens, "how many to write").shown().within(0, 1 << 20);
+  command.option("--temperature", r.temperature, "0 always takes the likeliest").shown().within(0.0, 100.0);
+  command.option("--top-k", r.top_k, "only among so many; 0: all").shown().within(0, 1 << 20);
+  command.option("--top-p", r.top_p, "only among those that make up this probability").shown().within(1e-6, 1.0);
+  command.option("--seed", flags->seed, "the same seed writes the same text").within(int64_t(0), INT64_MAX);
+  command.option("--stop", r.stop, "a text that ends it");
+  command.on_run([&common, flags] {
     if (common.threads > 0) set_num_threads(common.threads);
     const auto network = std::make_shared<const Network>(Network::load(flags->file));
     if (network->recipe.task != Task::language)

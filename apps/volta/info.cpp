@@ -60,11 +60,11 @@ void print(const Contents& c, const Terminal& terminal) {
 
 }  // namespace
 
-void add_info(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("info", "list the tensors of a file (safetensors, pt, npz)");
+void add_info(Command program, Common& common) {
+  Command command = program.command("info", "list the tensors of a file (safetensors, pt, npz)");
   auto file = std::make_shared<std::string>();
-  command->add_option("file", *file, "the file, or a folder of safetensors")->required();
-  command->callback([&common, file] { print(contents(*file), common.terminal()); });
+  command.option("file", *file, "the file, or a folder of safetensors").required();
+  command.on_run([&common, file] { print(contents(*file), common.terminal()); });
 }
 
 }  // namespace volta::app

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include <volta/error.h>
+#include <volta/threads.h>
+
 #include "command.h"
-#include "network.h"
 
 namespace {
 
@@ -20,14 +22,6 @@ int report(const app::Common& common, const std::string& message, int status) {
         nlohmann::json{{"error", message}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   else std::fprintf(stderr, "volta: %s\n", message.c_str());
   return status;
-}
-
-// CLI11 passes over words that are no command and then says that one is missing.
-void require_command(const CLI::App& program, int count, char** arguments) {
-  if (count < 2 || arguments[1][0] == '-') return;
-  for (const CLI::App* command : program.get_subcommands({}))
-    if (command->get_name() == arguments[1]) return;
-  throw CLI::ParseError("there is no command '" + std::string(arguments[1]) + "'", CLI::ExitCodes::ExtrasError);
 }
 
 // Whoever read standard output has gone, as `head` does: nothing that anyone wants to hear of.
@@ -43,23 +37,17 @@ int main(int count, char** arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   app::Common common;
-  CLI::App program("Deep learning from the shell: train, evaluate, convert and serve models.", "volta");
-  program.require_subcommand(1);
-  program.fallthrough();
-  program.set_version_flag("--version", VOLTA_VERSION, "print the version and exit");
-  program.add_flag("--json", common.json, "write JSON, one object per line");
-  program.add_option("--threads", common.threads, "processor threads (default: all)")
-      ->check(CLI::Range(1, max_threads));
-  program.footer("Try: volta train lenet --data digits\nMore: volta COMMAND --help");
+  app::Program program("volta", "Deep learning from the shell: train, evaluate, convert and serve models.",
+                       VOLTA_VERSION, "Try: volta train lenet --data digits\nMore: volta COMMAND --help");
+  program.root().flag("--json", common.json, "write JSON, one object per line");
+  program.root().option("--threads", common.threads, "processor threads (default: all)").within(1, max_threads);
   for (auto* add :
        {app::add_train, app::add_eval, app::add_predict, app::add_generate, app::add_serve, app::add_summary,
         app::add_info, app::add_convert, app::add_plot, app::add_bench, app::add_doctor, app::add_completion})
-    add(program, common);
+    add(program.root(), common);
   try {
-    require_command(program, count, arguments);
-    program.parse(count, arguments);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == int(CLI::ExitCodes::Success)) return program.exit(e);  // --help and --version
+    program.run(count, arguments);
+  } catch (const app::Program::UsageError& e) {
     return report(common, std::string(e.what()) + " (see volta --help)", app::Exit::usage);
   } catch (const Error& e) {
     return report(common, e.what(), app::Exit::failed);

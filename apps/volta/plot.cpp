@@ -69,16 +69,15 @@ std::vector<std::string> pictures_of(const std::string& out, const std::filesyst
 
 }  // namespace
 
-void add_plot(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("plot", "curves of loss and metrics of a run, as SVG and PNG");
+void add_plot(Command program, Common& common) {
+  Command command = program.command("plot", "curves of loss and metrics of a run, as SVG and PNG");
   struct Flags {
     std::string run, out;
   };
   auto flags = std::make_shared<Flags>();
-  command->add_option("run", flags->run, "the folder of a run, or its log.csv")->required();
-  command->add_option("--out", flags->out,
-                      "a picture, .svg or .png (default: curves.svg and .png in the run's folder)");
-  command->callback([&common, flags] {
+  command.option("run", flags->run, "the folder of a run, or its log.csv").required();
+  command.option("--out", flags->out, "a picture, .svg or .png (default: curves.svg and .png in the run's folder)");
+  command.on_run([&common, flags] {
     const std::filesystem::path run(flags->run);
     const bool folder = std::filesystem::is_directory(run);
     const Drawing drawing = drawn(charts_of(folder ? (run / "log.csv").string() : flags->run));

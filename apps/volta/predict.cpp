@@ -62,17 +62,16 @@ void print(const std::string& file, int64_t row, bool several, const Tensor& y, 
 
 }  // namespace
 
-void add_predict(CLI::App& program, Common& common) {
-  CLI::App* const command =
-      program.add_subcommand("predict", "what a trained model says about files (images, CSV, npy)");
+void add_predict(Command program, Common& common) {
+  Command command = program.command("predict", "what a trained model says about files (images, CSV, npy)");
   struct Flags {
     std::string file;
     std::vector<std::string> inputs;
   };
   auto flags = std::make_shared<Flags>();
-  command->add_option("model", flags->file, "a file that volta train saved")->required();
-  command->add_option("files", flags->inputs, "images, tables or arrays")->required();
-  command->callback([&common, flags] {
+  command.option("model", flags->file, "a file that volta train saved").required();
+  command.option("files", flags->inputs, "images, tables or arrays").required();
+  command.on_run([&common, flags] {
     if (common.threads > 0) set_num_threads(common.threads);
     const Network network = Network::load(flags->file);
     if (network.recipe.task == Task::language)

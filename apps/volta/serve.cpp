@@ -44,8 +44,8 @@ void serve(const std::string& file, const std::string& name, const ServerOptions
 
 }  // namespace
 
-void add_serve(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("serve", "answer predictions (or completions) over HTTP");
+void add_serve(Command program, Common& common) {
+  Command command = program.command("serve", "answer predictions (or completions) over HTTP");
   struct Flags {
     std::string file, name;
     ServerOptions options;
@@ -54,32 +54,22 @@ void add_serve(CLI::App& program, Common& common) {
   };
   auto flags = std::make_shared<Flags>();
   ServerOptions& o = flags->options;
-  command->add_option("model", flags->file, "a file that volta train saved")->required();
-  command->add_option("--name", flags->name, "what clients call the model (default: the file's name)");
-  command->add_option("--host", o.host, "address to listen on")->capture_default_str();
-  command->add_option("--port", o.port, "port to listen on; 0 takes any")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
-  command->add_option("--workers", o.workers, "threads that run the model (default: all)")->check(CLI::Range(1, 1024));
-  command->add_option("--connections", o.connections, "clients at once")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
-  command->add_option("--max-batch", o.max_batch, "requests that run together")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
-  command->add_option("--max-wait", flags->wait_us, "microseconds that a batch waits for more")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1000000));
-  command->add_option("--max-queue", o.max_queue, "requests that may wait; more are answered 503")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--max-body", o.max_body, "bytes of a request")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 30));
-  command->add_option("--timeout", flags->timeout, "seconds that a client may take to send a request")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
-  command->callback([&common, flags] {
+  command.option("model", flags->file, "a file that volta train saved").required();
+  command.option("--name", flags->name, "what clients call the model (default: the file's name)");
+  command.option("--host", o.host, "address to listen on").shown();
+  command.option("--port", o.port, "port to listen on; 0 takes any").shown().within(0, 65535);
+  command.option("--workers", o.workers, "threads that run the model (default: all)").within(1, 1024);
+  command.option("--connections", o.connections, "clients at once").shown().within(1, 65536);
+  command.option("--max-batch", o.max_batch, "requests that run together").shown().within(1, 65536);
+  command.option("--max-wait", flags->wait_us, "microseconds that a batch waits for more").shown().within(0, 1000000);
+  command.option("--max-queue", o.max_queue, "requests that may wait; more are answered 503")
+      .shown()
+      .within(1, 1 << 20);
+  command.option("--max-body", o.max_body, "bytes of a request").shown().within(1, 1 << 30);
+  command.option("--timeout", flags->timeout, "seconds that a client may take to send a request")
+      .shown()
+      .within(0.1, 3600.0);
+  command.on_run([&common, flags] {
     if (common.threads > 0) set_num_threads(common.threads);
     flags->options.max_wait = std::chrono::microseconds(flags->wait_us);
     flags->options.timeout = std::chrono::milliseconds(int64_t(flags->timeout * 1000));

@@ -8,12 +8,12 @@
 
 namespace volta::app {
 
-void add_summary(CLI::App& program, Common& common) {
-  CLI::App* const command =
-      program.add_subcommand("summary", "layers, shapes and parameters of a model; without one, the known models");
+void add_summary(Command program, Common& common) {
+  Command command =
+      program.command("summary", "layers, shapes and parameters of a model; without one, the known models");
   auto model = std::make_shared<std::string>();
-  command->add_option("model", *model, "a model's name, or a file that volta train saved");
-  command->callback([&common, model] {
+  command.option("model", *model, "a model's name, or a file that volta train saved");
+  command.on_run([&common, model] {
     const Terminal terminal = common.terminal();
     if (model->empty()) {
       for (const Architecture& a : architectures()) {

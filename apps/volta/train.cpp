@@ -1,5 +1,6 @@
 // volta train: a model on a data set, from flags or a TOML file.
 #include <toml++/toml.h>
+#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +13,7 @@ namespace {
 [[noreturn]] void fail(const std::string& why) { throw Error(Error::Kind::argument, "train", why); }
 
 // The file's values for the options that the command line does not give. Its keys are the long names of the flags.
-void read_config(const std::string& path, CLI::App& command) {
+void read_config(const std::string& path, Command command) {
   toml::table table;
   try {
     table = toml::parse_file(path);
@@ -24,10 +25,6 @@ void read_config(const std::string& path, CLI::App& command) {
   };
   for (const auto& [key, value] : table) {
     const std::string name(key.str());
-    CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (!option) option = command.get_option_no_throw(name);
-    if (!option) wrong("there is no option ", name, "");
-    if (option->count() > 0) continue;
     const auto text = [&](const toml::node& node) -> std::string {
       if (const auto v = node.value<std::string>()) return *v;
       if (const auto v = node.value_exact<bool>()) return std::string(*v ? "true" : "false");
@@ -36,10 +33,14 @@ void read_config(const std::string& path, CLI::App& command) {
       wrong("", name, " must be a text, a number, true or false, or a list of such");
       return "";
     };
-    if (const toml::array* list = value.as_array())
-      for (const toml::node& node : *list) option->add_result(text(node));
-    else option->add_result(text(value));
-    option->run_callback();
+    const auto texts = [&, &node = value] {
+      std::vector<std::string> list;
+      if (const toml::array* several = node.as_array())
+        for (const toml::node& one : *several) list.push_back(text(one));
+      else list.push_back(text(node));
+      return list;
+    };
+    if (!command.fill(name, texts)) wrong("there is no option ", name, "");
   }
 }
 
@@ -48,7 +49,9 @@ std::map<std::string, int64_t> sizes_of(const std::vector<std::string>& pairs) {
   for (const std::string& pair : pairs) {
     const size_t at = pair.find('=');
     int64_t value = 0;
-    if (at == std::string::npos || !CLI::detail::lexical_cast(pair.substr(at + 1), value))
+    const char* const end = pair.data() + pair.size();
+    const auto [stop, error] = std::from_chars(pair.data() + at + 1, end, value);
+    if (at == std::string::npos || stop != end || error != std::errc())
       fail("--set takes NAME=NUMBER, not '" + pair + "'");
     sizes[pair.substr(0, at)] = value;
   }
@@ -99,8 +102,8 @@ void report(const TrainResult& r, const TrainFlags& f, const Terminal& terminal)
 
 }  // namespace
 
-void add_train(CLI::App& program, Common& common) {
-  CLI::App* const command = program.add_subcommand("train", "train a model on a data set");
+void add_train(Command program, Common& common) {
+  Command command = program.command("train", "train a model on a data set");
   struct State {
     TrainFlags flags;
     std::string config;
@@ -109,46 +112,35 @@ void add_train(CLI::App& program, Common& common) {
   };
   auto state = std::make_shared<State>();
   TrainFlags& f = state->flags;
-  command->add_option("model,--model", f.model, "mlp, lenet, resnet18, gpt …: see volta summary");
-  command->add_option("--data", f.set.name,
-                      "digits, austen, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE …");
-  command->add_option("--target", f.set.target, "of a table: the column to predict (default: the last)");
-  command->add_option("--epochs", f.epochs, "times through the data")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--batch", f.batch, "items per step")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  command->add_option("--lr", f.lr, "highest learning rate (default: as suits the optimizer)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--optimizer", f.optimizer, "adamw, adam, sgd or lion")->capture_default_str();
-  command->add_option("--schedule", f.schedule, "onecycle, cosine, warmup-cosine or constant")->capture_default_str();
-  command->add_option("--weight-decay", f.weight_decay, "pull of the weights to zero")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--clip", f.clip, "largest norm of the gradients (default: any)")->check(CLI::PositiveNumber);
-  command->add_option("--accumulate", f.accumulate, "batches per step")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--seed", f.seed, "the same seed gives the same model")->capture_default_str();
-  command->add_option("--workers", f.workers, "threads that prepare batches")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 256));
-  command->add_option("--device", f.device, "cpu or cuda")->capture_default_str();
-  command->add_option("--set", state->sizes, "a size of the model: --set hidden=256");
-  command->add_option("--held-out", f.set.held_out, "share of the items kept for testing, where the set does not say")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 0.9));
-  command->add_option("--patience", f.patience, "stop after so many epochs without improvement")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--save-every", f.save_every, "steps between checkpoints (default: an epoch)")
-      ->check(CLI::Range(1, 1 << 30));
-  command->add_option("--out", f.out, "folder of the run (default: runs/MODEL-DATA)");
-  command->add_flag("--resume", f.resume, "go on where the run in that folder stopped");
-  command->add_flag("--tensorboard", f.tensorboard, "write event files for TensorBoard");
-  command->add_flag("--no-augment", state->no_augment, "train on images as they are");
-  command->add_option("--config", state->config, "a TOML file with these options; flags override it");
-  command->callback([&common, state, command] {
+  command.option("model,--model", f.model, "mlp, lenet, resnet18, gpt …: see volta summary");
+  command.option("--data", f.set.name,
+                 "digits, austen, mnist:FOLDER, cifar10:FOLDER, images:FOLDER, csv:FILE, text:FILE …");
+  command.option("--target", f.set.target, "of a table: the column to predict (default: the last)");
+  command.option("--epochs", f.epochs, "times through the data").shown().within(1, 1 << 20);
+  command.option("--batch", f.batch, "items per step").shown().within(1, 1 << 20);
+  command.option("--lr", f.lr, "highest learning rate (default: as suits the optimizer)").positive();
+  command.option("--optimizer", f.optimizer, "adamw, adam, sgd or lion").shown();
+  command.option("--schedule", f.schedule, "onecycle, cosine, warmup-cosine or constant").shown();
+  command.option("--weight-decay", f.weight_decay, "pull of the weights to zero").shown().not_negative();
+  command.option("--clip", f.clip, "largest norm of the gradients (default: any)").positive();
+  command.option("--accumulate", f.accumulate, "batches per step").shown().within(1, 1 << 20);
+  command.option("--seed", f.seed, "the same seed gives the same model").shown();
+  command.option("--workers", f.workers, "threads that prepare batches").shown().within(0, 256);
+  command.option("--device", f.device, "cpu or cuda").shown();
+  command.option("--set", state->sizes, "a size of the model: --set hidden=256");
+  command.option("--held-out", f.set.held_out, "share of the items kept for testing, where the set does not say")
+      .shown()
+      .within(0.01, 0.9);
+  command.option("--patience", f.patience, "stop after so many epochs without improvement").within(1, 1 << 20);
+  command.option("--save-every", f.save_every, "steps between checkpoints (default: an epoch)").within(1, 1 << 30);
+  command.option("--out", f.out, "folder of the run (default: runs/MODEL-DATA)");
+  command.flag("--resume", f.resume, "go on where the run in that folder stopped");
+  command.flag("--tensorboard", f.tensorboard, "write event files for TensorBoard");
+  command.flag("--no-augment", state->no_augment, "train on images as they are");
+  command.option("--config", state->config, "a TOML file with these options; flags override it");
+  command.on_run([&common, state, command] {
     TrainFlags& flags = state->flags;
-    if (!state->config.empty()) read_config(state->config, *command);
+    if (!state->config.empty()) read_config(state->config, command);
     if (flags.model.empty()) fail("which model? volta train MODEL --data SET (see volta summary)");
     if (flags.set.name.empty()) fail("on which data? --data digits, for example");
     if (common.threads > 0) set_num_threads(common.threads);

@@ -3,6 +3,7 @@
 #include <span>
 
 #include <volta/elementwise_rows.h>
+#include <volta/ops.h>
 #include <volta/tensor_expr.h>
 
 namespace volta {

@@ -165,7 +165,7 @@ Tensor gaussian_blur(const Tensor& x, const PerAxis& kernel_size, const Numbers&
             " needs a larger image than ", x);
     const double deviation = sigma.empty() ? double(n) * 0.15 + 0.35 : sigma[i];
     require(deviation > 0, ErrorKind::argument, op, "sigma must be above 0, got ", std::to_string(deviation));
-    const Tensor places = arange(n).to(f64) - double(n / 2);
+    const Tensor places = arange(-(n / 2), n / 2 + 1).to(f64);
     kernel[i] = softmax(places.div(deviation).square().mul(-0.5), 0);
   }
   if (x.numel() == 0) return x;

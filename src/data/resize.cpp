@@ -31,8 +31,8 @@ Filter antialiased(int64_t in, int64_t out) {
   f.weights.assign(size_t((Checked(out) * f.width).value(op)), 0);
   for (int64_t i = 0; i < out; ++i) {
     const double center = scale * (double(i) + 0.5);
-    const int64_t low = std::max<int64_t>(int64_t(center - support + 0.5), 0);
-    const int64_t n = std::min(std::min<int64_t>(int64_t(center + support + 0.5), in) - low, f.width);
+    const int64_t low = std::max<int64_t>(int64_t(std::floor(center - support + 0.5)), 0);
+    const int64_t n = std::min(std::min<int64_t>(int64_t(std::floor(center + support + 0.5)), in) - low, f.width);
     float* w = &f.weights[size_t(i * f.width)];
     double total = 0;
     std::vector<double> raw(static_cast<size_t>(n));

@@ -186,7 +186,7 @@ StateMap StateMap::split(const std::string& pattern, int64_t dim, const std::vec
       any = true;
       const auto parts = int64_t(names.size());
       const int axis = normalize_axis(dim, e.shape.size(), e.shape, op);
-      require(e.shape.size() > 0 && e.shape[axis] % parts == 0, ErrorKind::shape, op, "split: axis ", axis,
+      require(!e.shape.empty() && e.shape[axis] % parts == 0, ErrorKind::shape, op, "split: axis ", axis,
               " of tensor '", e.name, "' of shape ", e.shape, " does not divide into ", parts, " parts");
       const int64_t size = e.shape[axis] / parts;
       for (int64_t i = 0; i < parts; ++i) {
@@ -223,7 +223,7 @@ Entry merged(const std::vector<Entry>& all, const Parts& parts, const std::vecto
     if (i == 0) {
       result = e;
       axis = normalize_axis(dim, e.shape.size(), e.shape, op);
-      require(e.shape.size() > 0, ErrorKind::shape, op, "merge: tensor '", e.name, "' has no axes");
+      require(!e.shape.empty(), ErrorKind::shape, op, "merge: tensor '", e.name, "' has no axes");
     } else {
       Shape same = e.shape;
       if (same.size() == result.shape.size()) same[axis] = result.shape[axis];

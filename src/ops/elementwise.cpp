@@ -11,12 +11,6 @@
 namespace volta {
 namespace {
 
-template <class... Ops> constexpr std::array<ElementwiseOp, sizeof...(Ops)> describe_all(List<Ops...>) {
-  int i = 0;
-  return {describe<Ops>(i++)...};
-}
-constexpr auto point_ops = describe_all(ElementwiseOps{});
-
 struct Inferred {
   Shape shape;
   DType common, result;
@@ -228,8 +222,6 @@ void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* 
 
 }  // namespace
 
-const ElementwiseOp& point_op(int index) { return point_ops[size_t(index)]; }
-
 DType result_type(std::span<const Operand> operands, const char* op) {
   std::optional<DType> tensors;
   Kind scalars = Kind::boolean;
@@ -390,7 +382,5 @@ bool equal(const Tensor& x, const Tensor& other) {
   const NoGrad off;
   return equal_elements(x, other).all().item<bool>();
 }
-
-#include <volta/method_bodies.h>  // the generated functions and methods
 
 }  // namespace volta

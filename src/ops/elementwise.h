@@ -13,7 +13,8 @@
 
 namespace volta {
 
-const ElementwiseOp& point_op(int index);  // in ElementwiseOps
+extern const ElementwiseOp* const point_ops;  // in the order of ElementwiseOps
+inline const ElementwiseOp& point_op(int index) { return point_ops[index]; }
 
 // self = op(self, rest…); and self = op(operands…), self being one of them or not.
 Tensor& map_in_place(const ElementwiseOp& op, Tensor& self, std::initializer_list<Operand> rest);

@@ -129,7 +129,7 @@ struct GRUCell : RecurrentCell {
 struct LSTMState {
   Tensor h, c;
 };
-// auto [h, c] = nn::LSTMCell(8, 16)(x, {h, c}).
+// auto [h1, c1] = nn::LSTMCell(8, 16)(x, {h, c}).
 struct LSTMCell : RecurrentCell {
   LSTMCell(Int input_size, Int hidden_size, const CellOptions& options = {});
   LSTMState operator()(const Tensor& x, const LSTMState& state = {}) const {

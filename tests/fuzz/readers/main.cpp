@@ -36,6 +36,7 @@ uintptr_t last_block = 0;
 #define VOLTA_NOT_TRACED __attribute__((no_sanitize("address", "undefined"), no_sanitize_coverage))
 #endif
 // The compiler calls it in every block of the library when VOLTA_FUZZ_COVERAGE is on.
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" VOLTA_NOT_TRACED void __sanitizer_cov_trace_pc() {
   const auto block = uintptr_t(__builtin_return_address(0));
   const size_t hash = ((block >> 2) * 0x9E3779B97F4A7C15u) >> 50;
@@ -44,6 +45,7 @@ extern "C" VOLTA_NOT_TRACED void __sanitizer_cov_trace_pc() {
   last_block = hash >> 1;
 }
 // A reader that asks for gigabytes at once is a finding, whatever the machine has.
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" const char* __asan_default_options() { return "max_allocation_size_mb=2048"; }
 
 namespace volta::fuzz {

@@ -1,0 +1,101 @@
+#include "command.h"
+
+#include <CLI/CLI.hpp>
+
+namespace volta::app {
+
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+Option& Option::shown() {
+  option_->capture_default_str();
+  return *this;
+}
+template <class T> Option& Option::within(T low, T high) {
+  option_->check(CLI::Range(low, high));
+  return *this;
+}
+template Option& Option::within(int low, int high);
+template Option& Option::within(int64_t low, int64_t high);
+template Option& Option::within(double low, double high);
+Option& Option::positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+Option& Option::not_negative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+Option& Option::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+Command Command::command(const std::string& name, const std::string& text) {
+  return Command(*app_->add_subcommand(name, text));
+}
+template <class T> Option Command::option(const std::string& names, T& value, const std::string& text) {
+  return Option(app_->add_option(names, value, text));
+}
+template Option Command::option(const std::string& names, std::string& value, const std::string& text);
+template Option Command::option(const std::string& names, std::vector<std::string>& value, const std::string& text);
+template Option Command::option(const std::string& names, int& value, const std::string& text);
+template Option Command::option(const std::string& names, int64_t& value, const std::string& text);
+template Option Command::option(const std::string& names, uint64_t& value, const std::string& text);
+template Option Command::option(const std::string& names, double& value, const std::string& text);
+Option Command::flag(const std::string& name, bool& value, const std::string& text) {
+  return Option(app_->add_flag(name, value, text));
+}
+void Command::on_run(std::function<void()> run) { app_->callback(std::move(run)); }
+
+bool Command::fill(const std::string& name, const std::function<std::vector<std::string>()>& values) {
+  CLI::Option* option = app_->get_option_no_throw("--" + name);
+  if (!option) option = app_->get_option_no_throw(name);
+  if (!option) return false;
+  if (option->count() > 0) return true;
+  for (const std::string& value : values()) option->add_result(value);
+  option->run_callback();
+  return true;
+}
+
+std::string Command::name() const { return app_->get_name(); }
+std::vector<Command> Command::commands() const {
+  std::vector<Command> list;
+  for (CLI::App* sub : app_->get_subcommands([](const CLI::App*) { return true; })) list.emplace_back(*sub);
+  return list;
+}
+std::vector<std::string> Command::long_names() const {
+  std::vector<std::string> list;
+  for (const CLI::Option* option : std::as_const(*app_).get_options())
+    for (const std::string& name : option->get_lnames()) list.push_back(name);
+  return list;
+}
+
+Program::Program(const std::string& name, const std::string& text, const std::string& version,
+                 const std::string& footer)
+    : app_(std::make_unique<CLI::App>(text, name)) {
+  app_->require_subcommand(1);
+  app_->fallthrough();
+  app_->set_version_flag("--version", version, "print the version and exit");
+  app_->footer(footer);
+}
+Program::~Program() = default;
+
+// CLI11 passes over words that are no command and then says that one is missing.
+static void require_command(const Command& program, int count, char** arguments) {
+  if (count < 2 || arguments[1][0] == '-') return;
+  for (const Command& command : program.commands())
+    if (command.name() == arguments[1]) return;
+  throw Program::UsageError("there is no command '" + std::string(arguments[1]) + "'");
+}
+
+void Program::run(int count, char** arguments) try {
+  require_command(root(), count, arguments);
+  app_->parse(count, arguments);
+} catch (const CLI::ParseError& e) {
+  if (e.get_exit_code() != int(CLI::ExitCodes::Success)) throw UsageError(e.what());
+  app_->exit(e);  // --help and --version
+}
+
+}  // namespace volta::app
