@@ -37,4 +37,5 @@ add_library(volta_settings INTERFACE)
 target_compile_features(volta_settings INTERFACE cxx_std_20)
 target_include_directories(volta_settings INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(volta_settings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-fPIC;-fno-math-errno;-fno-trapping-math>)
+  $<$<COMPILE_LANGUAGE:CXX>:-fPIC;-fno-math-errno;-fno-trapping-math>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-psabi>)  # notes for callers built by GCC 9

@@ -50,7 +50,7 @@ json choice(int64_t index, const std::string& text, const json& why) {
   return {{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", why}};
 }
 
-json usage(int64_t prompt, int64_t completion) {
+json usage_of(int64_t prompt, int64_t completion) {
   return {{"prompt_tokens", prompt}, {"completion_tokens", completion}, {"total_tokens", prompt + completion}};
 }
 
@@ -99,7 +99,7 @@ Completions::Answer Completions::whole(const Request& r) const {
     answer.tokens += made.tokens;
     answer.body["choices"].push_back(choice(i, all, made.why));
   }
-  answer.body["usage"] = usage(r.prompt_tokens, answer.tokens);
+  answer.body["usage"] = usage_of(r.prompt_tokens, answer.tokens);
   return answer;
 }
 
@@ -122,7 +122,7 @@ int64_t Completions::stream(const Request& r, const std::function<bool(const std
   }
   if (r.usage && there) {
     json event = object(r);
-    event["usage"] = usage(r.prompt_tokens, tokens);
+    event["usage"] = usage_of(r.prompt_tokens, tokens);
     there = send(dumped(event));
   }
   if (there) send("[DONE]");

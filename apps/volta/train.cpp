@@ -10,18 +10,16 @@
 namespace volta::app {
 namespace {
 
-[[noreturn]] void fail(const std::string& why) { throw Error(Error::Kind::argument, "train", why); }
-
 // The file's values for the options that the command line does not give. Its keys are the long names of the flags.
 void read_config(const std::string& path, Command command) {
   toml::table table;
   try {
     table = toml::parse_file(path);
   } catch (const toml::parse_error& e) {
-    fail(path + ", line " + std::to_string(e.source().begin.line) + ": " + std::string(e.description()));
+    refuse_training(path + ", line " + std::to_string(e.source().begin.line) + ": " + std::string(e.description()));
   }
   const auto wrong = [&](const std::string& start, const std::string& name, const std::string& end) {
-    fail(path + ": " + start + "'" + name + "'" + end);
+    refuse_training(path + ": " + start + "'" + name + "'" + end);
   };
   for (const auto& [key, value] : table) {
     const std::string name(key.str());
@@ -52,7 +50,7 @@ std::map<std::string, int64_t> sizes_of(const std::vector<std::string>& pairs) {
     const char* const end = pair.data() + pair.size();
     const auto [stop, error] = std::from_chars(pair.data() + at + 1, end, value);
     if (at == std::string::npos || stop != end || error != std::errc())
-      fail("--set takes NAME=NUMBER, not '" + pair + "'");
+      refuse_training("--set takes NAME=NUMBER, not '" + pair + "'");
     sizes[pair.substr(0, at)] = value;
   }
   return sizes;
@@ -141,8 +139,8 @@ void add_train(Command program, Common& common) {
   command.on_run([&common, state, command] {
     TrainFlags& flags = state->flags;
     if (!state->config.empty()) read_config(state->config, command);
-    if (flags.model.empty()) fail("which model? volta train MODEL --data SET (see volta summary)");
-    if (flags.set.name.empty()) fail("on which data? --data digits, for example");
+    if (flags.model.empty()) refuse_training("which model? volta train MODEL --data SET (see volta summary)");
+    if (flags.set.name.empty()) refuse_training("on which data? --data digits, for example");
     if (common.threads > 0) set_num_threads(common.threads);
     flags.sizes = sizes_of(state->sizes);
     flags.augment = !state->no_augment;

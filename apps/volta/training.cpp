@@ -12,8 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void fail(const std::string& why) { throw Error(Error::Kind::argument, "train", why); }
-
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainFlags& f, const std::vector<Tensor>& params) {
   const std::string& o = f.optimizer;
   const double lr = f.lr > 0 ? f.lr : o == "sgd" ? 0.05 : 4e-3;
@@ -25,7 +23,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const TrainFlags& f, const std:
         params, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = f.weight_decay / 100});
   if (o == "lion")
     return std::make_unique<optim::Lion>(params, optim::LionOptions{.lr = lr / 4, .weight_decay = f.weight_decay});
-  fail("there is no optimizer '" + o + "'; known are adamw, adam, sgd, lion");
+  refuse_training("there is no optimizer '" + o + "'; known are adamw, adam, sgd, lion");
 }
 
 std::optional<optim::AnyScheduler> make_schedule(const TrainFlags& f, optim::Optimizer& o, int64_t steps) {
@@ -37,7 +35,7 @@ std::optional<optim::AnyScheduler> make_schedule(const TrainFlags& f, optim::Opt
   if (f.schedule == "warmup-cosine")
     return optim::WarmupLR(o, {.steps = std::max<int64_t>(1, steps / 20)},
                            optim::CosineAnnealingLR(o, {.t_max = steps}));
-  fail("there is no schedule '" + f.schedule + "'; known are onecycle, cosine, warmup-cosine, constant");
+  refuse_training("there is no schedule '" + f.schedule + "'; known are onecycle, cosine, warmup-cosine, constant");
 }
 
 // Whatever the architecture insists on, then the data, then the flags.
@@ -45,7 +43,8 @@ Recipe combined(const TrainFlags& f, const NamedSet& set) {
   Recipe recipe = set.recipe;
   recipe.model = f.model;
   for (const auto& [name, value] : f.sizes) {
-    if (set.recipe.sizes.count(name) && name != "context") fail("the size '" + name + "' follows from the data");
+    if (set.recipe.sizes.count(name) && name != "context")
+      refuse_training("the size '" + name + "' follows from the data");
     recipe.sizes[name] = value;
   }
   return recipe;
@@ -60,7 +59,7 @@ SetFlags sized_for(const TrainFlags& f) {
   if (f.sizes.count("context")) set.context = f.sizes.at("context");
   const std::string kind = kind_of_items(set.name);
   if (std::find(a.inputs.begin(), a.inputs.end(), kind) == a.inputs.end())
-    fail("the model " + a.name + " does not take " + kind + "s, which '" + set.name + "' is made of");
+    refuse_training("the model " + a.name + " does not take " + kind + "s, which '" + set.name + "' is made of");
   return set;
 }
 

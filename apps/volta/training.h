@@ -25,6 +25,8 @@ struct TrainResult {
   bool interrupted = false;
 };
 
+[[noreturn]] inline void refuse_training(const std::string& why) { throw Error(Error::Kind::argument, "train", why); }
+
 TrainResult train_run(const TrainFlags& flags, const Terminal& terminal);
 
 LossFunction loss_of(const Recipe& recipe);

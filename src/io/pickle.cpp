@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t largest_pickle = size_t(64) << 20;
 constexpr size_t most_objects = size_t(8) << 20;
-constexpr int max_depth = 64;
 
 constexpr std::string_view storage_names[dtype_count] = {"HalfStorage",
                                                          "BFloat16Storage",
@@ -409,7 +408,8 @@ void Unpickler::persistent() {
 }
 
 TorchValue Unpickler::value_of(Id id, int depth) {
-  context_.require(depth <= max_depth, "values are nested more than ", max_depth, " deep, or in a circle");
+  context_.require(depth <= max_pickle_depth, "values are nested more than ", max_pickle_depth,
+                   " deep, or in a circle");
   context_.require(budget_-- > 0, "the pickle repeats its values too often");
   const Object& o = object(id);
   switch (o.kind) {

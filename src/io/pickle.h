@@ -19,6 +19,8 @@ struct PickledTensor {
 };
 using TensorSource = std::function<Tensor(const PickledTensor&)>;
 
+constexpr int max_pickle_depth = 64;  // of values in values
+
 TorchValue unpickle(const FileContext& context, Bytes pickle, const TensorSource& tensors);
 
 using TensorSink = std::function<PickledTensor(const Tensor&)>;  // says where a tensor's bytes will be

@@ -6,8 +6,6 @@
 namespace volta::io {
 namespace {
 
-constexpr int max_depth = 64;
-
 class Pickler {
  public:
   Pickler(const FileContext& context, const TensorSink& tensors) : context_(context), tensors_(tensors) {}
@@ -20,7 +18,8 @@ class Pickler {
  private:
   using Kind = TorchValue::Kind;
   void write(const TorchValue& value, int depth) {
-    require(depth <= max_depth, ErrorKind::argument, context_.op, context_.path, ": values are nested too deeply");
+    require(depth <= max_pickle_depth, ErrorKind::argument, context_.op, context_.path,
+            ": values are nested too deeply");
     switch (value.kind()) {
       case Kind::none: out_ += 'N'; break;
       case Kind::truth: out_ += value.as_boolean() ? '\x88' : '\x89'; break;

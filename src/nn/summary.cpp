@@ -122,12 +122,12 @@ std::string describe(const ModelRef& model, const std::function<void()>& forward
 
 std::string summary(const ModelRef& model, const std::function<void()>& forward) {
   require_function(forward, "summary");
-  std::map<nn::Layer*, bool> modes;
+  std::map<nn::Layer*, bool> were_training;
   apply(model, [&](const nn::Module& m) {
-    if (m.layer) modes[m.layer] = m.layer->training;
+    if (m.layer) were_training[m.layer] = m.layer->training;
   });
   const auto restore = [&] {
-    for (const auto& [layer, mode] : modes) layer->training = mode;
+    for (const auto& [layer, mode] : were_training) layer->training = mode;
   };
   eval(model);
   try {

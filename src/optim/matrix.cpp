@@ -23,8 +23,6 @@ Tensor orthogonalized(const Tensor& x, const MuonOptions& o) {
   return tall ? y.t() : y;
 }
 
-double correction(double beta, int64_t step) { return 1 - std::pow(beta, double(step)); }
-
 }  // namespace
 
 Muon::Muon(Params params, const Options& o)
@@ -69,7 +67,8 @@ void LAMB::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
   const Tensor direction = empty_like(state.at(0, p));
   UpdateBatch batch;
   batch.add(update_rule<update::Lamb>,
-            {1 - b1, b2, 1 - b2, correction(b1, state.step), correction(b2, state.step), group.eps, group.weight_decay},
+            {1 - b1, b2, 1 - b2, bias_correction(b1, state.step), bias_correction(b2, state.step), group.eps,
+             group.weight_decay},
             p, g, {state.at(0, p), state.at(1, p), direction});
   batch.run();
   const Tensor size = norm(p.detach().to(direction.dtype())), length = norm(direction);

@@ -7,11 +7,7 @@
 #include "optim/update.h"
 
 namespace volta::optim {
-namespace {
-
-double correction(double beta, int64_t step) { return 1 - std::pow(beta, double(step)); }
-
-}  // namespace
+namespace {}  // namespace
 
 SGD::SGD(Params params, const Options& o)
     : Optimizer("SGD", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum},
@@ -53,8 +49,8 @@ void Optimizer::adam_step(const Tensor& p, const Tensor& g, State& state, const 
   const auto slot = [&](size_t i) { return state.at(s.slot + i, p); };
   const UpdateConstants constants{s.into_gradient, s.shrink,
                                   1 - b1,          b2,
-                                  1 - b2,          std::sqrt(correction(b2, state.step)),
-                                  s.eps,           s.lr / correction(b1, state.step)};
+                                  1 - b2,          std::sqrt(bias_correction(b2, state.step)),
+                                  s.eps,           s.lr / bias_correction(b1, state.step)};
   if (s.amsgrad) queue(update_rule<update::Amsgrad>, constants, p, g, {slot(0), slot(1), slot(2)});
   else queue(update_rule<update::Adam>, constants, p, g, {slot(0), slot(1)});
 }
@@ -66,8 +62,9 @@ Adamax::Adamax(Params params, const Options& o)
 
 void Adamax::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const auto [b1, b2] = group.betas;
-  queue(update_rule<update::Adamax>, {group.weight_decay, 1 - b1, b2, group.eps, group.lr / correction(b1, state.step)},
-        p, g, {state.at(0, p), state.at(1, p)});
+  queue(update_rule<update::Adamax>,
+        {group.weight_decay, 1 - b1, b2, group.eps, group.lr / bias_correction(b1, state.step)}, p, g,
+        {state.at(0, p), state.at(1, p)});
 }
 
 NAdam::NAdam(Params params, const Options& o)
@@ -93,7 +90,7 @@ void NAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
   const bool decoupled = options_.decoupled_weight_decay;
   queue(update_rule<update::NAdam>,
         {decoupled ? 0 : group.weight_decay, decoupled ? 1 - group.lr * group.weight_decay : 1, 1 - b1, b2, 1 - b2,
-         correction(b2, state.step), group.eps, group.lr * (1 - mu) / (1 - product),
+         bias_correction(b2, state.step), group.eps, group.lr * (1 - mu) / (1 - product),
          group.lr * mu_next / (1 - product * mu_next)},
         p, g, {state.at(0, p), state.at(1, p)});
 }
@@ -108,7 +105,7 @@ RAdam::RAdam(Params params, const Options& o)
 
 void RAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const auto [b1, b2] = group.betas;
-  const double c1 = correction(b1, state.step), c2 = correction(b2, state.step);
+  const double c1 = bias_correction(b1, state.step), c2 = bias_correction(b2, state.step);
   // The variance of the adaptive rate is finite, and then rectified, once the average is long enough.
   const double longest = 2 / (1 - b2) - 1, length = longest - 2 * double(state.step) * (1 - c2) / c2;
   const bool adaptive = length > 5;

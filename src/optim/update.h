@@ -1,6 +1,7 @@
 // UpdateBatch: steps of update rules, gathered over all parameters so that a device runs those alike in one call.
 #pragma once
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include <volta/tensor.h>
@@ -10,6 +11,9 @@
 #include "math/update.h"
 
 namespace volta::optim {
+
+// An average that began with 0 is divided by it.
+inline double bias_correction(double beta, int64_t step) { return 1 - std::pow(beta, double(step)); }
 
 class UpdateBatch {
  public:
