@@ -215,6 +215,36 @@ TEST(ScalerSteps, CountForEachParameter) {
   }
 }
 
+// As often tried, but not as often taken.
+TEST(ScalerSteps, CountWhatWasTakenNotWhatWasTried) {
+  for (const Device& device : places()) {
+    const Tensor a = parameter(device), b = parameter(device);
+    optim::Adam opt({a, b}, {.lr = 0.1});
+    GradScaler scaler;
+    const auto iteration = [&](const Tensor& loss) {
+      opt.zero_grad();
+      scaler.scale(loss).backward();
+      scaler.step(opt);
+      scaler.update();
+    };
+    iteration(loss_of(a, inf));
+    iteration(loss_of(b, 1));
+    iteration(loss_of(a, 0.5) + loss_of(b, 0.5));
+    const auto follow = [&](const std::vector<double>& slopes) {
+      const Tensor twin = parameter(device);
+      optim::Adam plain({twin}, {.lr = 0.1});
+      for (const double slope : slopes) {
+        plain.zero_grad();
+        loss_of(twin, slope).backward();
+        plain.step();
+      }
+      return twin.detach().to("cpu");
+    };
+    EXPECT_TRUE(allclose(a.detach().to("cpu"), follow({0.5}), {.rtol = 1e-6, .atol = 0}));
+    EXPECT_TRUE(allclose(b.detach().to("cpu"), follow({1, 0.5}), {.rtol = 1e-6, .atol = 0}));
+  }
+}
+
 TEST(ScalerSteps, DoNotWaitForADevice) {
   const Device toy = toy_device();
   for (const auto& [name, make] : optimizers()) {

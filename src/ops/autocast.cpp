@@ -19,14 +19,13 @@ struct CastNode final : Node {
   void backward(std::span<const Tensor> g, std::span<Tensor> inputs) override { inputs[0] = g[0]; }
 };
 
-// A parameter and its cast, with what tells that either has changed since.
+// A parameter and its cast, with what tells that either has changed since. Other memory comes with another version.
 struct Kept {
-  Tensor parameter, memory, cast;
+  Tensor parameter, cast;
   IntrusivePtr<Node> leaf;
   uint32_t parameter_version, cast_version;
 
-  explicit Kept(const Tensor& x, DType dtype)
-      : parameter(x), memory(x.detach()), leaf(x.impl().node), parameter_version(x.version()) {
+  explicit Kept(const Tensor& x, DType dtype) : parameter(x), leaf(x.impl().node), parameter_version(x.version()) {
     // Whether or not calls are recorded now: a cast made under NoGrad must not cut the graph of a later call.
     cast = unrecorded([&] { return x.detach().to(dtype); });
     const auto node = IntrusivePtr<Node>::adopt(new CastNode);
@@ -35,8 +34,8 @@ struct Kept {
     cast_version = cast.version();
   }
   bool holds(const Tensor& x, DType dtype) const {
-    return cast.dtype() == dtype && same_memory(memory, x) && leaf == x.impl().node &&
-           x.version() == parameter_version && cast.version() == cast_version;
+    return cast.dtype() == dtype && leaf == x.impl().node && x.version() == parameter_version &&
+           cast.version() == cast_version;
   }
 };
 
