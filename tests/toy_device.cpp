@@ -9,6 +9,8 @@
 namespace volta::test {
 namespace {
 
+ToyTraffic traffic;
+
 class ToyBackend final : public Backend {
  public:
   static Backend& find(int index) {
@@ -42,8 +44,14 @@ class ToyBackend final : public Backend {
   void random(const RandomCall& call) override { host().random(call); }
   void iota(const Arg& out, Scalar start, Scalar step) override { host().iota(out, start, step); }
   void matmul(const MatmulCall& call) override { host().matmul(call); }
-  void upload(void* device, const void* bytes, int64_t n) override { std::memcpy(device, bytes, size_t(n)); }
-  void download(void* bytes, const void* device, int64_t n) override { std::memcpy(bytes, device, size_t(n)); }
+  void upload(void* device, const void* bytes, int64_t n) override {
+    ++traffic.uploads;
+    std::memcpy(device, bytes, size_t(n));
+  }
+  void download(void* bytes, const void* device, int64_t n) override {
+    ++traffic.downloads;
+    std::memcpy(bytes, device, size_t(n));
+  }
   static Backend& host() { return cpu_backend(); }
   // A device that does not know indices checks them in its loop.
   static void check(const Arg& index, int64_t size, const char* op) {
@@ -57,6 +65,8 @@ class ToyBackend final : public Backend {
 [[maybe_unused]] const Device registered = toy_device();
 
 }  // namespace
+
+ToyTraffic toy_traffic() { return traffic; }
 
 Device toy_device() {
   static const DeviceType type = register_device("toy", ToyBackend::find);

@@ -4,4 +4,9 @@
 
 namespace volta::test {
 Device toy_device();
-}
+
+struct ToyTraffic {
+  int64_t uploads = 0, downloads = 0;
+};
+ToyTraffic toy_traffic();  // how often bytes went from and to the host
+}  // namespace volta::test

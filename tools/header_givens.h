@@ -136,6 +136,9 @@ optim::EMA ema(parameters(model)), saved(parameters(model));
 // for optim/fused_update.h
 optim::State state;
 
+// for optim/grad_scaler.h
+GradScaler scaler;
+
 // for optim/optimizer.h
 optim::SGD other(params);
 

@@ -11,7 +11,32 @@
 namespace volta {
 
 DType default_dtype();
-void set_default_dtype(DType dtype);  // a floating one; f32 at first
+void set_default_dtype(DType dtype);  // of all threads: a floating one; f32 at first
+Device default_device();              // where tensors are made if nothing else is said: the CPU at first
+
+// The default float of this thread, while the guard lives: { DefaultDtype wide(f64); nn::Linear fc(4, 2); }
+class [[nodiscard]] DefaultDtype {
+ public:
+  [[nodiscard]] explicit DefaultDtype(DType dtype);
+  ~DefaultDtype();
+  DefaultDtype(const DefaultDtype&) = delete;
+  DefaultDtype& operator=(const DefaultDtype&) = delete;
+
+ private:
+  std::optional<DType> before_;
+};
+// Where this thread makes tensors, while the guard lives, layers among them, without a copy from the host; what options say
+// counts before it: { DefaultDevice on("cpu"); nn::Linear fc(4, 2); }
+class [[nodiscard]] DefaultDevice {
+ public:
+  [[nodiscard]] explicit DefaultDevice(Device device);
+  ~DefaultDevice();
+  DefaultDevice(const DefaultDevice&) = delete;
+  DefaultDevice& operator=(const DefaultDevice&) = delete;
+
+ private:
+  Device before_;
+};
 
 // Nested braces of numbers: {{1, 2}, {3, 4}}.
 class Data {

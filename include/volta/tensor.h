@@ -28,7 +28,7 @@ void release(TensorImpl*) noexcept;
 // How a new tensor is made: zeros({2, 3}, {.dtype = bf16, .device = "cuda"}).
 struct Options {
   std::optional<DType> dtype = {};
-  std::optional<Device> device = {};  // the CPU, or for functions named …_like the device of their tensor
+  std::optional<Device> device = {};  // default_device(), or for functions named …_like that of their tensor
   bool requires_grad = false;
   Generator* generator = nullptr;
 };

@@ -1,5 +1,6 @@
 // All of Volta: #include <volta/volta.h>
 #pragma once
+#include <volta/autocast.h>
 #include <volta/autograd.h>
 #include <volta/create.h>
 #include <volta/custom_op.h>

@@ -33,6 +33,7 @@ struct Replay {
   std::vector<Saved> inputs, outside, constants;
   std::vector<size_t> roots;  // of the function's results, those with a gradient
   Draws draws;
+  AutocastMode autocast = modes.autocast;
 
   void operator()(std::span<const Tensor> g, Gradients& d) {
     Tensors x, wanted;
@@ -63,6 +64,7 @@ struct Replay {
     Reach reach(Reach::Pass::replay);
     const DrawScope same(draws, DrawScope::Use::repeat);
     const Replaying again;
+    const AutocastScope same_casts(autocast);
     for (const Tensor& t : own) reach.own(t);
     const Tensors ys = f(x);
     require(reach.met_only(reached), ErrorKind::autograd, "checkpoint",

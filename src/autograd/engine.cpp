@@ -127,6 +127,7 @@ class Walker {
   template <class Arrive> void run(bool retain, bool create, Arrive arrive) {
     const profile::Region region(profile::Kind::backward, "backward");
     const GradGuard mode(create);
+    const AutocastScope as_recorded({});  // rules run in the dtypes of the forward pass
     const Running pass;
     for (size_t i = order_.size(); i-- > 0;) {
       Node& n = *order_[i].node;
@@ -202,7 +203,7 @@ class Walker {
     std::vector<Tensor> inputs(n.edges.size());
     if (n.takes_sums) take_sums(n, inputs);
     if (!added_in_place(n, outputs)) n.backward(outputs, inputs);
-    if (!retain) {
+    if (!retain && !n.lasting) {
       n.release_saved();
       n.released = true;
     }

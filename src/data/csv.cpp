@@ -198,10 +198,16 @@ size_t Table::place(std::string_view name) const {
 
 const Table::Column& Table::column(std::string_view name) const& { return columns_[place(name)]; }
 
+namespace {
+template <class T> Tensor on_host(const std::vector<T>& values) {
+  return tensor(values, {values.size()}, {.device = Device()});
+}
+}  // namespace
+
 Tensor Table::operator[](std::string_view name) const {
   const Column& c = column(name);
-  if (const auto* whole = std::get_if<std::vector<int64_t>>(&c)) return tensor(*whole);
-  if (const auto* numbers = std::get_if<std::vector<double>>(&c)) return tensor(*numbers);
+  if (const auto* whole = std::get_if<std::vector<int64_t>>(&c)) return on_host(*whole);
+  if (const auto* numbers = std::get_if<std::vector<double>>(&c)) return on_host(*numbers);
   throw_error(ErrorKind::dtype, "Table", "column ", shown(name), " holds text; text(…) or categories(…) give it");
 }
 
@@ -231,7 +237,7 @@ Table::Categories Table::categories(std::string_view name) const {
   std::vector<int64_t> codes;
   for (const std::string& v : values)
     codes.push_back(std::lower_bound(result.names.begin(), result.names.end(), v) - result.names.begin());
-  result.codes = tensor(codes);
+  result.codes = on_host(codes);
   return result;
 }
 

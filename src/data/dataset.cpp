@@ -51,7 +51,7 @@ std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
 
 std::vector<int64_t> shuffled(int64_t size, std::optional<uint64_t> seed) {
   Generator own(seed.value_or(0));
-  return randperm(size, {.generator = seed ? &own : nullptr}).to_vector<int64_t>();
+  return randperm(size, {.device = Device(), .generator = seed ? &own : nullptr}).to_vector<int64_t>();
 }
 
 Tensor rows_of(const Tensor& x, std::span<const int64_t> rows) {

@@ -57,7 +57,7 @@ Tensor grid_of(const Map& m, const Shape& out, int64_t width, int64_t height) {
       places.push_back(float((m.a * x + m.b * y + m.c) / (double(width) / 2)));
       places.push_back(float((m.d * x + m.e * y + m.f) / (double(height) / 2)));
     }
-  return tensor(places, {1, out[0], out[1], 2});
+  return tensor(places, {1, out[0], out[1], 2}, {.device = Device()});
 }
 
 Tensor sampled(const Tensor& x, const Map& m, const Shape& out, Interpolation how, const Numbers& fill,

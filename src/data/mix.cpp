@@ -26,7 +26,7 @@ Tensor shares(const Tensor& x, const Tensor& y, int64_t classes, const char* op)
 }
 
 double beta(Generator& g, double alpha) {
-  const Tensor a = full({}, alpha, {.dtype = f64});
+  const Tensor a = full({}, alpha, {.dtype = f64, .device = Device()});
   return sample_beta(a, a, &g).item<double>();
 }
 

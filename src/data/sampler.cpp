@@ -13,7 +13,7 @@ namespace volta::data {
 namespace {
 
 std::vector<int64_t> permutation(int64_t size, Generator& g) {
-  return randperm(size, {.generator = &g}).to_vector<int64_t>();
+  return randperm(size, {.device = Device(), .generator = &g}).to_vector<int64_t>();
 }
 std::vector<int64_t> in_order(int64_t size) {
   std::vector<int64_t> items(size_t(std::max<int64_t>(size, 0)));
@@ -42,7 +42,7 @@ std::vector<int64_t> RandomSampler::order(int64_t size, Generator& g) const {
   require(n >= 0, ErrorKind::argument, "RandomSampler", "num_samples is ", n);
   if (n == 0) return {};
   require(size > 0, ErrorKind::argument, "RandomSampler", n, " samples of an empty set");
-  if (replacement) return randint(0, size, {n}, {.generator = &g}).to_vector<int64_t>();
+  if (replacement) return randint(0, size, {n}, {.device = Device(), .generator = &g}).to_vector<int64_t>();
   std::vector<int64_t> items = permutation(size, g);
   while (int64_t(items.size()) < n) {  // as in PyTorch: whole passes, each in an order of its own
     const std::vector<int64_t> more = permutation(size, g);
@@ -63,7 +63,7 @@ WeightedRandomSampler::WeightedRandomSampler(const Tensor& weights, Int num_samp
   blamed_on(op, [&] { (void)multinomial(weights_, replacement ? 1 : num_samples_, replacement, &g); });
 }
 WeightedRandomSampler::WeightedRandomSampler(const std::vector<double>& weights, Int num_samples, bool replacement)
-    : WeightedRandomSampler(tensor(weights), num_samples, replacement) {}
+    : WeightedRandomSampler(tensor(weights, {weights.size()}, {.device = Device()}), num_samples, replacement) {}
 
 std::vector<int64_t> WeightedRandomSampler::order(int64_t size, Generator& g) const {
   require(weights_.size(0) == size, ErrorKind::shape, "WeightedRandomSampler", weights_.size(0),

@@ -81,7 +81,7 @@ TextBlocks text_blocks(const Tensor& tokens, Int length, const TextBlockOptions&
   return TextBlocks(tokens, length, options);
 }
 TextBlocks text_blocks(const std::vector<int64_t>& tokens, Int length, const TextBlockOptions& options) {
-  return TextBlocks(tensor(tokens), length, options);
+  return TextBlocks(tensor(tokens, {tokens.size()}, {.device = Device()}), length, options);
 }
 
 }  // namespace volta::data

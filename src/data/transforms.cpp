@@ -219,8 +219,9 @@ Transform random_erasing(const RandomErasingOptions& o) {
             " values for ", channels, " channels");
     const auto b = random_box(g, x.size(-2), x.size(-1), o.scale, o.ratio, false);
     if (!b) return x;
-    const Tensor value = o.random ? randn({channels, b->height, b->width}, {.generator = &g})
-                                  : tensor(o.value.list()).reshape({-1, 1, 1});
+    const Tensor value =
+        o.random ? randn({channels, b->height, b->width}, {.device = Device(), .generator = &g})
+                 : tensor(o.value.list(), {o.value.list().size()}, {.device = Device()}).reshape({-1, 1, 1});
     return functional::erase(x, b->top, b->left, b->height, b->width, value);
   });
 }
@@ -239,7 +240,8 @@ Transform cutout(const PerAxis& size, const CutoutOptions& options) {
       const int64_t top = std::max<int64_t>(0, cy - half_h), left = std::max<int64_t>(0, cx - half_w);
       const int64_t bottom = std::min(h, cy - half_h + std::min(hw[0], 2 * h)),
                     right = std::min(w, cx - half_w + std::min(hw[1], 2 * w));
-      y = functional::erase(y, top, left, bottom - top, right - left, full({}, options.fill, {.dtype = f64}));
+      y = functional::erase(y, top, left, bottom - top, right - left,
+                            full({}, options.fill, {.dtype = f64, .device = Device()}));
     }
     return y;
   });

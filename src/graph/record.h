@@ -30,13 +30,32 @@ class BackwardPass {
   ~BackwardPass() = default;
 };
 
+struct AutocastMode {
+  bool on = false, cache = true;
+  DType dtype = f16;  // of products
+};
+// Another mode, while it lives.
+class AutocastScope {
+ public:
+  explicit AutocastScope(AutocastMode mode);
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  AutocastMode before_;
+};
+
 struct Modes {
   bool record = true, inference = false, anomaly = false;
+  AutocastMode autocast;
   bool replaying = false;  // a checkpoint computes its function again: running statistics must not move twice
   Reach* reach = nullptr;  // the checkpoint whose function this thread runs
   const BackwardPass* pass = nullptr;
 };
 extern thread_local constinit Modes modes;
+inline AutocastScope::AutocastScope(AutocastMode mode) : before_(std::exchange(modes.autocast, mode)) {}
+inline AutocastScope::~AutocastScope() { modes.autocast = before_; }
 inline bool grad_enabled() noexcept { return modes.record; }
 inline bool is_replaying() noexcept { return modes.replaying; }
 template <class F> auto unrecorded(F f) {
@@ -100,6 +119,7 @@ struct Node : Pooled {
   std::atomic<uint32_t> refs{1};
   bool released = false;
   bool inside = false;      // stands for a call within a checkpoint, whose graph was dropped
+  bool lasting = false;     // saves nothing and stands in several graphs: a backward pass does not consume it
   bool takes_sums = false;  // backward is given what has arrived at each input, and adds to it
   const char* name;
   Edges edges;

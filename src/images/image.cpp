@@ -46,7 +46,8 @@ Tensor finished(const Tensor& hwc, ImageReadMode mode) {
   if (want.colour != colour)
     light = want.colour ? light.expand({3, x.size(1), x.size(2)}) : functional::rgb_to_grayscale(light);
   if (!want.alpha) return light.contiguous();
-  const Tensor opacity = alpha ? x.narrow(0, channels - 1, 1) : full({1, x.size(1), x.size(2)}, 255, {.dtype = u8});
+  const Tensor opacity =
+      alpha ? x.narrow(0, channels - 1, 1) : full({1, x.size(1), x.size(2)}, 255, {.dtype = u8, .device = Device()});
   return cat({light, opacity}, 0);
 }
 

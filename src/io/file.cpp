@@ -132,12 +132,12 @@ void require_truths(const FileContext& context, Bytes bytes, std::string_view na
 Tensor tensor_in(const std::shared_ptr<MappedFile>& file, size_t offset, const Shape& shape, DType dtype,
                  std::string_view name) {
   const int64_t bytes = shape.numel() * size_of(dtype);
-  if (bytes == 0) return empty(shape, {.dtype = dtype});
+  if (bytes == 0) return empty(shape, {.dtype = dtype, .device = Device()});
   std::byte* const data = file->data() + offset;
   if (dtype == boolean) require_truths(file->context(), {data, size_t(bytes)}, name);
   const bool aligned = reinterpret_cast<uintptr_t>(data) % uintptr_t(size_of(dtype)) == 0;
   if (!aligned) {
-    Tensor copy = empty(shape, {.dtype = dtype});
+    Tensor copy = empty(shape, {.dtype = dtype, .device = Device()});
     std::memcpy(copy.raw_data(), data, size_t(bytes));
     return copy;
   }

@@ -277,7 +277,7 @@ StateDict stand_ins(const std::vector<Entry>& entries, bool dry) {
   StateDict state;
   for (const Entry& e : entries) {
     require(!state.contains(e.name), ErrorKind::argument, op, "two tensors would be called '", e.name, "'");
-    state.add(e.name, dry ? zeros({}, {.dtype = e.dtype}).expand(e.shape) : e.value);
+    state.add(e.name, dry ? zeros({}, {.dtype = e.dtype, .device = Device()}).expand(e.shape) : e.value);
   }
   return state;
 }

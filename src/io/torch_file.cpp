@@ -98,7 +98,7 @@ class Archive {
   Tensor tensor(const PickledTensor& t) {
     Held& held = storage_for(t);
     check(t, held.storage->bytes);
-    if (t.layout.numel() == 0) return empty(t.layout.shape, {.dtype = t.dtype});
+    if (t.layout.numel() == 0) return empty(t.layout.shape, {.dtype = t.dtype, .device = Device()});
     if (t.dtype == boolean && !held.truths) {
       const Bytes bytes(static_cast<const std::byte*>(held.storage->data), size_t(held.storage->bytes));
       zip_.context().require(std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b <= std::byte(1); }),

@@ -45,8 +45,8 @@ std::map<std::string, Tensor> state_from(const TorchValue& value, const char* op
   for (const auto& [key, item] : value.entries()) {
     const std::string& name = key.as_string();
     if (item.is(Kind::tensor)) state[name] = item.as_tensor();
-    else if (item.is(Kind::real)) state[name] = tensor<double>(item.as_number());
-    else if (is_number(item)) state[name] = tensor<int64_t>(int64_t(item.as_number()));
+    else if (item.is(Kind::real)) state[name] = tensor<double>(item.as_number(), {.device = Device()});
+    else if (is_number(item)) state[name] = tensor<int64_t>(int64_t(item.as_number()), {.device = Device()});
     else if (name == "old_dirs" || name == "old_stps") {  // of LBFGS
       std::vector<Tensor> list;
       for (const TorchValue& x : item.items()) list.push_back(x.as_tensor());

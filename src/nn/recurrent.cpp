@@ -11,6 +11,7 @@
 
 #include "core/arguments.h"
 #include "core/checked_arithmetic.h"
+#include "ops/autocast.h"
 #include "ops/check.h"
 #include "ops/recurrent.h"
 
@@ -80,13 +81,17 @@ void Recurrent::fields(Fields& f) {
   }
 }
 
-LSTMOutput Recurrent::run_layers(const Tensor& x, const LSTMInput& given) const {
+LSTMOutput Recurrent::run_layers(const Tensor& in, const LSTMInput& given) const {
+  const CastScope cast(Cast::low, in, given.h_0, given.c_0, weights[0].ih);
+  const Tensor x = cast(in);
+  const DType dtype = cast(weights[0].ih).dtype();
+  require(x.dtype() == dtype, ErrorKind::dtype, type(), "the input is ", x.dtype(), ", the weights ", dtype);
   const bool lstm = Cell(kind_) == Cell::lstm;
   require(lstm || !given.c_0.defined(), ErrorKind::argument, type(), "has no cell state c_0: that is an LSTM's");
   const int64_t batch = x.size(1), directions = options.bidirectional ? 2 : 1, count = int64_t(weights.size());
   const Shape state{count, batch, weights[0].hh.size(1)}, cell{count, batch, hidden_size};
-  const Tensor h0 = state_of(given.h_0, state, x, type(), "h_0");
-  const Tensor c0 = lstm ? state_of(given.c_0, cell, x, type(), "c_0") : Tensor();
+  const Tensor h0 = state_of(cast(given.h_0), state, x, type(), "h_0");
+  const Tensor c0 = lstm ? state_of(cast(given.c_0), cell, x, type(), "c_0") : Tensor();
   const bool many = !given.lengths.empty();
   Tensor inside;
   if (many) {
@@ -104,11 +109,11 @@ LSTMOutput Recurrent::run_layers(const Tensor& x, const LSTMInput& given) const 
       const bool last_layer = i + directions == count;
       const RecurrentLayer layer{Cell(kind_),
                                  s > i,
-                                 w.ih,
-                                 w.hh,
-                                 w.bias_ih,
-                                 w.bias_hh,
-                                 w.hr,
+                                 cast(w.ih),
+                                 cast(w.hh),
+                                 cast(w.bias_ih),
+                                 cast(w.bias_hh),
+                                 cast(w.hr),
                                  many ? &given.lengths : nullptr,
                                  last_layer && options.batch_first};
       const RecurStates all = recur(layer, y, h0.select(0, s), lstm ? c0.select(0, s) : c0);
@@ -127,8 +132,6 @@ LSTMOutput Recurrent::run(const Tensor& x, const LSTMInput& given) const {
     const int64_t rank = in.checked(type()).dim();
     require((rank == 2 || rank == 3) && in.size(-1) == input_size, ErrorKind::shape, type(), "an input of shape ", in,
             " is not [time, batch, ", input_size, "] nor [time, ", input_size, "]");
-    require(in.dtype() == weights[0].ih.dtype(), ErrorKind::dtype, type(), "the input is ", in.dtype(),
-            ", the weights ", weights[0].ih.dtype());
     const bool turned = rank == 3 && options.batch_first;
     require(in.size(turned ? 1 : 0) > 0, ErrorKind::shape, type(), "an input of shape ", in, " has no steps");
     if (turned || rank == 3) {
@@ -178,15 +181,19 @@ void RecurrentCell::fields(Fields& f) {
   f("weight_ih", weight_ih), f("weight_hh", weight_hh), f("bias_ih", bias_ih), f("bias_hh", bias_hh);
 }
 LSTMOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c) const {
-  return call(x, [&](const Tensor& in) {
+  return call(x, [&](const Tensor& input) {
+    const CastScope cast(Cast::low, input, h, c, weight_ih);
+    const Tensor in = cast(input);
     require((in.checked(type()).dim() == 1 || in.dim() == 2) && in.size(-1) == weight_ih.size(1), ErrorKind::shape,
             type(), "an input of shape ", in, " is not [batch, ", weight_ih.size(1), "] nor [", weight_ih.size(1), "]");
     Shape shape = in.shape();
     shape[shape.size() - 1] = weight_hh.size(1);
     const bool lstm = Cell(kind_) == Cell::lstm;
-    const Tensor h0 = state_of(h, shape, in, type(), "h"), c0 = lstm ? state_of(c, shape, in, type(), "c") : Tensor();
-    const RecurrentLayer layer{Cell(kind_), false, weight_ih, weight_hh, bias_ih, bias_hh, {}, nullptr};
-    const RecurStates y = recur_step(layer, linear(in, weight_ih, bias_ih), h0, c0);
+    const Tensor h0 = state_of(cast(h), shape, in, type(), "h");
+    const Tensor c0 = lstm ? state_of(cast(c), shape, in, type(), "c") : Tensor();
+    const RecurrentLayer layer{Cell(kind_),   false, cast(weight_ih), cast(weight_hh), cast(bias_ih),
+                               cast(bias_hh), {},    nullptr};
+    const RecurStates y = recur_step(layer, linear(in, layer.w_ih, layer.b_ih), h0, c0);
     return LSTMOutput{{}, y.hidden, y.cells};
   });
 }

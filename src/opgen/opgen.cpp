@@ -8,6 +8,7 @@
 
 #include "math/elementwise_names.h"
 #include "math/reducers.h"
+#include "ops/autocast_table.h"
 #include "ops/functions.h"
 
 namespace {
@@ -17,8 +18,11 @@ struct Declared {
   std::vector<std::string> parameters;
   std::string doc, dtypes, grad;
   bool method, in_place;
-  int point = -1;    // index in ElementwiseOps
-  int reducer = -1;  // index in reducers::Named
+  int point = -1;                                            // index in ElementwiseOps
+  int reducer = -1;                                          // index in reducers::Named
+  bool written() const { return point < 0 && reducer < 0; }  // by hand, in src/ops
+  // The function is written here and casts; what is computed is Plain::name, and that is written by hand.
+  bool casts() const { return written() && volta::cast_of(name) != volta::Cast::as_given; }
 };
 using Ops = std::vector<Declared>;
 
@@ -118,6 +122,32 @@ void write_functions(std::ostream& out, const Ops& ops) {
          "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n\n}  // namespace volta\n";
 }
 
+void write_plain(std::ostream& out, const Ops& ops) {
+  out << "// The ops that Autocast casts for, as they are without it. Generated from src/ops; do not edit.\n#pragma "
+         "once\n"
+         "#include <volta/ops.h>\n\nnamespace volta {\n\nstruct Plain {\n";
+  for (const Declared& op : ops)
+    if (op.casts()) out << "  static " << op.result << " " << op.name << "(" << join(op, 0, same) << ");\n";
+  out << "};\n\n}  // namespace volta\n";
+}
+
+void write_casts(std::ostream& out, const Ops& ops) {
+  out << "// The functions that cast first, under Autocast. Generated from src/ops; do not edit.\n";
+  static const char* const hows[] = {"as_given", "low", "wide", "widest"};
+  for (const Declared& op : ops) {
+    if (!op.casts()) continue;
+    std::string cast;
+    for (const std::string& p : op.parameters) cast += (cast.empty() ? "cast(" : ", cast(") + name_of(p) + ")";
+    const std::string parameters = join(op, 0, without_default), names = join(op, 0, name_of);
+    // The cast apart: the function itself is a test and a jump.
+    out << "[[gnu::cold, gnu::noinline]] static " << op.result << " cast_" << op.name << "(" << parameters
+        << ") {\n  const CastScope cast(Cast::" << hows[int(volta::cast_of(op.name))] << ", " << names
+        << ");\n  return Plain::" << op.name << "(" << cast << ");\n}\n"
+        << op.result << " " << op.name << "(" << parameters << ") {\n  return autocasting() ? cast_" << op.name << "("
+        << names << ") : Plain::" << op.name << "(" << names << ");\n}\n";
+  }
+}
+
 void write_methods(std::ostream& out, const Ops& ops) {
   out << "// Every op as a method of Tensor, included in its definition. Generated from src/ops; do not edit.\n";
   for (const Declared& op : ops) {
@@ -152,10 +182,11 @@ void write_bodies(std::ostream& out, const Ops& ops) {
 void write_table(std::ostream& out, const Ops& ops) {
   out << "# Ops\n\nGenerated from `src/ops`. Every op runs on the CPU and on CUDA, on any strides, and broadcasts "
          "where it takes several tensors.\n\n"
-         "| op | group | dtypes | differentiable | what it is |\n|---|---|---|---|---|\n";
+         "| op | group | dtypes | differentiable | under [Autocast](mixed-precision.md) | what it is |\n"
+         "|---|---|---|---|---|---|\n";
   for (const Declared& op : ops)
-    out << "| `" << op.name << "` | " << op.group << " | " << op.dtypes << " | " << op.grad << " | " << op.doc
-        << " |\n";
+    out << "| `" << op.name << "` | " << op.group << " | " << op.dtypes << " | " << op.grad << " | "
+        << volta::cast_words[int(volta::cast_of(op.name))] << " | " << op.doc << " |\n";
 }
 
 std::string type_of(const std::string& parameter) {
@@ -199,9 +230,10 @@ int main(int count, char** arguments) {
   }
   const std::string folder = std::string(arguments[1]) + "/";
   const Ops ops = all_ops();
-  const bool ok = write(folder + "volta/ops.h", ops, write_functions) &&
-                  write(folder + "volta/methods.h", ops, write_methods) &&
-                  write(folder + "volta/method_bodies.h", ops, write_bodies) &&
-                  write(folder + "op_calls.inc", ops, write_calls) && write(folder + "ops.md", ops, write_table);
+  const bool ok =
+      write(folder + "volta/ops.h", ops, write_functions) && write(folder + "volta/methods.h", ops, write_methods) &&
+      write(folder + "volta/method_bodies.h", ops, write_bodies) && write(folder + "volta/plain.h", ops, write_plain) &&
+      write(folder + "volta/cast_bodies.h", ops, write_casts) && write(folder + "op_calls.inc", ops, write_calls) &&
+      write(folder + "ops.md", ops, write_table);
   return ok ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 // Activations that are not elementwise, or draw; and pixels as channels.
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "core/checked_arithmetic.h"
 #include "ops/check.h"
@@ -12,12 +13,12 @@ Tensor glu(const Tensor& x, int64_t dim) {
   require(n % 2 == 0, ErrorKind::shape, "glu", "axis ", dim, " of ", x, " has an odd size");
   return x.narrow(dim, 0, n / 2) * sigmoid(x.narrow(dim, n / 2, n / 2));
 }
-Tensor softmin(const Tensor& x, int64_t dim) {
+Tensor Plain::softmin(const Tensor& x, int64_t dim) {
   require_floating(x, "softmin");
   return blamed_on("softmin", [&] { return softmax(-x, dim); });
 }
 
-Tensor prelu(const Tensor& x, const Tensor& weight) {
+Tensor Plain::prelu(const Tensor& x, const Tensor& weight) {
   require_floating(x, "prelu"), require_floating(weight, "prelu");
   common_device(x, weight, "prelu");
   const int64_t n = weight.numel(), channels = x.dim() > 1 ? x.size(1) : 1;

@@ -4,6 +4,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 #include <volta/random.h>
 
 #include "backend/attention.h"
@@ -159,7 +160,8 @@ Tensor masked_softmax(const Tensor& scores) {
   return where(hidden, 0, softmax(where(hidden, 0, scores), -1));
 }
 
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+Tensor Plain::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                           const AttentionOptions& o) {
   Attention a = plan(q, k, v, o);
   if (a.dropout > 0) a.random = default_generator().take((uint64_t(a.scores.numel()) + 3) / 4);
   if (a.mask.defined() && a.mask.dtype() != boolean) a.mask = a.mask.to(compute_type(a));

@@ -1,11 +1,12 @@
 // Bilinear maps.
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "ops/check.h"
 
 namespace volta {
 
-Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
+Tensor Plain::bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
   const char* op = "bilinear";
   const Shape &sa = a.checked(op).shape(), &sb = b.checked(op).shape(), &sw = weight.checked(op).shape();
   bool fits = sw.size() == 3 && !sa.empty() && sa.size() == sb.size() && sa.back() == sw[1] && sb.back() == sw[2];

@@ -30,7 +30,8 @@ constexpr DType sum_type(DType t) { return is_floating(t) || t == u64 ? t : i64;
 double largest_finite(DType dtype);  // of floats
 
 // The options with what they leave open; throws when they contradict themselves or the device is missing.
-Options resolved(Options options, DType dtype, const char* op, Device device = {});
+Options resolved(Options options, DType dtype, const char* op);
+Options resolved(Options options, DType dtype, const char* op, Device device);
 Options resolved_like(const Tensor& x, const Options& options, const char* op);
 
 // As the resolved options say, the tensor that begins a graph.

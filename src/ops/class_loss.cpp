@@ -10,6 +10,7 @@
 #include "ops/fused.h"
 #include "ops/loss.h"
 #include "volta/create.h"
+#include "volta/plain.h"
 
 namespace volta {
 namespace {
@@ -211,7 +212,7 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
 
 }  // namespace
 
-Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o) {
+Tensor Plain::cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o) {
   const char* op = "cross_entropy";
   loss::reduction(o.reduction, op);
   require_floating(input, op);
@@ -226,13 +227,13 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   return finish(-pick_label(log_softmax(input, labels.axis), labels), labels, o.reduction);
 }
 
-Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions& o) {
+Tensor Plain::nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions& o) {
   loss::reduction(o.reduction, "nll_loss");
   const Labels labels = prepare(input, target, o.weight, o.ignore_index, "nll_loss");
   return finish(-pick_label(input, labels), labels, o.reduction);
 }
 
-Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossOptions& o) {
+Tensor Plain::multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossOptions& o) {
   const char* op = "multi_margin_loss";
   loss::reduction(o.reduction, op);
   finite(o.margin, op, "margin");

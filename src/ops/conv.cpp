@@ -3,6 +3,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "backend/conv.h"
 #include "core/checked_arithmetic.h"
@@ -274,25 +275,25 @@ ConvAlgorithm conv_algorithm(const Tensor& x, const Tensor& w, const ConvOptions
   return backend(x.device()).algorithm({piece.of(op, "piece"), c.algorithm, c.chunk, arg(x), arg(w), {}, {}, c.g});
 }
 
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+Tensor Plain::conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
   return convolve("conv1d", 1, x, weight, bias, options);
 }
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+Tensor Plain::conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
   return convolve("conv2d", 2, x, weight, bias, options);
 }
-Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+Tensor Plain::conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
   return convolve("conv3d", 3, x, weight, bias, options);
 }
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTransposeOptions& options) {
+Tensor Plain::conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               const ConvTransposeOptions& options) {
   return convolve_transposed("conv_transpose1d", 1, x, weight, bias, options);
 }
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTransposeOptions& options) {
+Tensor Plain::conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               const ConvTransposeOptions& options) {
   return convolve_transposed("conv_transpose2d", 2, x, weight, bias, options);
 }
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTransposeOptions& options) {
+Tensor Plain::conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               const ConvTransposeOptions& options) {
   return convolve_transposed("conv_transpose3d", 3, x, weight, bias, options);
 }
 

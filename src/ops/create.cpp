@@ -14,6 +14,8 @@ namespace volta {
 namespace {
 
 std::atomic<DType> default_float{f32};
+thread_local constinit std::optional<DType> own_float;
+thread_local constinit Device own_device;
 
 template <class T> bool holds_as(const Scalar& x) {
   if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
@@ -123,7 +125,21 @@ void collect(const Data& data, int depth, Shape& shape, std::vector<Scalar>& num
 
 }  // namespace
 
-DType default_dtype() { return default_float.load(std::memory_order_relaxed); }
+DType default_dtype() { return own_float ? *own_float : default_float.load(std::memory_order_relaxed); }
+Device default_device() { return own_device; }
+
+DefaultDtype::DefaultDtype(DType dtype) : before_(own_float) {
+  require_dtype(dtype, "DefaultDtype");
+  require(is_floating(dtype), ErrorKind::dtype, "DefaultDtype", "needs a floating dtype, got ", dtype);
+  own_float = dtype;
+}
+DefaultDtype::~DefaultDtype() { own_float = before_; }
+
+DefaultDevice::DefaultDevice(Device device) : before_(own_device) {
+  backend(device);  // throws where there is no such device
+  own_device = device;
+}
+DefaultDevice::~DefaultDevice() { own_device = before_; }
 
 void set_default_dtype(DType dtype) {
   require_dtype(dtype, "set_default_dtype");
@@ -176,6 +192,9 @@ void require_dtype(DType dtype, const char* op) {
   require(size_t(dtype) < size_t(dtype_count), ErrorKind::dtype, op, "there is no dtype ", int(dtype));
 }
 
+Options resolved(Options options, DType dtype, const char* op) {
+  return resolved(options, dtype, op, default_device());
+}
 Options resolved(Options options, DType dtype, const char* op, Device device) {
   options.dtype = options.dtype.value_or(dtype);
   require_dtype(*options.dtype, op);
@@ -334,7 +353,7 @@ Tensor detail::tensor_of_truths(const std::vector<bool>& values, const Shape& sh
 
 Tensor from_blob(void* data, const Shape& shape, const Options& given, std::function<void()> release) {
   const int64_t n = checked_numel(shape, "from_blob");
-  const Options options = resolved(given, default_dtype(), "from_blob");
+  const Options options = resolved(given, default_dtype(), "from_blob", Device());  // an address is the host's
   require(data || n == 0, ErrorKind::argument, "from_blob", "a null pointer for shape ", shape);
   auto storage = foreign_storage(data, n * size_of(*options.dtype), *options.device, std::move(release));
   return finished(from_storage(std::move(storage), Layout::contiguous(shape), *options.dtype), options);

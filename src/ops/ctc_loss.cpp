@@ -4,6 +4,7 @@
 
 #include "ops/loss.h"
 #include "volta/create.h"
+#include "volta/plain.h"
 
 namespace volta {
 namespace {
@@ -68,8 +69,8 @@ Tensor shifted(const Tensor& x, int64_t by) {
 
 }  // namespace
 
-Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
-                const std::vector<int64_t>& target_lengths, const CTCLossOptions& o) {
+Tensor Plain::ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                       const std::vector<int64_t>& target_lengths, const CTCLossOptions& o) {
   loss::reduction(o.reduction, op);
   const Alignment p = prepare(log_probs, targets, input_lengths, target_lengths, o.blank);
   const Device device = log_probs.device();

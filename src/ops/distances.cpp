@@ -4,6 +4,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "graph/record.h"
 #include "ops/check.h"
@@ -42,12 +43,12 @@ Tensor lengths(const Tensor& x, double p) { return x.size(-1) == 0 ? x.sum(-1) :
 
 }  // namespace
 
-Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
+Tensor Plain::baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
   require_batches(a, b, "baddbmm");
   return added_product("baddbmm", x, a, b, beta, alpha, {a.size(0), a.size(1), b.size(2)}, bmm);
 }
 
-Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
+Tensor Plain::addbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
   require_batches(a, b, "addbmm");
   // The batch joins the axis that is summed over: one product instead of many and their sum.
   const int64_t n = a.size(0), rows = a.size(1), inner = a.size(2), columns = b.size(2);
@@ -56,21 +57,21 @@ Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, do
   });
 }
 
-Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& v, double beta, double alpha) {
+Tensor Plain::addmv(const Tensor& x, const Tensor& a, const Tensor& v, double beta, double alpha) {
   const char* op = "addmv";
   require(a.checked(op).dim() == 2 && v.checked(op).dim() == 1 && a.size(1) == v.size(0), ErrorKind::shape, op, a,
           " x ", v, ": needs a matrix and a vector that fit");
   return added_product(op, x, a, v, beta, alpha, {a.size(0)}, mv);
 }
 
-Tensor addr(const Tensor& x, const Tensor& u, const Tensor& v, double beta, double alpha) {
+Tensor Plain::addr(const Tensor& x, const Tensor& u, const Tensor& v, double beta, double alpha) {
   const char* op = "addr";
   require(u.checked(op).dim() == 1 && v.checked(op).dim() == 1, ErrorKind::shape, op, u, " x ", v,
           ": needs two vectors");
   return added_product(op, x, u, v, beta, alpha, {u.size(0), v.size(0)}, outer);
 }
 
-Tensor cdist(const Tensor& x, const Tensor& other, double p) {
+Tensor Plain::cdist(const Tensor& x, const Tensor& other, double p) {
   const char* op = "cdist";
   common_device(x.checked(op), other.checked(op), op);
   require_floating(x, op), require_floating(other, op);
@@ -92,7 +93,7 @@ Tensor cdist(const Tensor& x, const Tensor& other, double p) {
   return cat(parts, -2);
 }
 
-Tensor pdist(const Tensor& x, double p) {
+Tensor Plain::pdist(const Tensor& x, double p) {
   const char* op = "pdist";
   require_floating(x, op);
   require(x.dim() == 2, ErrorKind::shape, op, "needs a matrix, got shape ", x);
@@ -101,7 +102,7 @@ Tensor pdist(const Tensor& x, double p) {
   return lengths(x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1)), p);
 }
 
-Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
+Tensor Plain::vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   const char* op = "vander";
   require(x.checked(op).dim() == 1, ErrorKind::shape, op, "needs a vector, got shape ", x);
   const int64_t columns = n.value_or(x.numel());

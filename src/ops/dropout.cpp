@@ -1,5 +1,6 @@
 // Dropout of elements or of whole channels.
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include <cmath>
 
@@ -55,7 +56,7 @@ Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
   return alpha_drop(x, p, training, true, "feature_alpha_dropout");
 }
 
-Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) {
+Tensor Plain::gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) {
   const char* op = "gumbel_softmax";
   require_floating(logits, op);
   axis_of(logits, dim, op);

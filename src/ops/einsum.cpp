@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "core/checked_arithmetic.h"
 #include "ops/check.h"
@@ -174,7 +175,7 @@ std::string implicit_output(const std::string& inputs) {
 
 }  // namespace
 
-Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
+Tensor Plain::einsum(const std::string& text, const std::vector<Tensor>& operands) {
   const char* op = "einsum";
   Equation equation{text};
   std::string compact = text;
@@ -204,7 +205,7 @@ Tensor einsum(const std::string& text, const std::vector<Tensor>& operands) {
 }
 
 // The paired axes side by side, as the inner axis of one matrix product.
-Tensor tensordot(const Tensor& x, const Tensor& other, const Ints& pairs_x, const Ints& pairs_other) {
+Tensor Plain::tensordot(const Tensor& x, const Tensor& other, const Ints& pairs_x, const Ints& pairs_other) {
   const char* op = "tensordot";
   const std::vector<int64_t>&dims_x = pairs_x, &dims_other = pairs_other;
   common_device(x, other, op);
@@ -231,7 +232,7 @@ Tensor tensordot(const Tensor& x, const Tensor& other, const Ints& pairs_x, cons
   return matmul(a.reshape({rows.numel(), inner}), b.reshape({inner, columns.numel()})).reshape(shape);
 }
 
-Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
+Tensor Plain::tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
   const int64_t most = std::min(x.checked("tensordot").dim(), other.checked("tensordot").dim());
   require(dims >= 0 && dims <= most, ErrorKind::argument, "tensordot", x, " x ", other, ": ", dims,
           " axes cannot be contracted");
@@ -267,7 +268,7 @@ Tensor kron(const Tensor& x, const Tensor& other) {
   return mul(x.reshape(wide_x), other.reshape(wide_other)).reshape(shape);
 }
 
-Tensor trace(const Tensor& x) {
+Tensor Plain::trace(const Tensor& x) {
   require(x.checked("trace").dim() == 2, ErrorKind::shape, "trace", "needs a matrix, got shape ", x);
   return x.diagonal().sum();
 }

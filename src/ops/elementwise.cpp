@@ -3,13 +3,21 @@
 
 #include <cmath>
 
+#include <volta/plain.h>
+
 #include "graph/record.h"
 #include "math/elementwise.h"
+#include "ops/autocast.h"
 #include "ops/check.h"
 #include "ops/reduce.h"
 
 namespace volta {
 namespace {
+
+template <class... Ops> constexpr std::array<Cast, sizeof...(Ops)> casts_of(List<Ops...>) {
+  return {cast_of(Ops::name)...};
+}
+constexpr auto point_casts = casts_of(ElementwiseOps{});
 
 struct Inferred {
   Shape shape;
@@ -220,6 +228,13 @@ void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* 
   broadcast_shapes(x.shape(), broadcast_shapes(a.shape(), b.shape(), op), op);
 }
 
+// The op with its operands cast as Autocast wants.
+Tensor map_cast(const ElementwiseOp& op, std::span<const Operand> x) {
+  const CastScope cast(point_casts[size_t(op.index)], x);
+  std::vector<Operand> operands;
+  for (const Operand& o : x) operands.push_back(cast(o));
+  return detail::map(op, operands);
+}
 }  // namespace
 
 DType result_type(std::span<const Operand> operands, const char* op) {
@@ -241,6 +256,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 }
 
 Tensor detail::map(const ElementwiseOp& op, std::span<const Operand> x) {
+  if (autocasting() && op.index >= 0 && point_casts[size_t(op.index)] != Cast::as_given) return map_cast(op, x);
   const Inferred r = infer(op, x);
   if (op.index < 0 && !backend(r.device).offers(op)) return composed_elementwise(op, x, r);
   const IntrusivePtr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : IntrusivePtr<Node>();
@@ -328,7 +344,7 @@ Tensor clip(const Tensor& x, const Operand& min, const Operand& max) {
   return blamed_on("clip", [&] { return clamp(x, min, max); });
 }
 
-Tensor polygamma(int64_t n, const Tensor& x) {
+Tensor Plain::polygamma(int64_t n, const Tensor& x) {
   // Beyond 170, factorials overflow.
   require(n >= 0 && n <= 170, ErrorKind::argument, "polygamma", "the order ", n, " is not between 0 and 170");
   if (n <= 2) return blamed_on("polygamma", [&] { return n == 0 ? digamma(x) : n == 1 ? trigamma(x) : polygamma2(x); });

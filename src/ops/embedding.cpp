@@ -2,6 +2,7 @@
 #include <volta/create.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "graph/record.h"
 #include "ops/embedding.h"
@@ -101,8 +102,8 @@ Tensor largest_of_bags(const Tensor& rows, const Bags& bags, const Tensor& none)
 
 }  // namespace
 
-Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets, const EmbeddingBagOptions& o,
-                     const Tensor& sample_weights) {
+Tensor Plain::embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets,
+                            const EmbeddingBagOptions& o, const Tensor& sample_weights) {
   const char* op = "embedding_bag";
   const BagMode mode = o.mode.of(op, "mode");
   check_norm(o.max_norm, o.norm_type, op);

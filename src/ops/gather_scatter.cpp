@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "core/checked_arithmetic.h"
 #include "graph/record.h"
@@ -344,14 +345,14 @@ Change index_fill_change(const Tensor& x, int64_t dim, const Tensor& index, cons
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) { return picked(x, dim, index, "gather"); }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
+Tensor Plain::scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
   return scatter_change(x, dim, index, src, "scatter").made(x);
 }
 Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Operand& src) & {
   return changed(*this, "scatter_", [&](const char* op) { return scatter_change(*this, dim, index, src, op); });
 }
 
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+Tensor Plain::scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   return scatter_add_change(x, dim, index, src, "scatter_add").made(x);
 }
 Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) & {
@@ -379,8 +380,8 @@ Tensor reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
 }
 }  // namespace
 
-Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
-                      const Choice<ScatterReduce>& reduce, bool include_self) {
+Tensor Plain::scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                             const Choice<ScatterReduce>& reduce, bool include_self) {
   return reduced(x, dim, index, src, reduce, include_self, "scatter_reduce");
 }
 Tensor& Tensor::scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src,
@@ -396,7 +397,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   return pick_slices("index_select", x.dim() == 0 ? x.reshape({1}) : x, axis, i);
 }
 
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
+Tensor Plain::index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
   return index_add_change(x, dim, index, source, alpha, "index_add").made(x);
 }
 Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source, double alpha) & {
@@ -404,7 +405,7 @@ Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& sourc
                  [&](const char* op) { return index_add_change(*this, dim, index, source, alpha, op); });
 }
 
-Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor Plain::index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   return slices_change(Combine::set, x, dim, index, source, "index_copy").made(x);
 }
 Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) & {
@@ -506,7 +507,7 @@ Tensor mask_scattered(const Tensor& x, const Tensor& mask, const Tensor& source,
 }
 }  // namespace
 
-Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
+Tensor Plain::masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
   return mask_scattered(x, mask, source, "masked_scatter");
 }
 Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) & {

@@ -4,6 +4,7 @@
 #include <volta/create.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 #include "ops/check.h"
 #include "ops/cubic.h"
 #include "ops/reduce.h"
@@ -78,7 +79,7 @@ void check(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
 
 }  // namespace
 
-Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
+Tensor Plain::grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
   check(x, grid, o);
   const Padding padding = o.padding_mode.of(op, "padding_mode");
   if (is_half(x.dtype())) return grid_sample(x.to(f32), grid.to(f32), o).to(x.dtype());
@@ -106,7 +107,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   return y.reshape(shape);
 }
 
-Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
+Tensor Plain::affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
   const char* name = "affine_grid";
   require_floating(theta, name);
   const int axes = size.size() - 2;

@@ -1,13 +1,14 @@
 // Losses of several labels at once, and of triplets under a distance of one's own.
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "core/arguments.h"
 #include "ops/loss.h"
 
 namespace volta {
 
-Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
+Tensor Plain::multilabel_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const char* op = "multilabel_margin_loss";
   const Reduce how = loss::reduction(o.reduction, op);
   require_floating(input, op);
@@ -28,7 +29,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const L
   return loss::reduced(sum(where(asked, short_of, 0), {-2, -1}) / double(classes), how);
 }
 
-Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const WeightedLossOptions& o) {
+Tensor Plain::multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const WeightedLossOptions& o) {
   const char* op = "multilabel_soft_margin_loss";
   const Reduce how = loss::reduction(o.reduction, op);
   require_floating(input, op);
@@ -40,8 +41,8 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
   return loss::reduced(mean(losses, -1), how);
 }
 
-Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
-                                         const TripletDistanceOptions& o) {
+Tensor Plain::triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                                const TripletDistanceOptions& o) {
   const char* op = "triplet_margin_with_distance_loss";
   const Reduce how = loss::reduction(o.reduction, op);
   above_zero(o.margin, op, "margin");

@@ -3,6 +3,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "graph/record.h"
 #include "math/elementwise.h"
@@ -185,19 +186,19 @@ Tensor fused_linear(const Tensor& x, const Tensor& w, const Tensor& bias, Fused 
 
 }  // namespace
 
-Tensor matmul(const Tensor& x, const Tensor& other) { return product("matmul", x, other); }
-Tensor mm(const Tensor& x, const Tensor& other) { return product("mm", x, 2, other, 2); }
-Tensor mv(const Tensor& x, const Tensor& vector) { return product("mv", x, 2, vector, 1); }
+Tensor Plain::matmul(const Tensor& x, const Tensor& other) { return product("matmul", x, other); }
+Tensor Plain::mm(const Tensor& x, const Tensor& other) { return product("mm", x, 2, other, 2); }
+Tensor Plain::mv(const Tensor& x, const Tensor& vector) { return product("mv", x, 2, vector, 1); }
 Tensor dot(const Tensor& x, const Tensor& other) { return product("dot", x, 1, other, 1); }
 
-Tensor bmm(const Tensor& x, const Tensor& other) {
+Tensor Plain::bmm(const Tensor& x, const Tensor& other) {
   if (x.checked("bmm").dim() == 3 && other.checked("bmm").dim() == 3)
     require(x.size(0) == other.size(0), ErrorKind::shape, "bmm", x, " x ", other, ": batch sizes ", x.size(0), " and ",
             other.size(0), " differ");
   return product("bmm", x, 3, other, 3);
 }
 
-Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
+Tensor Plain::addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
   const char* op = "addmm";
   require(a.checked(op).dim() == 2 && b.checked(op).dim() == 2, ErrorKind::shape, op, a, " x ", b,
           ": needs two matrices");
@@ -218,7 +219,7 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, dou
   return add(y, term);
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
+Tensor Plain::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
   const auto activation = Fused(options.activation.of("linear", "activation"));
   check_linear(x, weight, bias);
   if (weight.dim() == 1)  // one column

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <volta/plain.h>
+
 #include "core/arguments.h"
 #include "graph/record.h"
 
@@ -37,17 +39,17 @@ void refuse_target_grad(const Tensor& target, const char* op) {
 
 }  // namespace
 
-Tensor mse_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
+Tensor Plain::mse_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "mse_loss");
   return reduced(square(difference(input, target, "mse_loss")), how);
 }
 
-Tensor l1_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
+Tensor Plain::l1_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "l1_loss");
   return reduced(abs(difference(input, target, "l1_loss")), how);
 }
 
-Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
+Tensor Plain::smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
   const Reduce how = reduction(o.reduction, "smooth_l1_loss");
   if (!(o.beta >= 0)) throw Error(Error::Kind::argument, "smooth_l1_loss", "beta must be at least 0");
   // The square is of the difference itself: |d| would lose the second derivative at 0.
@@ -56,7 +58,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1L
   return reduced(where(d < o.beta, 0.5 / o.beta * square(e), d - 0.5 * o.beta), how);
 }
 
-Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o) {
+Tensor Plain::huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o) {
   const Reduce how = reduction(o.reduction, "huber_loss");
   if (!(o.delta > 0)) throw Error(Error::Kind::argument, "huber_loss", "delta must be above 0");
   const Tensor e = difference(input, target, "huber_loss"), d = abs(e);
@@ -64,7 +66,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossOpti
 }
 
 // -(y log p + (1 - y) log(1 - p)), the logarithms held at or above -100.
-Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const WeightedLossOptions& o) {
+Tensor Plain::binary_cross_entropy(const Tensor& input, const Tensor& target, const WeightedLossOptions& o) {
   const Reduce how = reduction(o.reduction, "binary_cross_entropy");
   const char* op = "binary_cross_entropy";
   require_floating(input, op);
@@ -86,7 +88,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Wei
 }
 
 // (1 - y) x - (1 + (pos_weight - 1) y) log(sigmoid(x)): no exponential of a positive number.
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const BCEWithLogitsOptions& o) {
+Tensor Plain::binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                               const BCEWithLogitsOptions& o) {
   const char* op = "binary_cross_entropy_with_logits";
   const Reduce how = reduction(o.reduction, op);
   require_floating(input, op);
@@ -97,7 +100,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   return reduced(weighted((1 - y) * input - of_positive, o.weight, op), how);
 }
 
-Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target, const FocalLossOptions& o) {
+Tensor Plain::sigmoid_focal_loss(const Tensor& input, const Tensor& target, const FocalLossOptions& o) {
   const char* op = "sigmoid_focal_loss";
   const Reduce how = reduction(o.reduction, op);
   finite(o.alpha, op, "alpha"), not_negative(o.gamma, op, "gamma");
@@ -111,7 +114,7 @@ Tensor sigmoid_focal_loss(const Tensor& input, const Tensor& target, const Focal
   return reduced(losses, how);
 }
 
-Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivOptions& o) {
+Tensor Plain::kl_div(const Tensor& input, const Tensor& target, const KLDivOptions& o) {
   const bool by_batch = o.batchmean || o.reduction.of("kl_div", "reduction") == Reduce::batchmean;
   require_floating(input, "kl_div");
   require_pair(input, target, "kl_div");
@@ -122,14 +125,15 @@ Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivOptions& o) 
   return sum(losses) / input.size(0);
 }
 
-Tensor gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& o) {
+Tensor Plain::gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "gaussian_kl");
   require_floating(mean, "gaussian_kl"), require_floating(log_variance, "gaussian_kl");
   require_pair(mean, log_variance, "gaussian_kl");
   return reduced(0.5 * (square(mean) + expm1(log_variance) - log_variance), how);
 }
 
-Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, const GaussianNLLOptions& o) {
+Tensor Plain::gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
+                                const GaussianNLLOptions& o) {
   const Reduce how = reduction(o.reduction, "gaussian_nll_loss");
   const char* op = "gaussian_nll_loss";
   require_pair(input, target, op);
@@ -145,7 +149,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   return reduced(losses, how);
 }
 
-Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLOptions& o) {
+Tensor Plain::poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLOptions& o) {
   const Reduce how = reduction(o.reduction, "poisson_nll_loss");
   not_negative(o.eps, "poisson_nll_loss", "eps");
   require_pair(input, target, "poisson_nll_loss");
@@ -157,7 +161,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const Poisson
   return reduced(losses, how);
 }
 
-Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingOptions& o) {
+Tensor Plain::hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingOptions& o) {
   const Reduce how = reduction(o.reduction, "hinge_embedding_loss");
   finite(o.margin, "hinge_embedding_loss", "margin");
   require_floating(input, "hinge_embedding_loss");
@@ -168,13 +172,14 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const Hin
   return reduced(apart + where(y == -1, 0, input), how);
 }
 
-Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
+Tensor Plain::soft_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "soft_margin_loss");
   require_pair(input, target, "soft_margin_loss");
   return reduced(-logsigmoid(target * input), how);
 }
 
-Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
+Tensor Plain::margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                                  const MarginOptions& o) {
   const Reduce how = reduction(o.reduction, "margin_ranking_loss");
   finite(o.margin, "margin_ranking_loss", "margin");
   require_pair(input1, input2, "margin_ranking_loss");
@@ -182,7 +187,8 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
   return reduced(relu(target * (input2 - input1) + o.margin), how);
 }
 
-Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, const MarginOptions& o) {
+Tensor Plain::cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                                    const MarginOptions& o) {
   const Reduce how = reduction(o.reduction, "cosine_embedding_loss");
   const char* op = "cosine_embedding_loss";
   finite(o.margin, op, "margin");
@@ -200,8 +206,8 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   return reduced(where(y == 1, 1 - cosine, apart), how);
 }
 
-Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
-                           const TripletMarginOptions& o) {
+Tensor Plain::triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                  const TripletMarginOptions& o) {
   const Reduce how = reduction(o.reduction, "triplet_margin_loss");
   const char* op = "triplet_margin_loss";
   above_zero(o.margin, op, "margin"), finite(o.eps, op, "eps");

@@ -1,5 +1,6 @@
 // Normalisation: what shares its statistics, and the running ones.
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include <volta/create.h>
 #include <volta/grad_mode.h>
@@ -116,12 +117,12 @@ Tensor channel_norm(const NormSets& sets, const Tensor& x, const Tensor& mean, c
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor Plain::layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, const Tensor& bias, double eps) {
   NormStatistics statistics;
   return normalized(row_sets(x, shape, "layer_norm", weight, bias, eps), x, weight, bias, statistics);
 }
 
-Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight, std::optional<double> eps) {
+Tensor Plain::rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight, std::optional<double> eps) {
   NormSets sets = row_sets(x, shape, "rms_norm", weight, {}, 0);
   sets.eps = eps.value_or(x.dtype() == f64 ? 0x1p-52 : 0x1p-23);
   sets.centered = false;
@@ -129,7 +130,7 @@ Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight, std::
   return normalized(sets, x, weight, {}, statistics);
 }
 
-Tensor group_norm(const Tensor& x, Int groups, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor Plain::group_norm(const Tensor& x, Int groups, const Tensor& weight, const Tensor& bias, double eps) {
   require_floating(x, "group_norm");
   check_channels(x, "group_norm", weight, bias, {}, {});
   require(groups > 0 && x.size(1) % groups == 0, ErrorKind::shape, "group_norm", groups,
@@ -157,7 +158,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& mean, const Tensor& var, con
   return channel_norm(channel_sets(x, "instance_norm", eps), x, mean, var, weight, bias, use_input_stats, momentum);
 }
 
-Tensor local_response_norm(const Tensor& x, Int size, double alpha, double beta, double k) {
+Tensor Plain::local_response_norm(const Tensor& x, Int size, double alpha, double beta, double k) {
   const char* op = "local_response_norm";
   require_floating(x, op);
   require(size > 0 && x.dim() > 2, ErrorKind::shape, op, "needs [n, c, ...] and a positive size, got ", x, " and ",
@@ -172,20 +173,20 @@ Tensor local_response_norm(const Tensor& x, Int size, double alpha, double beta,
 }
 
 // Halves are divided and multiplied in f32: quotients of small ones, in the gradients above all, leave their range.
-Tensor normalize(const Tensor& x, double p, int64_t dim, double eps) {
+Tensor Plain::normalize(const Tensor& x, double p, int64_t dim, double eps) {
   not_negative(eps, "normalize", "eps");
   require_floating(x, "normalize");
   if (is_half(x.dtype())) return normalize(x.to(f32), p, dim, eps).to(x.dtype());
   return x / clamp_min(blamed_on("normalize", [&] { return norm(x, p, dim, true); }), eps);
 }
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
+Tensor Plain::cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   not_negative(eps, "cosine_similarity", "eps");
   const DType dtype = promote(a.checked("cosine_similarity").dtype(), b.checked("cosine_similarity").dtype());
   if (is_half(dtype)) return cosine_similarity(a.to(f32), b.to(f32), dim, eps).to(dtype);
   return blamed_on("cosine_similarity",
                    [&] { return (normalize(a, 2, dim, eps) * normalize(b, 2, dim, eps)).sum(dim); });
 }
-Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
+Tensor Plain::pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   finite(eps, "pairwise_distance", "eps");
   const DType dtype = promote(a.checked("pairwise_distance").dtype(), b.checked("pairwise_distance").dtype());
   require(is_floating(dtype), ErrorKind::dtype, "pairwise_distance", "needs floats, got ", dtype);

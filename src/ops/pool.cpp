@@ -3,6 +3,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "core/checked_arithmetic.h"
 #include "ops/check.h"
@@ -203,9 +204,9 @@ ValuesIndices max_pool3d_with_indices(const Tensor& x, const PerAxis& k, const M
 Tensor avg_pool1d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(1, x, k, o); }
 Tensor avg_pool2d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(2, x, k, o); }
 Tensor avg_pool3d(const Tensor& x, const PerAxis& k, const AvgPoolOptions& o) { return pooling::average(3, x, k, o); }
-Tensor lp_pool1d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(1, x, p, k, o); }
-Tensor lp_pool2d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(2, x, p, k, o); }
-Tensor lp_pool3d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(3, x, p, k, o); }
+Tensor Plain::lp_pool1d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(1, x, p, k, o); }
+Tensor Plain::lp_pool2d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(2, x, p, k, o); }
+Tensor Plain::lp_pool3d(const Tensor& x, double p, const PerAxis& k, const LPPoolOptions& o) { return pooling::lp(3, x, p, k, o); }
 Tensor adaptive_avg_pool1d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(1, x, size); }
 Tensor adaptive_avg_pool2d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(2, x, size); }
 Tensor adaptive_avg_pool3d(const Tensor& x, const PerAxis& size) { return pooling::adaptive_average(3, x, size); }

@@ -22,7 +22,7 @@ Tensor angles(const char* op, int64_t offset, int64_t length, int64_t width, dou
 Tensor sinusoidal_positions(Int length, Int width, double base, const Options& options) {
   require(length >= 0 && width > 0, ErrorKind::argument, "sinusoidal_positions", "cannot make ", length, " x ", width);
   above_zero(base, "sinusoidal_positions", "base");
-  const Tensor a = angles("sinusoidal_positions", 0, length, width, base, options.device.value_or(Device()));
+  const Tensor a = angles("sinusoidal_positions", 0, length, width, base, options.device.value_or(default_device()));
   return stack({sin(a), cos(a)}, -1)
       .flatten(1)
       .narrow(1, 0, width)

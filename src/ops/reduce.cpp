@@ -5,9 +5,11 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 #include <volta/tensor_expr.h>
 
 #include "graph/record.h"
+#include "ops/autocast.h"
 #include "ops/elementwise.h"
 #include "ops/gather_scatter.h"
 
@@ -304,6 +306,10 @@ Tensor sum_to(const Tensor& x, const Shape& shape, const char* op) {
 const ReduceOp& reduce_op(int index) { return reduce_ops[size_t(index)]; }
 
 Tensor reduce_over(const ReduceOp& op, const Tensor& x, const Axes& dim, bool keepdim) {
+  if (autocasting()) {
+    const CastScope cast(cast_of(op.name), x);
+    return reduce_over(op, cast(x), dim, keepdim);
+  }
   const DType dtype = x.checked(op.name).dtype();
   if (op.elements == Elements::real && !is_floating(dtype)) return reduce_over(op, x.to(default_dtype()), dim, keepdim);
   const Reduction r(x, dim, keepdim, op.name);
@@ -326,7 +332,9 @@ Tensor reduce_over(const ReduceOp& op, const Tensor& x, const Axes& dim, bool ke
   });
 }
 
-Tensor sum(const Tensor& x, const Axes& dim, bool keepdim) { return sum_over(x, Reduction(x, dim, keepdim, "sum")); }
+Tensor Plain::sum(const Tensor& x, const Axes& dim, bool keepdim) {
+  return sum_over(x, Reduction(x, dim, keepdim, "sum"));
+}
 
 Tensor mean(const Tensor& x, const Axes& dim, bool keepdim) {
   require_floating(x, "mean");
@@ -335,7 +343,7 @@ Tensor mean(const Tensor& x, const Axes& dim, bool keepdim) {
                 [r](const Tensor& g) { return r.restore(g * (1.0 / double(r.count))); });
 }
 
-Tensor prod(const Tensor& x, const Axes& dim, bool keepdim) {
+Tensor Plain::prod(const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, "prod");
   return record("prod", reduced(reducer<reducers::Prod>, x, r, sum_type(x.dtype())), {x},
                 [r, x = save(x)](const Tensor& g, Gradients& d) { d[0] = prod_back(g, d.take(x), r); });
@@ -366,15 +374,15 @@ Tensor count_nonzero(const Tensor& x, const Axes& dim) {
   return reduced(reducer<reducers::CountNonzero>, x, Reduction(x, dim, false, "count_nonzero"), i64);
 }
 
-Tensor var(const Tensor& x, const Axes& dim, const VarOptions& options) {
+Tensor Plain::var(const Tensor& x, const Axes& dim, const VarOptions& options) {
   return spread("var", false, x, dim, options);
 }
-Tensor std_dev(const Tensor& x, const Axes& dim, const VarOptions& options) {
+Tensor Plain::std_dev(const Tensor& x, const Axes& dim, const VarOptions& options) {
   return spread("std_dev", true, x, dim, options);
 }
 Tensor Tensor::std(const Axes& dim, const VarOptions& options) const { return std_dev(*this, dim, options); }
 
-Tensor norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
+Tensor Plain::norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
   require_floating(x, "norm");
   const Reduction r(x, dim, keepdim, "norm");
   require(!std::isnan(p), ErrorKind::argument, "norm", "the power is NaN");
@@ -402,19 +410,19 @@ ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim) {
   return {reshape(gather(x, axis, index), r.to), reshape(index, r.to)};
 }
 
-Tensor softmax(const Tensor& x, int64_t dim) {
+Tensor Plain::softmax(const Tensor& x, int64_t dim) {
   return soft_rows("softmax", false, x, dim,
                    [](const Tensor& g, const Tensor& y, int axis) { return y * (g - sum(g * y, axis, true)); });
 }
 
-Tensor log_softmax(const Tensor& x, int64_t dim) {
+Tensor Plain::log_softmax(const Tensor& x, int64_t dim) {
   return soft_rows("log_softmax", true, x, dim,
                    [](const Tensor& g, const Tensor& y, int axis) { return g - exp(y) * sum(g, axis, true); });
 }
 
-Tensor cumsum(const Tensor& x, int64_t dim) { return running_sum(x, axis_of(x, dim, "cumsum"), false); }
+Tensor Plain::cumsum(const Tensor& x, int64_t dim) { return running_sum(x, axis_of(x, dim, "cumsum"), false); }
 
-Tensor cumprod(const Tensor& x, int64_t dim) {
+Tensor Plain::cumprod(const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, "cumprod");
   return record("cumprod", run_scan(scan_by<reducers::Prod>, x, axis, false, sum_type(x.dtype()), "cumprod"), {x},
                 [axis, x = save(x)](const Tensor& g, Gradients& d) {
@@ -430,7 +438,7 @@ ValuesIndices cummin(const Tensor& x, int64_t dim) {
   return running_extreme("cummin", scan_by<reducers::LastMin>, x, dim);
 }
 
-Tensor logcumsumexp(const Tensor& x, int64_t dim) {
+Tensor Plain::logcumsumexp(const Tensor& x, int64_t dim) {
   require_floating(x, "logcumsumexp");
   const int axis = axis_of(x, dim, "logcumsumexp");
   const Tensor y = run_scan(scan_by<reducers::LogSumExp>, x, axis, false, x.dtype(), "logcumsumexp");

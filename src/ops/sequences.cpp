@@ -3,11 +3,12 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 #include "ops/check.h"
 
 namespace volta {
 
-Tensor pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptions& o) {
+Tensor Plain::pad_sequence(const std::vector<Tensor>& sequences, const PadSequenceOptions& o) {
   const char* op = "pad_sequence";
   const bool left = o.padding_side.of(op, "padding_side") == PaddingSide::left;
   require(!sequences.empty(), ErrorKind::argument, op, "needs a sequence");
@@ -46,7 +47,7 @@ std::vector<Tensor> unpad_sequence(const Tensor& padded, const std::vector<int64
   return sequences;
 }
 
-PackedSequence pack_sequence(const std::vector<Tensor>& sequences) {
+PackedSequence Plain::pack_sequence(const std::vector<Tensor>& sequences) {
   const Tensor padded = blamed_on("pack_sequence", [&] { return pad_sequence(sequences); });
   std::vector<int64_t> lengths;
   for (const Tensor& x : sequences) lengths.push_back(x.size(0));

@@ -3,6 +3,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "graph/record.h"
 #include "ops/check.h"
@@ -76,7 +77,7 @@ Tensor block_diag(const std::vector<Tensor>& tensors) {
   });
 }
 
-Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
+Tensor Plain::cartesian_prod(const std::vector<Tensor>& tensors) {
   const char* op = "cartesian_prod";
   require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
   for (const Tensor& x : tensors)
@@ -102,7 +103,7 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
           "too many combinations");
   const int64_t rows = combination_count(with_replacement ? many : n, r, op);
   checked_numel({rows, r}, op);
-  const Tensor places = blamed_on(op, [&] { return empty({rows * r}, {.dtype = i64}); });
+  const Tensor places = blamed_on(op, [&] { return empty({rows * r}, {.dtype = i64, .device = Device()}); });
   std::vector<int64_t> now(static_cast<size_t>(r));
   for (size_t k = 0; k < now.size(); ++k) now[k] = with_replacement ? 0 : int64_t(k);
   for (int64_t row = 0; row < rows; ++row) {

@@ -3,6 +3,7 @@
 
 #include <volta/create.h>
 #include <volta/ops.h>
+#include <volta/plain.h>
 
 #include "graph/record.h"
 #include "ops/check.h"
@@ -156,16 +157,16 @@ MinMax aminmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   return {amin(x, axes, keepdim), amax(x, axes, keepdim)};
 }
 
-VarMean var_mean(const Tensor& x, const Axes& dim, const VarOptions& options) {
+VarMean Plain::var_mean(const Tensor& x, const Axes& dim, const VarOptions& options) {
   require_floating(x, "var_mean");
   return blamed_on("var_mean", [&] { return VarMean{var(x, dim, options), mean(x, dim, options.keepdim)}; });
 }
-StdMean std_mean(const Tensor& x, const Axes& dim, const VarOptions& options) {
+StdMean Plain::std_mean(const Tensor& x, const Axes& dim, const VarOptions& options) {
   require_floating(x, "std_mean");
   return blamed_on("std_mean", [&] { return StdMean{std_dev(x, dim, options), mean(x, dim, options.keepdim)}; });
 }
 
-Tensor cov(const Tensor& x, const CovOptions& options) {
+Tensor Plain::cov(const Tensor& x, const CovOptions& options) {
   const char* op = "cov";
   require(x.checked(op).dim() <= 2, ErrorKind::shape, op, "needs at most two axes, got shape ", x);
   require(x.dtype() != boolean, ErrorKind::dtype, op, "is not defined for booleans");
@@ -193,18 +194,18 @@ Tensor cov(const Tensor& x, const CovOptions& options) {
 Tensor Tensor::cov() const { return volta::cov(*this); }
 Tensor Tensor::cov(const CovOptions& options) const { return volta::cov(*this, options); }
 
-Tensor corrcoef(const Tensor& x) {
+Tensor Plain::corrcoef(const Tensor& x) {
   const Tensor c = blamed_on("corrcoef", [&] { return cov(x); });
   if (c.dim() == 0) return c / c;
   const Tensor deviation = sqrt(c.diagonal());
   return clamp(c / deviation.unsqueeze(1) / deviation.unsqueeze(0), -1, 1);  // rounding may leave the range
 }
 
-Tensor trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
+Tensor Plain::trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
   int axis = 0;
   return trapezoids(y, x, options, axis, "trapezoid").sum(axis);
 }
-Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
+Tensor Plain::cumulative_trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
   int axis = 0;
   const Tensor parts = trapezoids(y, x, options, axis, "cumulative_trapezoid");
   return cumsum(parts, axis);

@@ -11,13 +11,14 @@
 namespace volta::optim {
 namespace {
 
+Tensor on_host(double value) { return tensor<double>(value, {.device = Device()}); }
 double spacing(DType t) { return t == f64 ? 0x1p-52 : t == f32 ? 0x1p-23 : t == f16 ? 0x1p-10 : 0x1p-7; }
 
 }  // namespace
 
 ASGD::ASGD(Params params, const Options& o)
     : Optimizer("ASGD", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay}, {"step", "ax", "eta", "mu"},
-                o.maximize),
+                o.maximize, o.master_weights),
       options_(o) {
   require_number("lambd", o.lambd), require_number("alpha", o.alpha), require_number("t0", o.t0);
   save_setting("lambd", &options_.lambd);
@@ -27,16 +28,17 @@ ASGD::ASGD(Params params, const Options& o)
 
 void ASGD::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   state.at(0, p);
-  if (state.slots.size() < 3) state.slots = {state.slots[0], tensor<double>(group.lr), tensor<double>(1)};
+  if (state.slots.size() < 3) state.slots = {state.slots[0], on_host(group.lr), on_host(1)};
   const double eta = state.slots[1].item<double>(), mu = state.slots[2].item<double>();
   queue(update_rule<update::Asgd>, {group.weight_decay, 1 - options_.lambd * eta, eta, mu}, p, g, {state.slots[0]});
   const double t = double(state.step);
-  state.slots[1] = tensor<double>(group.lr / std::pow(1 + options_.lambd * group.lr * t, options_.alpha));
-  state.slots[2] = tensor<double>(1 / std::max(1., t - options_.t0));
+  state.slots[1] = on_host(group.lr / std::pow(1 + options_.lambd * group.lr * t, options_.alpha));
+  state.slots[2] = on_host(1 / std::max(1., t - options_.t0));
 }
 
 Rprop::Rprop(Params params, const Options& o)
-    : Optimizer("Rprop", std::move(params), {.lr = o.lr}, {"step", "prev", "step_size"}, o.maximize), options_(o) {
+    : Optimizer("Rprop", std::move(params), {.lr = o.lr}, {"step", "prev", "step_size"}, o.maximize, o.master_weights),
+      options_(o) {
   const auto [minus, plus] = o.etas;
   if (!(minus > 0 && minus < 1 && plus > 1 && std::isfinite(plus))) throw_error("etas must be in (0, 1) and above 1");
   const auto [least, most] = o.step_sizes;
@@ -54,7 +56,7 @@ void Rprop::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
 
 Adafactor::Adafactor(Params params, const Options& o)
     : Optimizer("Adafactor", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay},
-                {"step", "row_var", "col_var", "variance"}, o.maximize),
+                {"step", "row_var", "col_var", "variance"}, o.maximize, o.master_weights),
       options_(o) {
   if (!(o.beta2_decay <= 0) || !std::isfinite(o.beta2_decay)) throw_error("beta2_decay must be finite and at most 0");
   if (o.eps.first) require_number("eps", *o.eps.first);

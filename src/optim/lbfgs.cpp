@@ -189,10 +189,10 @@ Tensor LBFGS::step(const Closure& closure) {
 
 std::map<std::string, Tensor> LBFGS::shared_state() const {
   if (iterations_ == 0) return {};
-  std::map<std::string, Tensor> saved{{"n_iter", tensor<int64_t>(iterations_)},
-                                      {"func_evals", tensor<int64_t>(evaluations_)},
-                                      {"t", tensor<double>(t_)},
-                                      {"H_diag", tensor<double>(scale_)},
+  std::map<std::string, Tensor> saved{{"n_iter", tensor<int64_t>(iterations_, {.device = Device()})},
+                                      {"func_evals", tensor<int64_t>(evaluations_, {.device = Device()})},
+                                      {"t", tensor<double>(t_, {.device = Device()})},
+                                      {"H_diag", tensor<double>(scale_, {.device = Device()})},
                                       {"d", direction_.clone()},
                                       {"prev_flat_grad", previous_gradient_.clone()}};
   if (steps_.empty()) return saved;

@@ -28,7 +28,7 @@ Tensor orthogonalized(const Tensor& x, const MuonOptions& o) {
 Muon::Muon(Params params, const Options& o)
     : Optimizer("Muon", std::move(params),
                 {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum, .eps = o.eps, .betas = o.betas},
-                {"step", "momentum_buffer", "exp_avg", "exp_avg_sq"}, o.maximize),
+                {"step", "momentum_buffer", "exp_avg", "exp_avg_sq"}, o.maximize, o.master_weights),
       options_(o) {
   if (o.match_rms_adamw) options_.adjust_lr_fn = AdjustLR::match_rms_adamw;
   options_.adjust_lr_fn.of("Muon", "adjust_lr_fn");
@@ -60,7 +60,7 @@ void Muon::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
 
 LAMB::LAMB(Params params, const Options& o)
     : Optimizer("LAMB", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
-                {"step", "exp_avg", "exp_avg_sq"}, o.maximize) {}
+                {"step", "exp_avg", "exp_avg_sq"}, o.maximize, o.master_weights) {}
 
 void LAMB::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const auto [b1, b2] = group.betas;

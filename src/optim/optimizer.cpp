@@ -7,12 +7,18 @@
 
 #include <volta/autograd.h>
 #include <volta/create.h>
+#include <volta/ops.h>
 
 #include "core/check.h"
 #include "core/impl.h"
+#include "graph/record.h"
 #include "optim/update.h"
 
 namespace volta::optim {
+namespace {
+constexpr const char* master_key = "master_param";
+}
+
 Tensor& State::at(size_t slot, const Tensor& param, double value) {
   // f(state.at(0, p), state.at(1, p)) holds a reference while the next slot is made: it must not move.
   constexpr size_t usual = 16;
@@ -30,14 +36,16 @@ Tensor& State::at(size_t slot, const Tensor& param, double value) {
 }
 
 Optimizer::Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots,
-                     bool maximize)
+                     bool maximize, bool master_weights)
     : name_(std::move(name)),
       defaults_(std::move(defaults)),
       slot_names_(std::move(slots)),
       maximize_(maximize),
+      master_weights_(master_weights),
       queued_(new UpdateBatch) {
   counts_ = std::erase(slot_names_, "step") > 0;
   save_setting("maximize", &maximize_);
+  if (master_weights_) save_setting("master_weights", &master_weights_);
   check(defaults_);
   if (params.groups.empty()) throw_error("no parameters to optimize");
   for (Group& group : params.groups) add_param_group(std::move(group));
@@ -110,6 +118,7 @@ void Optimizer::check_used(const Tensor& p, size_t group, size_t number) const {
 
 void Optimizer::step() {
   const NoGrad off;
+  const AutocastScope exact({});
   queued_->clear();  // of a step that was cut short by an error
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
@@ -121,11 +130,67 @@ void Optimizer::step() {
     for (size_t j = 0; j < group.params.size(); ++j) {
       const std::optional<Tensor> g = group.params[j].grad();
       if (!g) continue;
-      ++states_[i][j].step;
-      update(group.params[j], maximize_ ? -*g : *g, states_[i][j], group);
+      State& state = states_[i][j];
+      if (state.step == 0) state.skipped_before = skipped_;
+      ++state.step;
+      const Tensor p = master_of(group.params[j], state), along = maximize_ ? -*g : *g;
+      update(p, along.to(p.dtype()), state, group);
     }
   }
-  queued_->run();
+  queued_->run(skip_);
+  if (master_weights_) write_masters();
+}
+
+void Optimizer::step_unless(const Tensor& skip) {
+  volta::require(skip.checked("step_unless").dim() == 0 && skip.dtype() == boolean, ErrorKind::shape, "step_unless",
+                 "needs a 0-d tensor of booleans, got ", skip.dtype(), " of shape ", skip);
+  if (skip.device().is_cpu() || !skips_on_device()) {
+    if (!skip.item<bool>()) step();
+    return;
+  }
+  const NoGrad off;
+  if (!skipped_.defined()) skipped_ = zeros({}, {.dtype = f64, .device = skip.device()});
+  skip_ = skip;
+  try {
+    step();
+  } catch (...) {
+    skip_ = {};
+    throw;
+  }
+  skip_ = {};
+  skipped_ = skipped_ + skip.to(f64).to(skipped_.device());
+}
+
+// What takes the step: the parameter, or its copy in f32. Elements of the parameter that someone else wrote since the last
+// step are taken over; where nothing but rounding tells the two apart, the copy has the better value.
+Tensor Optimizer::master_of(const Tensor& p, State& state) const {
+  if (!master_weights_ || !is_half(p.dtype())) return p;
+  Tensor& master = state.master;
+  if (!master.defined() || master.shape() != p.shape() || master.device() != p.device()) master = p.detach().to(f32);
+  else if (state.master_since != p.version()) master = where(master.to(p.dtype()) == p, master, p.detach().to(f32));
+  state.master_since = p.version();
+  return master;
+}
+
+void Optimizer::write_masters() {
+  for (size_t i = 0; i < groups_.size(); ++i)
+    for (size_t j = 0; j < states_[i].size(); ++j) {
+      const Tensor& p = groups_[i].params[j];
+      State& state = states_[i][j];
+      if (!state.master.defined() || !is_half(p.dtype()) || !p.grad()) continue;
+      p.detach().copy_(state.master);
+      state.master_since = p.version();
+    }
+}
+
+Tensor Optimizer::steps_taken(const State& state) const {
+  if (!skipped_.defined()) return {};
+  const Tensor since = state.skipped_before.defined() ? skipped_ - state.skipped_before : skipped_;
+  return double(state.step) - since;
+}
+
+int64_t Optimizer::count_of(const State& state) const {
+  return state.step == 0 || !skipped_.defined() ? state.step : steps_taken(state).item<int64_t>();
 }
 
 Tensor Optimizer::step(const Closure& closure) {
@@ -157,7 +222,8 @@ void Optimizer::set_lr(double lr) {
 
 std::map<std::string, Tensor> Optimizer::save(const State& state) const {
   std::map<std::string, Tensor> saved;
-  if (counts_) saved["step"] = tensor<float>(state.step);
+  if (counts_) saved["step"] = tensor<float>(count_of(state), {.device = Device()});
+  if (state.master.defined()) saved[master_key] = state.master.clone();
   for (size_t i = 0; i < state.slots.size(); ++i)
     if (state.slots[i].defined()) saved[slot_names_[i]] = state.slots[i].clone();
   return saved;
@@ -183,7 +249,7 @@ StateDict Optimizer::state_dict() const {
     StateDict::GroupState& group = dict.param_groups.emplace_back();
     group.options = settings(groups_[i]);
     for (const State& state : states_[i]) {
-      if (state.step > 0) dict.state[number] = save(state);
+      if (count_of(state) > 0) dict.state[number] = save(state);
       group.params.push_back(number++);
     }
   }
@@ -237,6 +303,10 @@ void Optimizer::check(const StateDict& saved) const {
         const double count = one ? step->second.item<double>() : -1;
         if (!(count >= 0 && count <= 0x1p53)) throw_error("the saved step of parameter " + std::to_string(numbers[j]));
       }
+      if (const auto master = found->second.find(master_key); master != found->second.end())
+        if (!master->second.defined() || master->second.shape() != params[j].shape())
+          throw_error("the saved master weights of parameter " + std::to_string(numbers[j]) +
+                      " do not have its shape " + params[j].shape().str());
       for (const auto& [key, value] : found->second) {
         const auto slot = std::find(slot_names_.begin(), slot_names_.end(), key);
         if (slot == slot_names_.end() || (value.defined() && value.dim() == 0)) continue;
@@ -253,6 +323,9 @@ void Optimizer::restore(State& state, const Tensor& param, const std::map<std::s
   state = {};
   state.step = 1;
   if (const auto step = saved.find("step"); step != saved.end()) state.step = int64_t(step->second.item<double>());
+  if (const auto master = saved.find(master_key); master != saved.end() && master_weights_ && is_half(param.dtype()))
+    state.master = master->second.detach().to(param.device()).to(f32).contiguous().clone();
+  state.master_since = param.version() - 1;  // whether weights or state are loaded first, they are compared
   for (size_t i = 0; i < slot_names_.size(); ++i) {
     const auto found = saved.find(slot_names_[i]);
     if (found == saved.end()) continue;
@@ -274,6 +347,7 @@ void Optimizer::restore(ParamGroup& group, const std::map<std::string, std::vect
 void Optimizer::load_state_dict(const StateDict& saved) {
   const NoGrad off;
   check(saved);
+  skipped_ = {};
   for (size_t i = 0; i < groups_.size(); ++i) {
     restore(groups_[i], saved.param_groups[i].options);
     for (size_t j = 0; j < states_[i].size(); ++j) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <volta/create.h>
+#include <volta/ops.h>
 #include <volta/optim/algorithms.h>
 
 #include "optim/update.h"
@@ -11,7 +12,7 @@ namespace {}  // namespace
 
 SGD::SGD(Params params, const Options& o)
     : Optimizer("SGD", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum},
-                {"momentum_buffer"}, o.maximize),
+                {"momentum_buffer"}, o.maximize, o.master_weights),
       options_(o) {
   if (!std::isfinite(o.dampening)) throw_error("dampening must be finite, not " + std::to_string(o.dampening));
   if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) throw_error("nesterov needs momentum and no dampening");
@@ -31,7 +32,7 @@ void SGD::update(const Tensor& p, const Tensor& g, State& state, const ParamGrou
 Adam::Adam(std::string name, Params params, const Options& o, bool decoupled)
     : Optimizer(std::move(name), std::move(params),
                 {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
-                {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"}, o.maximize),
+                {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"}, o.maximize, o.master_weights),
       options_(o),
       decoupled_(decoupled) {
   save_setting("amsgrad", &options_.amsgrad);
@@ -53,12 +54,22 @@ void Optimizer::adam_step(const Tensor& p, const Tensor& g, State& state, const 
                                   s.eps,           s.lr / bias_correction(b1, state.step)};
   if (s.amsgrad) queue(update_rule<update::Amsgrad>, constants, p, g, {slot(0), slot(1), slot(2)});
   else queue(update_rule<update::Adam>, constants, p, g, {slot(0), slot(1)});
+  if (!skipped_.defined()) return;
+  const DType dtype = traits(p.dtype()).compute;
+  const auto make = [&, beta1 = b1, beta2 = b2] {
+    const Tensor taken = steps_taken(state);
+    return std::array{sqrt(1 - pow(beta2, taken)).to(dtype), (s.lr / (1 - pow(beta1, taken))).to(dtype)};
+  };
+  const auto& [root, rate] =
+      queued_->shared({state.step, state.skipped_before.impl_pointer(), dtype, b1, b2, s.lr}, make);
+  queued_->replace(5, root);
+  queued_->replace(7, rate);
 }
 
 Adamax::Adamax(Params params, const Options& o)
     : Optimizer("Adamax", std::move(params),
                 {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
-                {"step", "exp_avg", "exp_inf"}, o.maximize) {}
+                {"step", "exp_avg", "exp_inf"}, o.maximize, o.master_weights) {}
 
 void Adamax::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const auto [b1, b2] = group.betas;
@@ -70,7 +81,7 @@ void Adamax::update(const Tensor& p, const Tensor& g, State& state, const ParamG
 NAdam::NAdam(Params params, const Options& o)
     : Optimizer("NAdam", std::move(params),
                 {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
-                {"step", "exp_avg", "exp_avg_sq", "mu_product"}, o.maximize),
+                {"step", "exp_avg", "exp_avg_sq", "mu_product"}, o.maximize, o.master_weights),
       options_(o) {
   require_number("momentum_decay", o.momentum_decay);
   save_setting("momentum_decay", &options_.momentum_decay);
@@ -84,9 +95,9 @@ void NAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
   };
   const double mu = mu_at(state.step), mu_next = mu_at(state.step + 1);
   state.at(1, p);
-  if (state.slots.size() < 3) state.slots.push_back(tensor<double>(1));
+  if (state.slots.size() < 3) state.slots.push_back(tensor<double>(1, {.device = Device()}));
   const double product = state.slots[2].item<double>() * mu;
-  state.slots[2] = tensor<double>(product);
+  state.slots[2] = tensor<double>(product, {.device = Device()});
   const bool decoupled = options_.decoupled_weight_decay;
   queue(update_rule<update::NAdam>,
         {decoupled ? 0 : group.weight_decay, decoupled ? 1 - group.lr * group.weight_decay : 1, 1 - b1, b2, 1 - b2,
@@ -98,7 +109,7 @@ void NAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
 RAdam::RAdam(Params params, const Options& o)
     : Optimizer("RAdam", std::move(params),
                 {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps, .betas = o.betas},
-                {"step", "exp_avg", "exp_avg_sq"}, o.maximize),
+                {"step", "exp_avg", "exp_avg_sq"}, o.maximize, o.master_weights),
       options_(o) {
   save_setting("decoupled_weight_decay", &options_.decoupled_weight_decay);
 }
@@ -121,7 +132,7 @@ void RAdam::update(const Tensor& p, const Tensor& g, State& state, const ParamGr
 RMSprop::RMSprop(Params params, const Options& o)
     : Optimizer("RMSprop", std::move(params),
                 {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum, .eps = o.eps},
-                {"step", "square_avg", "momentum_buffer", "grad_avg"}, o.maximize),
+                {"step", "square_avg", "momentum_buffer", "grad_avg"}, o.maximize, o.master_weights),
       options_(o) {
   if (!(o.alpha >= 0 && o.alpha < 1)) throw_error("alpha must be in [0, 1), not " + std::to_string(o.alpha));
   save_setting("alpha", &options_.alpha);
@@ -139,7 +150,7 @@ void RMSprop::update(const Tensor& p, const Tensor& g, State& state, const Param
 
 Adagrad::Adagrad(Params params, const Options& o)
     : Optimizer("Adagrad", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps},
-                {"step", "sum"}, o.maximize),
+                {"step", "sum"}, o.maximize, o.master_weights),
       options_(o) {
   require_number("lr_decay", o.lr_decay);
   require_number("initial_accumulator_value", o.initial_accumulator_value);
@@ -155,7 +166,7 @@ void Adagrad::update(const Tensor& p, const Tensor& g, State& state, const Param
 
 Adadelta::Adadelta(Params params, const Options& o)
     : Optimizer("Adadelta", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .eps = o.eps},
-                {"step", "square_avg", "acc_delta"}, o.maximize),
+                {"step", "square_avg", "acc_delta"}, o.maximize, o.master_weights),
       options_(o) {
   if (!(o.rho >= 0 && o.rho <= 1)) throw_error("rho must be in [0, 1], not " + std::to_string(o.rho));
   save_setting("rho", &options_.rho);
@@ -168,7 +179,7 @@ void Adadelta::update(const Tensor& p, const Tensor& g, State& state, const Para
 
 Lion::Lion(Params params, const Options& o)
     : Optimizer("Lion", std::move(params), {.lr = o.lr, .weight_decay = o.weight_decay, .betas = o.betas}, {"exp_avg"},
-                o.maximize) {}
+                o.maximize, o.master_weights) {}
 
 void Lion::update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) {
   const auto [b1, b2] = group.betas;

@@ -12,10 +12,11 @@
 namespace volta::optim {
 namespace {
 
+using scalar::TensorExpr;
+
 // The formula of a rule on whole tensors. Returns x.
-Tensor expression(const UpdateRule& rule, const double* constants, const Tensor& x, const Tensor& g, Tensor* states) {
-  using scalar::TensorExpr;
-  std::vector<TensorExpr> c(constants, constants + rule.constants), s(states, states + rule.states);
+Tensor expression(const UpdateRule& rule, std::vector<TensorExpr> c, const Tensor& x, const Tensor& g, Tensor* states) {
+  std::vector<TensorExpr> s(states, states + rule.states);
   TensorExpr value(x);
   for_each(UpdateRules{}, [&]<class Rule>(int index) {
     if (index == rule.index) Rule::f(c.data(), value, TensorExpr(g), s.data());
@@ -44,16 +45,24 @@ void UpdateBatch::add(const UpdateRule& rule, std::initializer_list<double> cons
 }
 
 bool UpdateBatch::Step::alike(const Step& other) const {
-  return rule == other.rule && x().dtype() == other.x().dtype() && x().device() == other.x().device() &&
+  return on_device.empty() && other.on_device.empty() && rule == other.rule && x().dtype() == other.x().dtype() &&
+         x().device() == other.x().device() &&
          std::equal(constants.begin(), constants.begin() + rule->constants, other.constants.begin());
 }
 
-void UpdateBatch::Step::composed() const {
+void UpdateBatch::Step::composed(const Tensor& skip) const {
   Tensor value = x().detach();
   const DType compute = traits(value.dtype()).compute;
+  std::vector<TensorExpr> c(constants.begin(), constants.begin() + rule->constants);
+  for (const auto& [i, t] : on_device) c[size_t(i)] = TensorExpr(t.to(value.device()).to(compute));
   auto next = states;
-  value.copy_(expression(*rule, constants.data(), value.to(compute), g.to(compute), next.data()));
-  for (size_t k = 0; k < size_t(rule->states); ++k) states[k].detach().copy_(next[k]);
+  Tensor stepped = expression(*rule, std::move(c), value.to(compute), g.to(compute), next.data());
+  const Tensor keep = skip.defined() ? skip.to(value.device()) : skip;
+  const auto chosen = [&](const Tensor& before, const Tensor& after) {
+    return keep.defined() ? where(keep, before, after) : after;
+  };
+  value.copy_(chosen(value, stepped));
+  for (size_t k = 0; k < size_t(rule->states); ++k) states[k].detach().copy_(chosen(states[k], next[k]));
 }
 
 void UpdateBatch::Step::finish() const {
@@ -62,25 +71,25 @@ void UpdateBatch::Step::finish() const {
   for (size_t k = 0; k < size_t(rule->states); ++k) bump_version(states[k]);
 }
 
-void UpdateBatch::run() {
+void UpdateBatch::run(const Tensor& skip) {
   for (size_t begin = 0, end; begin < steps_.size(); begin = end) {
     const Step& first = steps_[begin];
     for (end = begin + 1; end < steps_.size() && steps_[end].alike(first);) ++end;
     UpdateCall call{first.rule, first.x().dtype(), {}, {}};
     std::copy(first.constants.begin(), first.constants.end(), call.constants);
     Backend& device = backend(first.x().device());
-    if (device.offers(call)) {
+    if (!skip.defined() && first.on_device.empty() && device.offers(call)) {
       tensors_.clear();
       for (size_t i = begin; i < end; ++i)
         tensors_.push_back(described(*first.rule, steps_[i].x(), steps_[i].g, steps_[i].states.data()));
       call.tensors = tensors_;
       device.update(call);
     } else {
-      for (size_t i = begin; i < end; ++i) steps_[i].composed();
+      for (size_t i = begin; i < end; ++i) steps_[i].composed(skip);
     }
     for (size_t i = begin; i < end; ++i) steps_[i].finish();
   }
-  steps_.clear();
+  clear();
 }
 
 bool detail::run_rule(const UpdateRule& rule, const double* constants, const Tensor& p, const Tensor& g,

@@ -2,6 +2,9 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <volta/tensor.h>
@@ -20,8 +23,20 @@ class UpdateBatch {
   // Nothing is read or changed before run. States have the shape of p and its compute dtype.
   void add(const UpdateRule& rule, std::initializer_list<double> constants, const Tensor& p, const Tensor& g,
            std::initializer_list<Tensor> states);
-  void run();
-  void clear() { steps_.clear(); }
+  // Constants that many steps share, made for the first of them.
+  using Key = std::tuple<int64_t, const void*, DType, double, double, double>;
+  template <class Make> const std::array<Tensor, 2>& shared(const Key& key, const Make& make) {
+    const auto found = shared_.find(key);
+    return found != shared_.end() ? found->second : shared_.emplace(key, make()).first->second;
+  }
+  // A constant of the last step, as a 0-d tensor of its device.
+  void replace(int constant, const Tensor& value) { steps_.back().on_device.emplace_back(constant, value); }
+  // Where `skip` is given, a 0-d boolean tensor, its device decides whether anything changes.
+  void run(const Tensor& skip = {});
+  void clear() {
+    steps_.clear();
+    shared_.clear();
+  }
 
  private:
   struct Step {
@@ -30,13 +45,15 @@ class UpdateBatch {
     Tensor parameter;
     Tensor copy, g;  // copy: of a parameter that is not contiguous
     std::array<Tensor, UpdateRule::max_states> states;
+    std::vector<std::pair<int, Tensor>> on_device;  // constants that the host does not know
     const Tensor& x() const { return copy.defined() ? copy : parameter; }
     bool alike(const Step& other) const;
-    void composed() const;
+    void composed(const Tensor& skip) const;
     void finish() const;
   };
   std::vector<Step> steps_;
   std::vector<UpdateTensor> tensors_;  // kept for its memory
+  std::map<Key, std::array<Tensor, 2>> shared_;
 };
 
 }  // namespace volta::optim

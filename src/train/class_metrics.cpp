@@ -226,7 +226,8 @@ void ConfusionMatrix::update(const Tensor& prediction, const Tensor& target) {
 Tensor ConfusionMatrix::compute() const {
   pending_.settle("ConfusionMatrix");
   const int64_t n = classes_;
-  const Tensor counts = counts_.defined() ? counts_.reshape({n, n}).clone() : zeros({n, n}, {.dtype = i64});
+  const Tensor counts =
+      counts_.defined() ? counts_.reshape({n, n}).clone() : zeros({n, n}, {.dtype = i64, .device = Device()});
   const Normalize by = o_.normalize;
   if (by == Normalize::none) return counts;
   const Tensor sums = by == Normalize::all ? counts.sum() : counts.sum(by == Normalize::target ? 1 : 0, true);

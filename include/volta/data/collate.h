@@ -46,9 +46,9 @@ template <class T> auto collate(std::vector<T>& items, std::span<const int64_t> 
     if constexpr (std::is_same_v<T, Tensor>) return stack_items(items, indices);
     else return stack_items(std::vector<Tensor>(items.begin(), items.end()), indices);
   } else if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>) {
-    return tensor(items);
+    return tensor(items, {items.size()}, {.device = Device()});
   } else if constexpr (std::is_integral_v<T>) {
-    return tensor(std::vector<int64_t>(items.begin(), items.end()));
+    return tensor(std::vector<int64_t>(items.begin(), items.end()), {items.size()}, {.device = Device()});
   } else if constexpr (std::is_same_v<T, std::string>) {
     return std::move(items);
   } else if constexpr (is_tuple<T>) {

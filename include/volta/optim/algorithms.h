@@ -1,4 +1,5 @@
-// The optimizers, with PyTorch's names, options, defaults and arithmetic.
+// The optimizers, with PyTorch's names, options, defaults and arithmetic. With master_weights a half parameter has a copy in
+// f32, which takes the steps and is rounded into the parameter after each: small steps add up instead of being lost.
 #pragma once
 #include <array>
 
@@ -8,7 +9,7 @@ namespace volta::optim {
 
 struct SGDOptions {
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
-  bool nesterov = false, maximize = false;
+  bool nesterov = false, maximize = false, master_weights = false;
 };
 // Stochastic gradient descent: optim::SGD opt(parameters(model), {.lr = 0.1, .momentum = 0.9});
 class SGD : public Optimizer {
@@ -18,6 +19,7 @@ class SGD : public Optimizer {
 
  private:
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  bool skips_on_device() const override { return options_.dampening == 0; }
   Options options_;
 };
 
@@ -25,7 +27,7 @@ struct AdamOptions {
   double lr = 1e-3;
   Betas betas = {0.9, 0.999};
   double eps = 1e-8, weight_decay = 0;
-  bool amsgrad = false, maximize = false;
+  bool amsgrad = false, maximize = false, master_weights = false;
 };
 // Adaptive moments, weight decay as part of the gradient: optim::Adam opt(parameters(model), {.lr = 1e-3});
 class Adam : public Optimizer {
@@ -36,6 +38,7 @@ class Adam : public Optimizer {
  protected:
   Adam(std::string name, Params params, const Options& options, bool decoupled);
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  bool skips_on_device() const override { return true; }
 
  private:
   Options options_;
@@ -46,21 +49,22 @@ struct AdamWOptions {
   double lr = 1e-3;
   Betas betas = {0.9, 0.999};
   double eps = 1e-8, weight_decay = 1e-2;
-  bool amsgrad = false, maximize = false;
+  bool amsgrad = false, maximize = false, master_weights = false;
 };
 // Adam with the decay applied to the weights: optim::AdamW opt(parameters(model), {.weight_decay = 0.1});
 class AdamW : public Adam {
  public:
   using Options = AdamWOptions;
   AdamW(Params params, const Options& o = {})
-      : Adam("AdamW", std::move(params), {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad, o.maximize}, true) {}
+      : Adam("AdamW", std::move(params),
+             {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad, o.maximize, o.master_weights}, true) {}
 };
 
 struct AdamaxOptions {
   double lr = 2e-3;
   Betas betas = {0.9, 0.999};
   double eps = 1e-8, weight_decay = 0;
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Adam by the infinity norm: optim::Adamax opt(parameters(model));
 class Adamax : public Optimizer {
@@ -76,7 +80,7 @@ struct NAdamOptions {
   double lr = 2e-3;
   Betas betas = {0.9, 0.999};
   double eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
-  bool decoupled_weight_decay = false, maximize = false;
+  bool decoupled_weight_decay = false, maximize = false, master_weights = false;
 };
 // Adam with Nesterov momentum: optim::NAdam opt(parameters(model));
 class NAdam : public Optimizer {
@@ -93,7 +97,7 @@ struct RAdamOptions {
   double lr = 1e-3;
   Betas betas = {0.9, 0.999};
   double eps = 1e-8, weight_decay = 0;
-  bool decoupled_weight_decay = false, maximize = false;
+  bool decoupled_weight_decay = false, maximize = false, master_weights = false;
 };
 // Adam that warms itself up: optim::RAdam opt(parameters(model));
 class RAdam : public Optimizer {
@@ -108,7 +112,7 @@ class RAdam : public Optimizer {
 
 struct RMSpropOptions {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
-  bool centered = false, maximize = false;
+  bool centered = false, maximize = false, master_weights = false;
 };
 // Steps divided by a running root mean square: optim::RMSprop opt(parameters(model), {.lr = 1e-3});
 class RMSprop : public Optimizer {
@@ -118,12 +122,13 @@ class RMSprop : public Optimizer {
 
  private:
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  bool skips_on_device() const override { return true; }
   Options options_;
 };
 
 struct AdagradOptions {
   double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Steps divided by the root of all squares so far: optim::Adagrad opt(parameters(model));
 class Adagrad : public Optimizer {
@@ -133,12 +138,13 @@ class Adagrad : public Optimizer {
 
  private:
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  bool skips_on_device() const override { return options_.lr_decay == 0; }
   Options options_;
 };
 
 struct AdadeltaOptions {
   double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Steps in the units of the parameters: optim::Adadelta opt(parameters(model));
 class Adadelta : public Optimizer {
@@ -148,6 +154,7 @@ class Adadelta : public Optimizer {
 
  private:
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  bool skips_on_device() const override { return true; }
   Options options_;
 };
 
@@ -155,7 +162,7 @@ struct LionOptions {
   double lr = 1e-4;
   Betas betas = {0.9, 0.99};
   double weight_decay = 0;
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Steps of one size, by the sign of the momentum: optim::Lion opt(parameters(model), {.lr = 1e-4});
 class Lion : public Optimizer {
@@ -165,13 +172,14 @@ class Lion : public Optimizer {
 
  private:
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  bool skips_on_device() const override { return true; }
 };
 
 struct LAMBOptions {
   double lr = 1e-3;
   Betas betas = {0.9, 0.999};
   double eps = 1e-6, weight_decay = 0.01;
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // AdamW steps scaled to the norm of each parameter, for large batches: optim::LAMB opt(parameters(model));
 class LAMB : public Optimizer {
@@ -198,7 +206,7 @@ struct MuonOptions {
   double adamw_lr = 3e-4;
   Betas betas = {0.9, 0.999};
   double adamw_eps = 1e-8;
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Momentum made orthogonal by Newton-Schulz iterations, for the matrices of hidden layers (filters count as matrices):
 // optim::Muon opt({{.params = parameters(blocks)}, {.params = parameters(embedding), .adamw = true}}, {.lr = 0.02});
@@ -214,7 +222,7 @@ class Muon : public Optimizer {
 
 struct ASGDOptions {
   double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Averaged stochastic gradient descent; the averages are the state "ax": optim::ASGD opt(parameters(model));
 class ASGD : public Optimizer {
@@ -231,7 +239,7 @@ struct RpropOptions {
   double lr = 1e-2;
   std::pair<double, double> etas = {0.5, 1.2};        // factors of a step after the sign changed, and did not
   std::pair<double, double> step_sizes = {1e-6, 50};  // the least and the largest step
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Steps by the sign of the gradient, of a size for each element, for whole batches: optim::Rprop opt(parameters(model));
 class Rprop : public Optimizer {
@@ -248,7 +256,7 @@ struct AdafactorOptions {
   double lr = 1e-2, beta2_decay = -0.8;
   std::pair<std::optional<double>, double> eps = {{}, 1e-3};  // of the squares (the dtype's own), and of the parameter
   double d = 1, weight_decay = 0;                             // d: the largest root mean square of a step
-  bool maximize = false;
+  bool maximize = false, master_weights = false;
 };
 // Second moments by rows and columns, in little memory: optim::Adafactor opt(parameters(model));
 class Adafactor : public Optimizer {

@@ -49,6 +49,9 @@ class Params {
 struct State {
   int64_t step = 0;
   std::vector<Tensor> slots = {};
+  Tensor master = {};          // the parameter in f32, where the optimizer keeps one
+  uint32_t master_since = 0;   // the version of the parameter that the master was last written to
+  Tensor skipped_before = {};  // how many steps a device had skipped when this parameter joined
   // The slot, on first use filled with `value`; of the parameter's shape, in f32 where the parameter is a half.
   Tensor& at(size_t slot, const Tensor& param, double value = 0);
 };
@@ -78,8 +81,11 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  virtual void step();                           // loss.backward(); opt.step();
-  virtual Tensor step(const Closure& closure);   // opt.step([&] { opt.zero_grad(); … return loss; })
+  virtual void step();                          // loss.backward(); opt.step();
+  virtual Tensor step(const Closure& closure);  // opt.step([&] { opt.zero_grad(); … return loss; })
+  // step(), unless the 0-d boolean tensor holds: then nothing changes, nor do the counts. The common optimizers leave that
+  // to the tensor's device, without waiting for it; the others read it.
+  void step_unless(const Tensor& skip);
   void zero_grad(bool set_to_none = true);       // opt.zero_grad(): forget the gradients; with false, fill them with 0
   double lr() const;                             // opt.lr(): of the first group
   void set_lr(double lr);                        // opt.set_lr(1e-4): of all groups
@@ -93,7 +99,7 @@ class Optimizer {
  protected:
   // Names the slots of the state as they are saved; "step" among them saves the count too.
   Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots = {},
-            bool maximize = false);
+            bool maximize = false, bool master_weights = false);
   virtual void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) = 0;
   // Puts a step of a built-in rule in the queue of this step(), which ends by running those alike in one call.
   using UpdateConstants = std::initializer_list<double>;
@@ -118,6 +124,8 @@ class Optimizer {
   [[noreturn]] void throw_error(const std::string& message) const;
   void require_number(const char* name, double value) const;  // throws unless it is finite and at least 0
 
+  // Whether steps are queued alone, with constants that depend on the count in adam_step alone: a device can skip those.
+  virtual bool skips_on_device() const { return false; }
   // What a saved slot of a parameter is to look like, unless it is a single number.
   virtual Shape slot_shape(size_t, const Tensor& param) const { return param.shape(); }
   // Tensors kept for the whole optimizer rather than for a parameter (L-BFGS), saved as state of parameter 0.
@@ -131,6 +139,10 @@ class Optimizer {
   void check(const ParamGroup& group) const;
   void check(const StateDict& saved) const;
   ParamGroup resolve(Group group) const;
+  Tensor master_of(const Tensor& p, State& state) const;
+  void write_masters();
+  Tensor steps_taken(const State& state) const;  // on the device, if it skipped some
+  int64_t count_of(const State& state) const;
   std::map<std::string, Tensor> save(const State& state) const;
   void restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const;
   std::map<std::string, std::vector<double>> settings(const ParamGroup& group) const;
@@ -140,7 +152,8 @@ class Optimizer {
   ParamGroup defaults_;
   std::vector<std::string> slot_names_;
   bool counts_ = false;  // "step" is saved
-  bool maximize_ = false;
+  bool maximize_ = false, master_weights_ = false;
+  Tensor skip_, skipped_;  // of this step; how many so far, if a device decides
   std::unique_ptr<class UpdateBatch> queued_;
   std::vector<std::pair<std::string, bool*>> switches_;
   std::vector<std::pair<std::string, double*>> numbers_;
