@@ -47,34 +47,81 @@ TYPES = {
     "optim::Optimizer*": ("packed", "Optimizer"),
     "std::function<Tensor(const Tensor&, const Tensor&)>": ("callable", "Callable[[Tensor, Tensor], Tensor]"),
 }
-RESULTS = {"Tensor": "Tensor", "bool": "builtins.bool", "double": FLOAT, "std::vector<Tensor>": "tuple[Tensor, ...]",
-           "PackedSequence": "PackedSequence"}
+RESULTS = {
+    "Tensor": "Tensor",
+    "bool": "builtins.bool",
+    "double": FLOAT,
+    "std::vector<Tensor>": "tuple[Tensor, ...]",
+    "PackedSequence": "PackedSequence",
+}
 
 # PyTorch's names where the list has others.
 NAMES = {
-    "addmm": {"a": "mat1", "b": "mat2"}, "baddbmm": {"a": "batch1", "b": "batch2"},
-    "addbmm": {"a": "batch1", "b": "batch2"}, "addmv": {"a": "mat", "v": "vec"}, "addr": {"u": "vec1", "v": "vec2"},
-    "addcmul": {"a": "tensor1", "b": "tensor2"}, "addcdiv": {"a": "tensor1", "b": "tensor2"},
-    "mm": {"other": "mat2"}, "bmm": {"other": "mat2"}, "mv": {"vector": "vec"}, "outer": {"other": "vec2"},
-    "dot": {"other": "tensor"}, "pow": {"b": "exponent"}, "cdist": {"x": "x1", "other": "x2"},
-    "bilinear": {"a": "input1", "b": "input2"}, "cosine_similarity": {"a": "x1", "b": "x2"},
-    "pairwise_distance": {"a": "x1", "b": "x2"}, "trapezoid": {"y": "y", "x": "x"},
-    "cumulative_trapezoid": {"y": "y", "x": "x"}, "heaviside": {"b": "values"}, "vander": {"x": "x", "n": "N"},
-    "scaled_dot_product_attention": {"q": "query", "k": "key", "v": "value"}, "split": {"split_size": "split_size_or_sections",
-    "sizes": "split_size_or_sections"}, "tensor_split": {"sections": "indices_or_sections", "indices": "indices_or_sections"},
-    "reshape": {"shape": "shape"}, "expand": {"shape": "size"}, "broadcast_to": {"shape": "size"},
-    "requires_grad_": {"on": "requires_grad"}, "uniform_": {"low": "from_", "high": "to"}, "zeros": {"shape": "size"},
-    "ones": {"shape": "size"}, "empty": {"shape": "size"}, "rand": {"shape": "size"}, "randn": {"shape": "size"},
-    "full": {"shape": "size", "value": "fill_value"}, "full_like": {"value": "fill_value"}, "randint": {"shape": "size"},
-    "meshgrid": {"axes": "tensors"}, "CosineAnnealingLR": {"t_max": "T_max"},
-    "CosineAnnealingWarmRestarts": {"t_0": "T_0", "t_mult": "T_mult"}, "normal_": {"deviation": "std"},
+    "addmm": {"a": "mat1", "b": "mat2"},
+    "baddbmm": {"a": "batch1", "b": "batch2"},
+    "addbmm": {"a": "batch1", "b": "batch2"},
+    "addmv": {"a": "mat", "v": "vec"},
+    "addr": {"u": "vec1", "v": "vec2"},
+    "addcmul": {"a": "tensor1", "b": "tensor2"},
+    "addcdiv": {"a": "tensor1", "b": "tensor2"},
+    "mm": {"other": "mat2"},
+    "bmm": {"other": "mat2"},
+    "mv": {"vector": "vec"},
+    "outer": {"other": "vec2"},
+    "dot": {"other": "tensor"},
+    "pow": {"b": "exponent"},
+    "cdist": {"x": "x1", "other": "x2"},
+    "bilinear": {"a": "input1", "b": "input2"},
+    "cosine_similarity": {"a": "x1", "b": "x2"},
+    "pairwise_distance": {"a": "x1", "b": "x2"},
+    "trapezoid": {"y": "y", "x": "x"},
+    "cumulative_trapezoid": {"y": "y", "x": "x"},
+    "heaviside": {"b": "values"},
+    "vander": {"x": "x", "n": "N"},
+    "scaled_dot_product_attention": {"q": "query", "k": "key", "v": "value"},
+    "split": {"split_size": "split_size_or_sections", "sizes": "split_size_or_sections"},
+    "tensor_split": {"sections": "indices_or_sections", "indices": "indices_or_sections"},
+    "reshape": {"shape": "shape"},
+    "expand": {"shape": "size"},
+    "broadcast_to": {"shape": "size"},
+    "requires_grad_": {"on": "requires_grad"},
+    "uniform_": {"low": "from_", "high": "to"},
+    "zeros": {"shape": "size"},
+    "ones": {"shape": "size"},
+    "empty": {"shape": "size"},
+    "rand": {"shape": "size"},
+    "randn": {"shape": "size"},
+    "full": {"shape": "size", "value": "fill_value"},
+    "full_like": {"value": "fill_value"},
+    "randint": {"shape": "size"},
+    "meshgrid": {"axes": "tensors"},
+    "CosineAnnealingLR": {"t_max": "T_max"},
+    "CosineAnnealingWarmRestarts": {"t_0": "T_0", "t_mult": "T_mult"},
+    "normal_": {"deviation": "std"},
 }
 # Other names of the same op, and forms that PyTorch gives to one name: (name, the op that is called, its parameters).
 ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctanh": "atanh", "arctan2": "atan2", "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",
-    "negative": "neg", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
-    "concat": "cat", "concatenate": "cat", "std": "std_dev",
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "negative": "neg",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "not_equal": "ne",
+    "concat": "cat",
+    "concatenate": "cat",
+    "std": "std_dev",
 }
 FORMS = [
     ("max", "maximum", ["const Tensor& x", "const Tensor& other"]),
@@ -132,7 +179,9 @@ class Field:
         if self.type == "None":
             return "None"
         kind = "str" if self.inner.startswith("Choice<") else TYPES[self.inner][1]
-        return kind + (" | None" if self.inner != self.type or (not self.required and self.python_default == "None") else "")
+        return kind + (
+            " | None" if self.inner != self.type or (not self.required and self.python_default == "None") else ""
+        )
 
     @property
     def required(self):
@@ -187,7 +236,9 @@ class Headers:
                     CHOICES.update({(enum, value): name for value, name in pairs})
         folders = ("ops/", "optim/")
         for name in ["tensor.h", "create.h", "nn/init.h"] + [n for n in self.text if n.startswith(folders)]:
-            for struct, body in re.findall(r"struct (\w+) \{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\};", self.text[name]):
+            for struct, body in re.findall(
+                r"struct (\w+) \{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\};", self.text[name]
+            ):
                 fields = parse_fields(body)
                 if fields:
                     self.structs[struct] = fields
@@ -254,9 +305,13 @@ class Form:
             name = "other"
         return name + "_" if keyword.iskeyword(name) else name
 
-    def signature(self, typed=False, method=False):
+    def signature(self, typed=False, method=False, spread=False):
+        """Of Python; `spread` takes the shape as numbers: reshape(2, 3)."""
         parts, optional = [], False
         for i, (name, p) in enumerate(zip(self.names, self.parameters)):
+            if spread and i == self.variadic():
+                parts.append(f"*{name}: {INT}")
+                continue
             if method and i == 0:
                 parts.append("self")
                 continue
@@ -274,7 +329,7 @@ class Form:
         """The shape or axes that may be given as several numbers: nothing that takes numbers may follow."""
         for i, p in enumerate(self.parameters):
             if p.takes in ("shape", "axes") and p.required:
-                after = self.parameters[i + 1:i + 2]
+                after = self.parameters[i + 1 : i + 2]
                 return -1 if after and (after[0].required or after[0].takes == "axes") else i
             if p.takes in ("integer", "number"):
                 break
@@ -284,14 +339,19 @@ class Form:
         lines = list(self.reads)
         if self.make:  # an object that Python owns
             optimizer = "*v0" if "Optimizer* " in self.reads[0] or "optim::Optimizer*>" in self.reads[0] else "v0"
-            lines.append(f"return wrap(std::unique_ptr<optim::{self.make}>(std::make_unique<{self.call}>({optimizer}, v1)));")
+            lines.append(
+                f"return wrap(std::unique_ptr<optim::{self.make}>(std::make_unique<{self.call}>({optimizer}, v1)));"
+            )
             return " ".join(lines)
         if not any(p.takes in ("tensor", "operand", "tensors") for p in self.parameters):
             lines.append("a.count(int64_t(1) << 40);")
         if self.in_place:
             lines += [f"(Unlocked(a), v0.{self.call}({', '.join(self.arguments[1:])}));", "return a.self_object();"]
         elif self.call.startswith("."):
-            lines += [f"auto y = (Unlocked(a), v0{self.call}({', '.join(self.arguments[1:])}));", "return wrap(std::move(y));"]
+            lines += [
+                f"auto y = (Unlocked(a), v0{self.call}({', '.join(self.arguments[1:])}));",
+                "return wrap(std::move(y));",
+            ]
         else:
             lines.append(f"auto y = (Unlocked(a), {self.call}({', '.join(self.arguments)}));")
             if self.result in structs and self.result != "PackedSequence":
@@ -312,7 +372,9 @@ def python_doc(text):
     sentence, colon, example = text.rpartition(": ")
     if not colon or "(" not in example:
         return text
-    example = re.sub(r"\{(\.[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}", lambda m: re.sub(r"\.(\w+) = ", r"\1=", m.group(1)), example)
+    example = re.sub(
+        r"\{(\.[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}", lambda m: re.sub(r"\.(\w+) = ", r"\1=", m.group(1)), example
+    )
     example = re.sub(r"auto \[([^\]]*)\] =", r"\1 =", example)
     example = re.sub(r"\{\}", "None", example)
     example = re.sub(r"\{([^{}]*)\}", r"[\1]", example)
@@ -357,7 +419,9 @@ def collect(ops, headers):
     for name, of in ALIASES.items():
         for op in by_name[of]:
             add_listed(name, op, of, op["parameters"], op["method"] and name not in table)
-    for result, name, parameters in headers.declarations("create.h", r"(?<![\w>] )\[\[nodiscard\]\] ([\w:<>]+) (\w+)ARGUMENTS;"):
+    for result, name, parameters in headers.declarations(
+        "create.h", r"(?<![\w>] )\[\[nodiscard\]\] ([\w:<>]+) (\w+)ARGUMENTS;"
+    ):
         if name not in BY_HAND:
             add(name, Form(name, result, split(parameters), headers, f"volta::{name}"), "Makes a tensor.", True, False)
     for name, parameters in headers.declarations("tensor.h", r"Tensor& (\w+_)ARGUMENTS &;"):
@@ -370,7 +434,10 @@ def collect(ops, headers):
         form = Form(name, result, split(parameters), headers, f"volta::nn::init::{name}")
         form.names[0] = "tensor" if form.names[0] == "input" else form.names[0]
         add(name, form, "Initialises the tensor in place.", True, False, module="volta.nn.init")
-    for header, first in (("optim/algorithms.h", "optim::Params params"), ("optim/schedule.h", "optim::Optimizer* optimizer")):
+    for header, first in (
+        ("optim/algorithms.h", "optim::Params params"),
+        ("optim/schedule.h", "optim::Optimizer* optimizer"),
+    ):
         for name, base in re.findall(r"class (\w+)(?: : public (\w+))? \{", headers.text[header]):
             if name + "Options" in headers.structs:
                 parameters = [first, f"const {name}Options& options = {{}}"]
@@ -381,11 +448,15 @@ def collect(ops, headers):
 
 
 def write_bindings(out, table, headers):
-    used = sorted({p for op in table.values() for f in op.forms for r in f.reads for p in re.findall(r"^(\w*Options) ", r)})
+    used = sorted(
+        {p for op in table.values() for f in op.forms for r in f.reads for p in re.findall(r"^(\w*Options) ", r)}
+    )
     write = out.append
-    write("// Generated by python/generate.py from the list of ops and the public headers; do not edit.\n"
-          '#include <volta/volta.h>\n\n#include "nn_objects.h"\n\nnamespace volta::python {\nnamespace {\n\n'
-          "using namespace volta::nn::init;\nusing namespace volta::optim;\n\n")
+    write(
+        "// Generated by python/generate.py from the list of ops and the public headers; do not edit.\n"
+        '#include <volta/volta.h>\n\n#include "nn_objects.h"\n\nnamespace volta::python {\nnamespace {\n\n'
+        "using namespace volta::nn::init;\nusing namespace volta::optim;\n\n"
+    )
     for name in used:
         fields = headers.structs[name]
         bindings = ", ".join(f"f{i}" for i in range(len(fields)))
@@ -400,16 +471,21 @@ def write_bindings(out, table, headers):
         overloads = []
         for form in op.forms:
             write(f"PyObject* call{number}(Arguments& a) {{ {form.body(headers.structs)} }}\n")
-            parameters = ", ".join(f'{{"{n}", Takes::{p.takes}, {str(p.required).lower()}}}'
-                                   for n, p in zip(form.names, form.parameters))
+            parameters = ", ".join(
+                f'{{"{n}", Takes::{p.takes}, {str(p.required).lower()}}}' for n, p in zip(form.names, form.parameters)
+            )
             write(f"constexpr Parameter p{number}[] = {{{parameters}}};\n")
-            overloads.append(f'{{p{number}, {len(form.parameters)}, {form.variadic()}, call{number}, "({form.signature()})"}}')
+            overloads.append(
+                f'{{p{number}, {len(form.parameters)}, {form.variadic()}, call{number}, "({form.signature()})"}}'
+            )
             number += 1
         write(f"constexpr Overload o{len(rows)}[] = {{{', '.join(overloads)}}};\n")
         doc = op.doc.replace("\\", "\\\\").replace('"', '\\"')
         where = int(op.function) + 2 * int(op.method)
         rows.append(f'    {{"{op.name}", "{doc}", o{len(rows)}, {len(op.forms)}, {where}, "{op.module}"}},\n')
-    write("\n}  // namespace\n\nextern const Op op_table[];\nextern const int op_table_size;\nconst Op op_table[] = {\n")
+    write(
+        "\n}  // namespace\n\nextern const Op op_table[];\nextern const int op_table_size;\nconst Op op_table[] = {\n"
+    )
     out.extend(rows)
     write(f"}};\nconst int op_table_size = {len(rows)};\n\n}}  // namespace volta::python\n")
 
@@ -418,27 +494,39 @@ def write_stubs(template, table, headers):
     functions, methods, results, others = [], [], [], {"volta.nn.init": [], "volta.optim": []}
     for struct in sorted({f.result for op in table.values() for f in op.forms if f.result in headers.structs}):
         fields = headers.structs[struct]
-        results.append(f"class {struct}(NamedTuple):\n" + "".join(
-            f"    {f.name}: {'list[builtins.int]' if 'vector' in f.type else 'Tensor'}\n" for f in fields) + "\n")
+        results.append(
+            f"class {struct}(NamedTuple):\n"
+            + "".join(f"    {f.name}: {'list[builtins.int]' if 'vector' in f.type else 'Tensor'}\n" for f in fields)
+            + "\n"
+        )
     for op in table.values():
-        overload = "@overload\n" if len(op.forms) > 1 else ""
-        for form in op.forms:
+        forms = [(form, spread) for form in op.forms for spread in (False, True) if not spread or form.variadic() >= 0]
+        overload = "@overload\n" if len(forms) > 1 else ""
+        for form, spread in forms:
             result = form.result_annotation()
             if op.function:
                 if form.make:
                     base = {"ReduceLROnPlateau": "LRScheduler", "Scheduler": "LRScheduler"}.get(form.make, form.make)
-                    others[op.module].append(f"class {op.name}({base}):\n    def __init__(self, {form.signature(True)}) -> None: ...\n\n")
+                    others[op.module].append(
+                        f"class {op.name}({base}):\n    def __init__(self, {form.signature(True)}) -> None: ...\n\n"
+                    )
                     continue
                 target = others[op.module] if op.module != "volta" else functions
-                target.append(f"{overload}def {op.name}({form.signature(True)}) -> {result}: ...\n")
+                target.append(f"{overload}def {op.name}({form.signature(True, False, spread)}) -> {result}: ...\n")
             if op.method:
                 head = "    " + overload.replace("\n", "\n    ")
-                methods.append(f"{head}def {op.name}({form.signature(True, True)}) -> {result}: ...\n")
-    operators = [f"    def __{side}{name}__(self, other: Tensor | Number) -> {'Self' if side == 'i' else 'Tensor'}: ...\n"
-                 for name in OPERATORS for side in ("", "r", "i")]
+                methods.append(f"{head}def {op.name}({form.signature(True, True, spread)}) -> {result}: ...\n")
+    operators = [
+        f"    def __{side}{name}__(self, other: Tensor | Number) -> {'Self' if side == 'i' else 'Tensor'}: ...\n"
+        for name in OPERATORS
+        for side in ("", "r", "i")
+    ]
     text = template.read_text(encoding="utf-8").replace("    # OPERATORS\n", "".join(operators))
-    return (text.replace("# RESULTS\n", "".join(results)).replace("    # METHODS\n", "".join(methods))
-            .replace("# FUNCTIONS\n", "".join(functions))), others
+    return (
+        text.replace("# RESULTS\n", "".join(results))
+        .replace("    # METHODS\n", "".join(methods))
+        .replace("# FUNCTIONS\n", "".join(functions))
+    ), others
 
 
 def save(path, text):
@@ -456,7 +544,10 @@ def main():
     save(output / "ops_generated.cpp", "".join(bindings))
     stubs, others = write_stubs(template / "_volta.pyi.in", table, headers)
     save(output / "_volta.pyi", stubs)
-    save(output / "init.pyi", "import builtins\n\nfrom volta import Generator, Tensor\n\n" + "".join(others["volta.nn.init"]))
+    save(
+        output / "init.pyi",
+        "import builtins\n\nfrom volta import Generator, Tensor\n\n" + "".join(others["volta.nn.init"]),
+    )
     optim = (template / "optim.pyi.in").read_text(encoding="utf-8")
     save(output / "optim.pyi", optim + "".join(others["volta.optim"]))
     functional = sorted(op.name for op in table.values() if op.functional)

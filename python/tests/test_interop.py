@@ -8,10 +8,22 @@ import sys
 
 import numpy as np
 import pytest
-
 import volta as v
 
-DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+DTYPES = [
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,8 +86,18 @@ def test_arrays_are_copied_by_tensor():
     assert v.tensor(np.float32([1, 2]), dtype=v.int8).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("bad", [np.zeros(2, "c16"), np.array(["a"]), np.array([object()]), np.zeros(2, ">f8"),
-                                 np.array(["2020-01-01"], "M8[D]"), np.zeros(2, [("a", "f4")])], ids=lambda a: str(a.dtype))
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.zeros(2, "c16"),
+        np.array(["a"]),
+        np.array([object()]),
+        np.zeros(2, ">f8"),
+        np.array(["2020-01-01"], "M8[D]"),
+        np.zeros(2, [("a", "f4")]),
+    ],
+    ids=lambda a: str(a.dtype),
+)
 def test_dtypes_that_are_not_there(bad):
     for make in (v.from_numpy, v.tensor, v.from_dlpack):
         with pytest.raises((TypeError, ValueError, BufferError)):
@@ -151,21 +173,27 @@ def test_asarray():
 
 
 def test_numpy_is_not_needed():
-    code = ("import sys; sys.modules['numpy'] = None; import volta as v; x = v.tensor([1.0, 2.0]); "
-            "assert (x + 1).tolist() == [2.0, 3.0]; assert memoryview(x)[1] == 2.0; print(x)")
+    code = (
+        "import sys; sys.modules['numpy'] = None; import volta as v; x = v.tensor([1.0, 2.0]); "
+        "assert (x + 1).tolist() == [2.0, 3.0]; assert memoryview(x)[1] == 2.0; print(x)"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.startswith("tensor(")
 
 
 def test_interpreter_ends_with_live_tensors():
-    code = ("import numpy as np, volta as v; a = v.from_numpy(np.zeros(10)); b = np.asarray(v.ones(3)); "
-            "x = v.ones(3, requires_grad=True); x.register_hook(lambda g: g); y = (x * 2).sum(); "
-            "v.keep = [a, b, x, y]; c = v.ones(2).__dlpack__()")
+    code = (
+        "import numpy as np, volta as v; a = v.from_numpy(np.zeros(10)); b = np.asarray(v.ones(3)); "
+        "x = v.ones(3, requires_grad=True); x.register_hook(lambda g: g); y = (x * 2).sum(); "
+        "v.keep = [a, b, x, y]; c = v.ones(2).__dlpack__()"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_fork_after_use():
-    code = ("import os, volta as v\nx = v.rand(300, 300); y = (x @ x).sum().item()\npid = os.fork()\n"
-            "if pid == 0:\n    os._exit(0 if abs((x @ x).sum().item() - y) == 0 else 3)\n"
-            "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0")
+    code = (
+        "import os, volta as v\nx = v.rand(300, 300); y = (x @ x).sum().item()\npid = os.fork()\n"
+        "if pid == 0:\n    os._exit(0 if abs((x @ x).sum().item() - y) == 0 else 3)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-
 import volta as v
 from volta import _volta
 
@@ -20,22 +19,78 @@ def test_every_op_has_a_signature_and_a_text():
         if f.__text_signature__ is not None:
             inspect.signature(f)
     assert str(inspect.signature(v.softmax)) == "(input, dim)"
-    assert str(inspect.signature(v.conv2d)).startswith("(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1")
+    assert str(inspect.signature(v.conv2d)).startswith(
+        "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1"
+    )
     assert str(inspect.signature(v.cross_entropy)) == (
-        "(input, target, weight=None, reduction='mean', ignore_index=-100, label_smoothing=0)")
+        "(input, target, weight=None, reduction='mean', ignore_index=-100, label_smoothing=0)"
+    )
 
 
-UNARY = {"abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh",
-         "sinh": "sinh", "cosh": "cosh", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round", "sign": "sign",
-         "square": "square", "log1p": "log1p", "expm1": "expm1", "log2": "log2", "log10": "log10", "exp2": "exp2",
-         "acos": "arccos", "asin": "arcsin", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-         "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "neg": "negative", "reciprocal": "reciprocal",
-         "deg2rad": "deg2rad", "rad2deg": "rad2deg", "signbit": "signbit", "logical_not": "logical_not", "sinc": "sinc"}
-BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "maximum": "maximum", "minimum": "minimum",
-          "fmax": "fmax", "fmin": "fmin", "fmod": "fmod", "remainder": "remainder", "floor_divide": "floor_divide",
-          "atan2": "arctan2", "hypot": "hypot", "copysign": "copysign", "nextafter": "nextafter", "logaddexp": "logaddexp",
-          "logaddexp2": "logaddexp2", "heaviside": "heaviside", "eq": "equal", "lt": "less", "ge": "greater_equal",
-          "logical_and": "logical_and", "logical_xor": "logical_xor"}
+UNARY = {
+    "abs": "abs",
+    "exp": "exp",
+    "log": "log",
+    "sqrt": "sqrt",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "tanh": "tanh",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round": "round",
+    "sign": "sign",
+    "square": "square",
+    "log1p": "log1p",
+    "expm1": "expm1",
+    "log2": "log2",
+    "log10": "log10",
+    "exp2": "exp2",
+    "acos": "arccos",
+    "asin": "arcsin",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "isnan": "isnan",
+    "isinf": "isinf",
+    "isfinite": "isfinite",
+    "neg": "negative",
+    "reciprocal": "reciprocal",
+    "deg2rad": "deg2rad",
+    "rad2deg": "rad2deg",
+    "signbit": "signbit",
+    "logical_not": "logical_not",
+    "sinc": "sinc",
+}
+BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "fmax": "fmax",
+    "fmin": "fmin",
+    "fmod": "fmod",
+    "remainder": "remainder",
+    "floor_divide": "floor_divide",
+    "atan2": "arctan2",
+    "hypot": "hypot",
+    "copysign": "copysign",
+    "nextafter": "nextafter",
+    "logaddexp": "logaddexp",
+    "logaddexp2": "logaddexp2",
+    "heaviside": "heaviside",
+    "eq": "equal",
+    "lt": "less",
+    "ge": "greater_equal",
+    "logical_and": "logical_and",
+    "logical_xor": "logical_xor",
+}
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 1e-3, 7.0, np.inf, -np.inf, np.nan]
 
 
@@ -48,7 +103,9 @@ def test_unary_as_numpy(name, dtype):
         ours = getattr(v, name)(v.tensor(array))
         as_method = getattr(v.tensor(array), name)()
         # NumPy's own functions are good to a few units in the last place.
-        np.testing.assert_allclose(np.asarray(ours), getattr(np, UNARY[name])(array), rtol=8 * np.finfo(dtype).eps, atol=0)
+        np.testing.assert_allclose(
+            np.asarray(ours), getattr(np, UNARY[name])(array), rtol=8 * np.finfo(dtype).eps, atol=0
+        )
         np.testing.assert_array_equal(np.asarray(ours), np.asarray(as_method))
 
 
@@ -81,8 +138,12 @@ def test_reductions_as_numpy():
         for name in ("sum", "mean", "prod", "amax", "amin"):
             for keep in (False, True):
                 ours = getattr(x, name)(dim=axis, keepdim=keep)
-                np.testing.assert_allclose(np.asarray(ours), getattr(np, name)(a, axis=numpy_axis, keepdims=keep), rtol=1e-12)
-        np.testing.assert_allclose(np.asarray(x.var(axis, correction=1)), np.var(a, axis=numpy_axis, ddof=1), rtol=1e-12)
+                np.testing.assert_allclose(
+                    np.asarray(ours), getattr(np, name)(a, axis=numpy_axis, keepdims=keep), rtol=1e-12
+                )
+        np.testing.assert_allclose(
+            np.asarray(x.var(axis, correction=1)), np.var(a, axis=numpy_axis, ddof=1), rtol=1e-12
+        )
         np.testing.assert_allclose(np.asarray(x.std(axis, correction=0)), np.std(a, axis=numpy_axis), rtol=1e-12)
     assert x.argmax().item() == a.argmax() and v.argmin(x, 1).tolist() == a.argmin(1).tolist()
 
@@ -98,14 +159,24 @@ def test_overloads():
     assert [p.shape for p in x.split(1)] == [(1, 2), (1, 2)]
     assert [p.shape for p in v.arange(6).split([1, 5])] == [(1,), (5,)]
     assert x.to(v.float64).dtype == v.float64 and x.to("cpu") is not None and x.to(float).dtype == v.float32
-    assert x.clamp(min=2).amin().item() == 2 and x.clamp(max=2).amax().item() == 2 and x.clamp(2, 3).tolist() == [[3, 2], [2, 3]]
+    assert (
+        x.clamp(min=2).amin().item() == 2
+        and x.clamp(max=2).amax().item() == 2
+        and x.clamp(2, 3).tolist() == [[3, 2], [2, 3]]
+    )
     assert x.clamp(None, 2).amax().item() == 2 and x.clip(2, 3).tolist() == [[3, 2], [2, 3]]
     assert v.gelu(x, approximate="tanh").shape == (2, 2)
 
 
 def test_shapes_as_lists_or_numbers():
     x = v.arange(24)
-    for y in (x.reshape(2, 3, 4), x.reshape((2, 3, 4)), x.reshape([2, -1, 4]), x.view(2, 3, 4), x.reshape(shape=(2, 3, 4))):
+    for y in (
+        x.reshape(2, 3, 4),
+        x.reshape((2, 3, 4)),
+        x.reshape([2, -1, 4]),
+        x.view(2, 3, 4),
+        x.reshape(shape=(2, 3, 4)),
+    ):
         assert y.shape == (2, 3, 4)
     y = x.reshape(2, 3, 4)
     assert y.permute(2, 0, 1).shape == y.permute((2, 0, 1)).shape == (4, 2, 3)
@@ -131,10 +202,16 @@ def test_options_are_keywords():
 
 def test_bad_calls_say_what_is_wrong():
     x = v.ones(2)
-    for call, text in [(lambda: v.softmax(x), "misses the argument 'dim'"), (lambda: v.softmax(x, 0, 1), "at most 2"),
-                       (lambda: v.softmax(x, dim=0, axis=1), "no argument 'axis'"), (lambda: x.sum(dim="a"), "'dim' must be"),
-                       (lambda: v.relu(3.0), "must be a Tensor"), (lambda: v.softmax(x, 0, dim=0), "'dim' twice"),
-                       (lambda: v.cat([x, 1]), "list of Tensors"), (lambda: x.to(), "misses")]:
+    for call, text in [
+        (lambda: v.softmax(x), "misses the argument 'dim'"),
+        (lambda: v.softmax(x, 0, 1), "at most 2"),
+        (lambda: v.softmax(x, dim=0, axis=1), "no argument 'axis'"),
+        (lambda: x.sum(dim="a"), "'dim' must be"),
+        (lambda: v.relu(3.0), "must be a Tensor"),
+        (lambda: v.softmax(x, 0, dim=0), "'dim' twice"),
+        (lambda: v.cat([x, 1]), "list of Tensors"),
+        (lambda: x.to(), "misses"),
+    ]:
         with pytest.raises(TypeError, match=text):
             call()
     with pytest.raises(ValueError, match="reduction 'avg' is not one of"):

@@ -9,10 +9,22 @@ import weakref
 
 import numpy as np
 import pytest
-
 import volta as v
 
-DTYPES = [v.float16, v.float32, v.float64, v.int8, v.int16, v.int32, v.int64, v.uint8, v.uint16, v.uint32, v.uint64, v.bool]
+DTYPES = [
+    v.float16,
+    v.float32,
+    v.float64,
+    v.int8,
+    v.int16,
+    v.int32,
+    v.int64,
+    v.uint8,
+    v.uint16,
+    v.uint32,
+    v.uint64,
+    v.bool,
+]
 
 
 def test_creation_infers_dtypes_and_shapes():
@@ -100,8 +112,20 @@ def test_types_that_do_not_fit_operators():
             v.ones(2) + bad
 
 
-INDICES = [0, -1, 2, slice(None), slice(1, None), slice(None, None, -1), slice(3, 0, -2), slice(-2, None), None, ...,
-           slice(10, 20), slice(2, 2)]
+INDICES = [
+    0,
+    -1,
+    2,
+    slice(None),
+    slice(1, None),
+    slice(None, None, -1),
+    slice(3, 0, -2),
+    slice(-2, None),
+    None,
+    ...,
+    slice(10, 20),
+    slice(2, 2),
+]
 
 
 def same(ours, theirs):
@@ -126,9 +150,21 @@ def test_basic_indices_as_numpy(count):
 
 
 ADVANCED = [
-    [0, 2, 1], [[0, 1], [2, 0]], [-1, 0], np.array([1, 2]), np.array([True, False, True]), ([0, 1], [1, 2]),
-    ([0, 1], slice(None), [0, 4]), (slice(None), [3, 0]), (..., [0, 2]), ([True, False, True], 1), (None, [0, 1]),
-    ([0, 1], None, [1, 2]), (np.array([[0], [2]]), np.array([0, 3])), [], (slice(1, None), [0, 0, 3], slice(None, None, -1)),
+    [0, 2, 1],
+    [[0, 1], [2, 0]],
+    [-1, 0],
+    np.array([1, 2]),
+    np.array([True, False, True]),
+    ([0, 1], [1, 2]),
+    ([0, 1], slice(None), [0, 4]),
+    (slice(None), [3, 0]),
+    (..., [0, 2]),
+    ([True, False, True], 1),
+    (None, [0, 1]),
+    ([0, 1], None, [1, 2]),
+    (np.array([[0], [2]]), np.array([0, 3])),
+    [],
+    (slice(1, None), [0, 0, 3], slice(None, None, -1)),
 ]
 
 

@@ -4,15 +4,78 @@ from . import _volta as _v
 from ._volta import Tensor
 
 # The standard's name: ours.
-_UNARY = {name: name for name in [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp", "expm1", "floor", "isfinite",
-    "isinf", "isnan", "log", "log1p", "log2", "log10", "logical_not", "positive", "reciprocal", "round", "sign", "signbit",
-    "sin", "sinh", "square", "sqrt", "tan", "tanh", "trunc"]} | {"bitwise_invert": "bitwise_not", "negative": "neg"}
-_BINARY = {name: name for name in [
-    "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign",
-    "floor_divide", "hypot", "logaddexp", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "nextafter",
-    "pow", "remainder"]} | {"divide": "div", "equal": "eq", "greater": "gt", "greater_equal": "ge", "less": "lt",
-                            "less_equal": "le", "multiply": "mul", "not_equal": "ne", "subtract": "sub"}
+_UNARY = {
+    name: name
+    for name in [
+        "abs",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "ceil",
+        "cos",
+        "cosh",
+        "exp",
+        "expm1",
+        "floor",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "log",
+        "log1p",
+        "log2",
+        "log10",
+        "logical_not",
+        "positive",
+        "reciprocal",
+        "round",
+        "sign",
+        "signbit",
+        "sin",
+        "sinh",
+        "square",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+    ]
+} | {"bitwise_invert": "bitwise_not", "negative": "neg"}
+_BINARY = {
+    name: name
+    for name in [
+        "add",
+        "atan2",
+        "bitwise_and",
+        "bitwise_left_shift",
+        "bitwise_or",
+        "bitwise_right_shift",
+        "bitwise_xor",
+        "copysign",
+        "floor_divide",
+        "hypot",
+        "logaddexp",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "maximum",
+        "minimum",
+        "nextafter",
+        "pow",
+        "remainder",
+    ]
+} | {
+    "divide": "div",
+    "equal": "eq",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "not_equal": "ne",
+    "subtract": "sub",
+}
 __all__ = [*_UNARY, *_BINARY, "clip", "conj", "imag", "real"]
 
 

@@ -5,11 +5,51 @@ from collections import namedtuple
 from . import _volta as _v
 from ._volta import Tensor, int64, uint64
 
-__all__ = ["all", "any", "argmax", "argmin", "argsort", "concat", "count_nonzero", "cumulative_prod", "cumulative_sum",
-           "diff", "expand_dims", "flip", "matmul", "matrix_transpose", "max", "mean", "min", "moveaxis", "nonzero",
-           "permute_dims", "prod", "repeat", "reshape", "roll", "searchsorted", "sort", "squeeze", "stack", "std", "sum",
-           "take", "take_along_axis", "tensordot", "tile", "unique_all", "unique_counts", "unique_inverse",
-           "unique_values", "unstack", "var", "vecdot", "where"]
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "concat",
+    "count_nonzero",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "expand_dims",
+    "flip",
+    "isin",
+    "matmul",
+    "matrix_transpose",
+    "max",
+    "mean",
+    "min",
+    "moveaxis",
+    "nonzero",
+    "permute_dims",
+    "prod",
+    "repeat",
+    "reshape",
+    "roll",
+    "searchsorted",
+    "sort",
+    "squeeze",
+    "stack",
+    "std",
+    "sum",
+    "take",
+    "take_along_axis",
+    "tensordot",
+    "tile",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "unstack",
+    "var",
+    "vecdot",
+    "where",
+]
 
 
 def _accumulated(x, dtype):
@@ -19,7 +59,6 @@ def _accumulated(x, dtype):
     if x.dtype.is_floating_point or x.dtype in (int64, uint64):
         return x
     return x.to(int64 if x.dtype.is_signed or x.dtype == _v.bool else uint64)
-
 
 
 # Manipulation
@@ -148,6 +187,10 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     x1 = x1 if sorter is None else take(x1, sorter)
     kind = _v.result_type(x1, x2)
     return _v.searchsorted(x1.to(kind), x2.to(kind), right=side == "right")
+
+
+def isin(x1, x2, /, *, invert=False):
+    return _v.isin(x1, x2, invert=invert)
 
 
 def where(condition, x1, x2, /):

@@ -171,6 +171,16 @@ Tensor.cuda = lambda self, device=0: self.to(f"cuda:{device}")
 Tensor.unique = unique
 Tensor.data = property(Tensor.detach, _volta._set_data)
 Tensor.__array_priority__ = 1000
-for _method, _name in {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
-                       "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool"}.items():
+for _method, _name in {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+}.items():
     setattr(Tensor, _method, _cast(_name))

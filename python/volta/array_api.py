@@ -7,7 +7,7 @@ from ._array_api_elementwise import *  # noqa: F403
 from ._array_api_elementwise import __all__ as _elementwise
 from ._array_api_more import *  # noqa: F403
 from ._array_api_more import __all__ as _more
-from ._tensor import asarray
+from ._tensor import asarray  # noqa: F401
 from ._volta import (  # noqa: F401
     Tensor,
     bfloat16,
@@ -49,7 +49,8 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     if step == 0:
         raise ValueError("arange: a step of 0")
     if (stop - start) * step <= 0:
-        kind = dtype or (int64 if all(isinstance(n, int) for n in (start, stop, step)) else _v.get_default_dtype())
+        whole = not _any(not isinstance(n, int) for n in (start, stop, step))
+        kind = dtype or (int64 if whole else _v.get_default_dtype())
         return _v.empty(0, dtype=kind, device=device)
     return _v.arange(start, stop, step, dtype=dtype, device=device)
 
@@ -70,8 +71,8 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
 
 def full(shape, fill_value, *, dtype=None, device=None):
     if dtype is None:
-        kinds = ((type(True), bool), (int, int64), (float, _v.get_default_dtype()))
-        dtype = next((d for kind, d in kinds if isinstance(fill_value, kind)), None)
+        kinds = {"bool": bool, "int": int64}
+        dtype = kinds.get(type(fill_value).__name__, _v.get_default_dtype())
     return _v.full(_shape(shape), fill_value, dtype=dtype, device=device)
 
 
@@ -154,11 +155,11 @@ def broadcast_to(x, /, shape):
 
 
 def broadcast_arrays(*arrays):
-    shape = _broadcast_shapes(*(x.shape for x in arrays))
+    shape = broadcast_shapes(*(x.shape for x in arrays))
     return [_v.broadcast_to(x, shape) for x in arrays]
 
 
-def _broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes):
     """The shape that several broadcast to."""
     result = []
     for i in range(1, _rank(shapes) + 1):
@@ -171,7 +172,6 @@ def _broadcast_shapes(*shapes):
 
 def _rank(shapes):
     return sorted([0, *(len(s) for s in shapes)])[-1]
-
 
 
 # Inspection
@@ -205,9 +205,56 @@ def __array_namespace_info__():
     return _Info()
 
 
-_CREATION = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
-             "ones", "ones_like", "tril", "triu", "zeros", "zeros_like"]
-_DTYPES = ["astype", "broadcast_arrays", "broadcast_to", "can_cast", "finfo", "iinfo", "isdtype", "result_type", "bool",
-           "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
-__all__ = ["e", "inf", "nan", "newaxis", "pi", "__array_api_version__", "__array_namespace_info__", *_CREATION, *_DTYPES,
-           *_elementwise, *_more]
+_CREATION = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+_DTYPES = [
+    "astype",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "result_type",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+]
+__all__ = [
+    "e",
+    "inf",
+    "nan",
+    "newaxis",
+    "pi",
+    "__array_api_version__",
+    "__array_namespace_info__",
+    *_CREATION,
+    *_DTYPES,
+    *_elementwise,
+    *_more,
+]

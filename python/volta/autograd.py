@@ -65,7 +65,8 @@ class Function:
             given = given if isinstance(given, (tuple, list)) else (given,)
             if len(given) != len(args):
                 raise _volta.AutogradError(
-                    f"{cls.__name__}: backward gave {len(given)} gradients for {len(args)} arguments of forward")
+                    f"{cls.__name__}: backward gave {len(given)} gradients for {len(args)} arguments of forward"
+                )
             return [given[i] for i in places]
 
         # A result that is an input would be recorded on itself.

@@ -86,7 +86,7 @@ class Optimizer:
         self._optimizer.load_state_dict(state_dict)
 
     def __repr__(self):
-        groups = "\n".join(f"  {({k: v for k, v in g.items() if k != 'params'})}" for g in self.param_groups)
+        groups = "\n".join(f"  { ({k: v for k, v in g.items() if k != 'params'}) }" for g in self.param_groups)
         return f"{type(self).__name__} (\n{groups}\n)"
 
 

@@ -8,17 +8,31 @@ from .parameter import Parameter
 # Layer: the function and its settings; "inplace" is taken and changes nothing but memory.
 _INPLACE = {"inplace": False}
 _ACTIVATIONS = {
-    "ReLU": ("relu", _INPLACE), "ReLU6": ("relu6", _INPLACE), "SELU": ("selu", _INPLACE), "SiLU": ("silu", _INPLACE),
-    "Mish": ("mish", _INPLACE), "Hardswish": ("hardswish", _INPLACE), "Hardsigmoid": ("hardsigmoid", _INPLACE),
-    "Sigmoid": ("sigmoid", {}), "Tanh": ("tanh", {}), "Softsign": ("softsign", {}), "Tanhshrink": ("tanhshrink", {}),
-    "LogSigmoid": ("logsigmoid", {}), "GELU": ("gelu", {"approximate": "none"}), "GLU": ("glu", {"dim": -1}),
-    "ELU": ("elu", {"alpha": 1.0, **_INPLACE}), "CELU": ("celu", {"alpha": 1.0, **_INPLACE}),
+    "ReLU": ("relu", _INPLACE),
+    "ReLU6": ("relu6", _INPLACE),
+    "SELU": ("selu", _INPLACE),
+    "SiLU": ("silu", _INPLACE),
+    "Mish": ("mish", _INPLACE),
+    "Hardswish": ("hardswish", _INPLACE),
+    "Hardsigmoid": ("hardsigmoid", _INPLACE),
+    "Sigmoid": ("sigmoid", {}),
+    "Tanh": ("tanh", {}),
+    "Softsign": ("softsign", {}),
+    "Tanhshrink": ("tanhshrink", {}),
+    "LogSigmoid": ("logsigmoid", {}),
+    "GELU": ("gelu", {"approximate": "none"}),
+    "GLU": ("glu", {"dim": -1}),
+    "ELU": ("elu", {"alpha": 1.0, **_INPLACE}),
+    "CELU": ("celu", {"alpha": 1.0, **_INPLACE}),
     "LeakyReLU": ("leaky_relu", {"negative_slope": 0.01, **_INPLACE}),
     "Hardtanh": ("hardtanh", {"min_val": -1.0, "max_val": 1.0, **_INPLACE}),
-    "Hardshrink": ("hardshrink", {"lambd": 0.5}), "Softshrink": ("softshrink", {"lambd": 0.5}),
+    "Hardshrink": ("hardshrink", {"lambd": 0.5}),
+    "Softshrink": ("softshrink", {"lambd": 0.5}),
     "Softplus": ("softplus", {"beta": 1.0, "threshold": 20.0}),
     "Threshold": ("threshold", {"threshold": ..., "value": ..., **_INPLACE}),
-    "Softmax": ("softmax", {"dim": ...}), "Softmin": ("softmin", {"dim": ...}), "LogSoftmax": ("log_softmax", {"dim": ...}),
+    "Softmax": ("softmax", {"dim": ...}),
+    "Softmin": ("softmin", {"dim": ...}),
+    "LogSoftmax": ("log_softmax", {"dim": ...}),
 }
 __all__ = [*_ACTIVATIONS, "PReLU", "RReLU"]
 
@@ -33,9 +47,16 @@ def _forward(function):
 
 
 for _name, (_function, _settings) in _ACTIVATIONS.items():
-    globals()[_name] = type(_name, (_Stateless,), {
-        "__module__": __name__, "__doc__": getattr(_volta, _function).__doc__, "_settings": _settings,
-        "forward": _forward(_function)})
+    globals()[_name] = type(
+        _name,
+        (_Stateless,),
+        {
+            "__module__": __name__,
+            "__doc__": getattr(_volta, _function).__doc__,
+            "_settings": _settings,
+            "forward": _forward(_function),
+        },
+    )
 
 
 class PReLU(Module):
@@ -44,7 +65,9 @@ class PReLU(Module):
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters = num_parameters
-        self.weight = Parameter(_volta.full((num_parameters,), init, dtype=dtype or _volta.get_default_dtype(), device=device))
+        self.weight = Parameter(
+            _volta.full((num_parameters,), init, dtype=dtype or _volta.get_default_dtype(), device=device)
+        )
 
     def forward(self, input):
         return _volta.prelu(input, self.weight)

@@ -6,8 +6,9 @@ from .. import _volta
 from .._volta import empty, zeros
 from . import functional as F
 from . import init
-from .layers import Dropout, LayerNorm, Linear
+from .layers import Dropout, Linear
 from .module import Module, clones
+from .norm import LayerNorm
 from .parameter import Parameter
 
 __all__ = ["MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"]
@@ -44,8 +45,17 @@ class MultiheadAttention(Module):
             mask = _added(mask, dtype) + _added(keys, dtype)
         return mask
 
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
-                average_attn_weights=True, is_causal=False):
+    def forward(
+        self,
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
         batched = len(query.shape) == 3
         inputs = [x if batched else x.unsqueeze(1 if not self.batch_first else 0) for x in (query, key, value)]
         inputs = [x if self.batch_first else x.transpose(0, 1) for x in inputs]  # [batch, time, width]
@@ -91,8 +101,20 @@ def _weighted(q, k, v, mask, is_causal, dropout):
 class TransformerEncoderLayer(Module):
     """Attention and a feed-forward network, each with a residual connection and a norm."""
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first, device, dtype)
         self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)

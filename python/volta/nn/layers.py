@@ -3,15 +3,32 @@
 import math
 
 from .. import _volta
-from .._volta import empty, ones, zeros
+from .._volta import empty
 from . import functional as F
 from . import init
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["Linear", "Bilinear", "Identity", "Flatten", "Unflatten", "Embedding", "EmbeddingBag", "LayerNorm", "RMSNorm",
-           "GroupNorm", "LocalResponseNorm", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "Upsample", "Fold", "Unfold",
-           "PixelShuffle", "PixelUnshuffle", "CosineSimilarity", "PairwiseDistance"]
+__all__ = [
+    "Linear",
+    "Bilinear",
+    "Identity",
+    "Flatten",
+    "Unflatten",
+    "Embedding",
+    "EmbeddingBag",
+    "LocalResponseNorm",
+    "Dropout",
+    "AlphaDropout",
+    "FeatureAlphaDropout",
+    "Upsample",
+    "Fold",
+    "Unfold",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "CosineSimilarity",
+    "PairwiseDistance",
+]
 
 
 def _parameter(*shape, dtype=None, device=None, wanted=True):
@@ -77,8 +94,21 @@ class Bilinear(Module):
 class _Conv(Module):
     _axes, _transposed = 2, False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None, output_padding=0):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+        output_padding=0,
+    ):
         super().__init__()
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{groups} groups do not divide {in_channels} and {out_channels} channels")
@@ -122,22 +152,57 @@ class _Conv(Module):
 class _ConvTranspose(_Conv):
     _transposed = True
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                         device, dtype, output_padding)
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+            output_padding,
+        )
 
     def forward(self, input):
         conv = getattr(F, f"conv_transpose{self._axes}d")
-        return conv(input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups,
-                    self.dilation)
+        return conv(
+            input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        )
 
 
 class Embedding(Module):
     """Rows of a table."""
 
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0,
-                 scale_grad_by_freq=False, device=None, dtype=None):
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
@@ -157,22 +222,44 @@ class Embedding(Module):
         return layer
 
     def forward(self, input):
-        return F.embedding(input, self.weight, padding_idx=self.padding_idx, max_norm=self.max_norm,
-                           norm_type=self.norm_type, scale_grad_by_freq=self.scale_grad_by_freq)
+        return F.embedding(
+            input,
+            self.weight,
+            padding_idx=self.padding_idx,
+            max_norm=self.max_norm,
+            norm_type=self.norm_type,
+            scale_grad_by_freq=self.scale_grad_by_freq,
+        )
 
     def extra_repr(self):
         return f"{self.num_embeddings}, {self.embedding_dim}" + (
-            "" if self.padding_idx is None else f", padding_idx={self.padding_idx}")
+            "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        )
 
 
 class EmbeddingBag(Module):
     """Rows of a table, reduced in bags."""
 
-    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, mode="mean",
-                 include_last_offset=False, padding_idx=None, device=None, dtype=None):
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        max_norm=None,
+        norm_type=2.0,
+        mode="mean",
+        include_last_offset=False,
+        padding_idx=None,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
-        self.options = {"mode": mode, "padding_idx": padding_idx, "max_norm": max_norm, "norm_type": norm_type,
-                        "include_last_offset": include_last_offset}
+        self.options = {
+            "mode": mode,
+            "padding_idx": padding_idx,
+            "max_norm": max_norm,
+            "norm_type": norm_type,
+            "include_last_offset": include_last_offset,
+        }
         self.weight = _parameter(num_embeddings, embedding_dim, dtype=dtype, device=device)
         init.normal_(self.weight)
         if padding_idx is not None:
@@ -180,110 +267,6 @@ class EmbeddingBag(Module):
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(input, self.weight, offsets, per_sample_weights=per_sample_weights, **self.options)
-
-
-class _BatchNorm(Module):
-    _axes = (2, 3)  # how many an input may have
-
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None):
-        super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
-        self.weight = Parameter(ones(num_features, dtype=dtype, device=device)) if affine else None
-        self.bias = Parameter(zeros(num_features, dtype=dtype, device=device)) if affine else None
-        track = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, dtype=dtype, device=device) if track else None)
-        self.register_buffer("running_var", ones(num_features, dtype=dtype, device=device) if track else None)
-        count = _volta.tensor(0, dtype=_volta.int64, device=device)
-        self.register_buffer("num_batches_tracked", count if track else None)
-
-    def _check(self, input):
-        if len(input.shape) not in self._axes:
-            raise ValueError(f"{type(self).__name__}: an input of shape {input.shape} has not {self._axes} axes")
-
-    def forward(self, input):
-        self._check(input)
-        momentum = self.momentum
-        if self.training and self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            if momentum is None:  # a plain average over all batches
-                momentum = 1 / self.num_batches_tracked.item()
-        use_batch = self.training or not self.track_running_stats
-        return self._normalise(input, use_batch, 0.0 if momentum is None else momentum)
-
-    def _normalise(self, input, use_batch, momentum):
-        mean, var = self.running_mean, self.running_var
-        if mean is None:
-            mean, var = (zeros(self.num_features, dtype=input.dtype, device=input.device) for _ in "mv")
-        return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
-
-    def extra_repr(self):
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")
-
-
-class _InstanceNorm(_BatchNorm):
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
-                 dtype=None):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-
-    def _normalise(self, input, use_batch, momentum):
-        x = input if len(input.shape) == max(self._axes) else input.unsqueeze(0)
-        y = F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, use_batch, momentum, self.eps)
-        return y if x is input else y.squeeze(0)
-
-
-class LayerNorm(Module):
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last axes."""
-
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
-        super().__init__()
-        self.normalized_shape, self.eps = _tuple(normalized_shape, 1), eps
-        self.elementwise_affine = elementwise_affine
-        shape = self.normalized_shape
-        self.weight = Parameter(ones(shape, dtype=dtype, device=device)) if elementwise_affine else None
-        self.bias = Parameter(zeros(shape, dtype=dtype, device=device)) if elementwise_affine and bias else None
-
-    def forward(self, input):
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self):
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-
-
-class RMSNorm(Module):
-    """x / sqrt(mean(x^2) + eps) * weight over the last axes."""
-
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
-        super().__init__()
-        self.normalized_shape, self.eps = _tuple(normalized_shape, 1), eps
-        shape = self.normalized_shape
-        self.weight = Parameter(ones(shape, dtype=dtype, device=device)) if elementwise_affine else None
-
-    def forward(self, input):
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self):
-        return f"{self.normalized_shape}, eps={self.eps}"
-
-
-class GroupNorm(Module):
-    """Channels in groups, each normalised."""
-
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
-        super().__init__()
-        if num_channels % num_groups:
-            raise ValueError(f"{num_groups} groups do not divide {num_channels} channels")
-        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
-        self.weight = Parameter(ones(num_channels, dtype=dtype, device=device)) if affine else None
-        self.bias = Parameter(zeros(num_channels, dtype=dtype, device=device)) if affine else None
-
-    def forward(self, input):
-        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
-
-    def extra_repr(self):
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
 class _Stateless(Module):
@@ -372,8 +355,13 @@ class FeatureAlphaDropout(_Dropout):
 class Upsample(_Stateless):
     """Another resolution."""
 
-    _settings = {"size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
-                 "recompute_scale_factor": None}
+    _settings = {
+        "size": None,
+        "scale_factor": None,
+        "mode": "nearest",
+        "align_corners": None,
+        "recompute_scale_factor": None,
+    }
 
     def forward(self, input):
         return F.interpolate(input, **self._given())
@@ -435,17 +423,25 @@ class PairwiseDistance(_Stateless):
 
 # Pooling and padding: the settings of each function, for one, two and three axes.
 _POOLS = {
-    "MaxPool{}d": ("max_pool{}d", {"kernel_size": ..., "stride": None, "padding": 0, "dilation": 1,
-                                   "return_indices": False, "ceil_mode": False}),
-    "AvgPool{}d": ("avg_pool{}d", {"kernel_size": ..., "stride": None, "padding": 0, "ceil_mode": False,
-                                   "count_include_pad": True}),
+    "MaxPool{}d": (
+        "max_pool{}d",
+        {"kernel_size": ..., "stride": None, "padding": 0, "dilation": 1, "return_indices": False, "ceil_mode": False},
+    ),
+    "AvgPool{}d": (
+        "avg_pool{}d",
+        {"kernel_size": ..., "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True},
+    ),
     "LPPool{}d": ("lp_pool{}d", {"norm_type": ..., "kernel_size": ..., "stride": None, "ceil_mode": False}),
     "AdaptiveAvgPool{}d": ("adaptive_avg_pool{}d", {"output_size": ...}),
     "AdaptiveMaxPool{}d": ("adaptive_max_pool{}d", {"output_size": ..., "return_indices": False}),
 }
-_PADS = {"ConstantPad{}d": ("constant", {"padding": ..., "value": ...}), "ZeroPad{}d": ("constant", {"padding": ...}),
-         "ReflectionPad{}d": ("reflect", {"padding": ...}), "ReplicationPad{}d": ("replicate", {"padding": ...}),
-         "CircularPad{}d": ("circular", {"padding": ...})}
+_PADS = {
+    "ConstantPad{}d": ("constant", {"padding": ..., "value": ...}),
+    "ZeroPad{}d": ("constant", {"padding": ...}),
+    "ReflectionPad{}d": ("reflect", {"padding": ...}),
+    "ReplicationPad{}d": ("replicate", {"padding": ...}),
+    "CircularPad{}d": ("circular", {"padding": ...}),
+}
 
 
 def _pool_forward(function):
@@ -471,20 +467,27 @@ def _define(name, base, **members):
 
 
 def _define_all():
-    ranks = {1: (2, 3), 2: (4,), 3: (5,)}
     for n in (1, 2, 3):
         _define(f"Conv{n}d", _Conv, _axes=n, __doc__=f"Convolution over {n} axes, weight [out, in / groups, k...].")
         _define(f"ConvTranspose{n}d", _ConvTranspose, _axes=n, __doc__="The gradient of convolution as a layer.")
-        _define(f"BatchNorm{n}d", _BatchNorm, _axes=ranks[n], __doc__="Each channel over the batch.")
-        _define(f"InstanceNorm{n}d", _InstanceNorm, _axes=(n + 1, n + 2), __doc__="Each channel of each sample.")
         _define(f"Dropout{n}d", _Dropout, _function="feature_dropout", __doc__="Dropout of whole channels.")
         for pattern, (function, settings) in _POOLS.items():
             function = function.format(n)
-            _define(pattern.format(n), _Stateless, _settings=settings, forward=_pool_forward(function),
-                    __doc__=f"Pooling as {function} has it.")
+            _define(
+                pattern.format(n),
+                _Stateless,
+                _settings=settings,
+                forward=_pool_forward(function),
+                __doc__=f"Pooling as {function} has it.",
+            )
         for pattern, (mode, settings) in _PADS.items():
-            _define(pattern.format(n), _Stateless, _settings=settings, forward=_pad_forward(mode, n),
-                    __doc__=f"Padding in mode {mode}.")
+            _define(
+                pattern.format(n),
+                _Stateless,
+                _settings=settings,
+                forward=_pad_forward(mode, n),
+                __doc__=f"Padding in mode {mode}.",
+            )
 
 
 _define_all()

@@ -7,8 +7,11 @@ from .module import Module
 # Layer: the function, its settings, and how many tensors it takes.
 _MEAN = {"reduction": "mean"}
 _LOSSES = {
-    "MSELoss": ("mse_loss", _MEAN, 2), "L1Loss": ("l1_loss", _MEAN, 2), "SoftMarginLoss": ("soft_margin_loss", _MEAN, 2),
-    "SmoothL1Loss": ("smooth_l1_loss", {**_MEAN, "beta": 1.0}, 2), "HuberLoss": ("huber_loss", {**_MEAN, "delta": 1.0}, 2),
+    "MSELoss": ("mse_loss", _MEAN, 2),
+    "L1Loss": ("l1_loss", _MEAN, 2),
+    "SoftMarginLoss": ("soft_margin_loss", _MEAN, 2),
+    "SmoothL1Loss": ("smooth_l1_loss", {**_MEAN, "beta": 1.0}, 2),
+    "HuberLoss": ("huber_loss", {**_MEAN, "delta": 1.0}, 2),
     "CrossEntropyLoss": ("cross_entropy", {"weight": None, "ignore_index": -100, **_MEAN, "label_smoothing": 0.0}, 2),
     "NLLLoss": ("nll_loss", {"weight": None, "ignore_index": -100, **_MEAN}, 2),
     "BCELoss": ("binary_cross_entropy", {"weight": None, **_MEAN}, 2),
@@ -20,8 +23,11 @@ _LOSSES = {
     "MarginRankingLoss": ("margin_ranking_loss", {"margin": 0.0, **_MEAN}, 3),
     "CosineEmbeddingLoss": ("cosine_embedding_loss", {"margin": 0.0, **_MEAN}, 3),
     "TripletMarginLoss": ("triplet_margin_loss", {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, **_MEAN}, 3),
-    "TripletMarginWithDistanceLoss": ("triplet_margin_with_distance_loss",
-                                      {"distance_function": None, "margin": 1.0, "swap": False, **_MEAN}, 3),
+    "TripletMarginWithDistanceLoss": (
+        "triplet_margin_with_distance_loss",
+        {"distance_function": None, "margin": 1.0, "swap": False, **_MEAN},
+        3,
+    ),
     "MultiMarginLoss": ("multi_margin_loss", {"p": 1, "margin": 1.0, "weight": None, **_MEAN}, 2),
     "MultiLabelMarginLoss": ("multilabel_margin_loss", _MEAN, 2),
     "MultiLabelSoftMarginLoss": ("multilabel_soft_margin_loss", {"weight": None, **_MEAN}, 2),
@@ -53,6 +59,13 @@ class _Loss(Module):
 
 
 for _name, (_op, _settings, _count) in _LOSSES.items():
-    globals()[_name] = type(_name, (_Loss,), {
-        "__module__": __name__, "__doc__": getattr(_volta, _op).__doc__, "_settings": _settings,
-        "_function": staticmethod(getattr(_volta, _op))})
+    globals()[_name] = type(
+        _name,
+        (_Loss,),
+        {
+            "__module__": __name__,
+            "__doc__": getattr(_volta, _op).__doc__,
+            "_settings": _settings,
+            "_function": staticmethod(getattr(_volta, _op)),
+        },
+    )

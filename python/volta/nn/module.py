@@ -213,10 +213,16 @@ class Module:
         own = dict(self._state())
         missing = [name for name in own if name not in state_dict]
         unexpected = [name for name in state_dict if name not in own]
-        shapes = [f"{name}: {tuple(own[name].shape)} here, {tuple(x.shape)} in the state"
-                  for name, x in state_dict.items() if name in own and own[name].shape != x.shape]
-        problems = [f"{what}: {', '.join(names)}"
-                    for what, names in (("missing", missing), ("unexpected", unexpected)) if names and strict]
+        shapes = [
+            f"{name}: {tuple(own[name].shape)} here, {tuple(x.shape)} in the state"
+            for name, x in state_dict.items()
+            if name in own and own[name].shape != x.shape
+        ]
+        problems = [
+            f"{what}: {', '.join(names)}"
+            for what, names in (("missing", missing), ("unexpected", unexpected))
+            if names and strict
+        ]
         if shapes:
             problems.append("shapes that differ: " + "; ".join(shapes))
         if problems:

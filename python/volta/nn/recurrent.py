@@ -23,13 +23,29 @@ def _weights(module, suffix, shapes, bound, dtype, device):
 class _Recurrent(Module):
     _mode = None
 
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, proj_size=0, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        proj_size=0,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         if proj_size and self._mode != "LSTM":
             raise ValueError("proj_size is for an LSTM only")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
-        self.batch_first, self.dropout, self.bidirectional, self.proj_size = batch_first, dropout, bidirectional, proj_size
+        self.batch_first, self.dropout, self.bidirectional, self.proj_size = (
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+        )
         gates, out = _GATES.get(self._mode, 1) * hidden_size, proj_size or hidden_size
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else out * self._directions
@@ -50,7 +66,7 @@ class _Recurrent(Module):
         return _CELLS[self._mode]
 
     def _suffixes(self, layer):
-        return [f"_l{layer}", f"_l{layer}_reverse"][:self._directions]
+        return [f"_l{layer}", f"_l{layer}_reverse"][: self._directions]
 
     def _states(self, given, x, batched):
         size = (self.num_layers * self._directions, x.shape[1])
@@ -76,8 +92,10 @@ class _Recurrent(Module):
                 x = F.dropout(x, self.dropout, self.training)
             sides = []
             for suffix in self._suffixes(layer):
-                weights = [getattr(self, name + suffix, None)
-                           for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")]
+                weights = [
+                    getattr(self, name + suffix, None)
+                    for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+                ]
                 reverse = suffix.endswith("reverse")
                 c0 = states[1][place] if len(states) > 1 else None
                 y, cells = _volta._recur(self._cell, x, states[0][place], c0, *weights, reverse, lengths)
@@ -98,7 +116,9 @@ class _Recurrent(Module):
             return y, tuple(states) if self._mode == "LSTM" else states[0]
         batched = len(input.shape) == 3
         if len(input.shape) not in (2, 3) or input.shape[-1] != self.input_size:
-            raise ValueError(f"{type(self).__name__}: an input of shape {tuple(input.shape)} does not end in {self.input_size}")
+            raise ValueError(
+                f"{type(self).__name__}: an input of shape {tuple(input.shape)} does not end in {self.input_size}"
+            )
         turned = batched and self.batch_first
         x = input.transpose(0, 1) if turned else input if batched else input.unsqueeze(1)
         y, states = self._run(x, self._states(hx, x, batched))
@@ -108,7 +128,14 @@ class _Recurrent(Module):
 
     def extra_repr(self):
         text = f"{self.input_size}, {self.hidden_size}"
-        usual = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False, "proj_size": 0}
+        usual = {
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+            "proj_size": 0,
+        }
         return text + "".join(f", {n}={getattr(self, n)}" for n, v in usual.items() if getattr(self, n) != v)
 
 
@@ -129,11 +156,24 @@ class RNN(_Recurrent):
 
     _mode = "RNN"
 
-    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False,
-                 dropout=0.0, bidirectional=False, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        nonlinearity="tanh",
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        device=None,
+        dtype=None,
+    ):
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"RNN: nonlinearity {nonlinearity!r} is not one of tanh, relu")
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
+        )
         self.nonlinearity = nonlinearity
 
     @property
@@ -157,11 +197,28 @@ class _RecurrentCell(Module):
 
     def _step(self, input, h, c=None):
         x = input if len(input.shape) == 2 else input.unsqueeze(0)
-        states = [zeros((x.shape[0], self.hidden_size), dtype=x.dtype, device=x.device) if s is None
-                  else s if len(input.shape) == 2 else s.unsqueeze(0) for s in (h, c)]
+        states = [
+            zeros((x.shape[0], self.hidden_size), dtype=x.dtype, device=x.device)
+            if s is None
+            else s
+            if len(input.shape) == 2
+            else s.unsqueeze(0)
+            for s in (h, c)
+        ]
         cell = _CELLS[self.nonlinearity if self._mode == "RNN" else self._mode]
-        results = _volta._recur(cell, x.unsqueeze(0), states[0], states[1] if self._mode == "LSTM" else None,
-                                self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, None, False, None)
+        results = _volta._recur(
+            cell,
+            x.unsqueeze(0),
+            states[0],
+            states[1] if self._mode == "LSTM" else None,
+            self.weight_ih,
+            self.weight_hh,
+            self.bias_ih,
+            self.bias_hh,
+            None,
+            False,
+            None,
+        )
         results = [r if r is None else r[0] for r in results]
         return results if len(input.shape) == 2 else [r if r is None else r.squeeze(0) for r in results]
 

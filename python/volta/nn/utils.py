@@ -40,5 +40,9 @@ def parameters_to_vector(parameters):
 
 
 rnn = SimpleNamespace(
-    pack_padded_sequence=_volta.pack_padded_sequence, pad_packed_sequence=_volta.pad_packed_sequence,
-    pad_sequence=_volta.pad_sequence, unpad_sequence=_volta.unpad_sequence, pack_sequence=_volta.pack_sequence)
+    pack_padded_sequence=_volta.pack_padded_sequence,
+    pad_packed_sequence=_volta.pad_packed_sequence,
+    pad_sequence=_volta.pad_sequence,
+    unpad_sequence=_volta.unpad_sequence,
+    pack_sequence=_volta.pack_sequence,
+)

@@ -86,8 +86,18 @@ def default_collate(items):
 class DataLoader:
     """Batches of a data set: for x, y in DataLoader(data, batch_size=32, shuffle=True). Workers are threads."""
 
-    def __init__(self, dataset, batch_size=1, shuffle=False, sampler=None, num_workers=0, collate_fn=None,
-                 drop_last=False, generator=None, prefetch_factor=2):
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=False,
+        sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        drop_last=False,
+        generator=None,
+        prefetch_factor=2,
+    ):
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"DataLoader: a batch of {batch_size} items")
         if sampler is not None and shuffle:
