@@ -116,6 +116,8 @@ std::vector<int64_t> integers_from(Arguments& a, int i) {
 
 }  // namespace
 
+Unlocked::Unlocked(const Arguments& a) : Unlocked(a.work() >= long_work) {}
+
 void Arguments::refuse(int i, const char* wanted) const {
   raise(PyExc_TypeError, std::string(op_) + "(): argument '" + overload_.parameters[i].name + "' must be " + wanted +
                              ", not " + Py_TYPE(values_[i])->tp_name);
@@ -124,7 +126,7 @@ void Arguments::refuse(int i, const char* wanted) const {
 const Tensor& Arguments::tensor(int i) {
   const Tensor* x = tensor_in(values_[i]);
   if (!x) refuse(i, "a Tensor");
-  if (x->defined()) work_ += x->device().is_cpu() ? x->numel() : long_work;
+  work_ += work_of(*x);
   return *x;
 }
 const Tensor& Arguments::maybe_tensor(int i) {
@@ -222,7 +224,7 @@ template <> std::vector<Tensor> Arguments::get<std::vector<Tensor>>(int i) {
     const Tensor* x = item.is_none() ? nullptr : tensor_in(item.ptr());
     if (!x && !item.is_none()) refuse(i, "a list of Tensors");
     list.push_back(x ? *x : Tensor());
-    work_ += x ? x->numel() : 0;
+    work_ += x ? work_of(*x) : 0;
   }
   return list;
 }

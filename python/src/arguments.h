@@ -90,7 +90,7 @@ class Arguments {
 
   [[noreturn]] void refuse(int i, const char* wanted) const;
   const char* op() const { return op_; }
-  bool is_long() const { return work_ >= long_work; }
+  int64_t work() const { return work_; }
   void count(int64_t elements) { work_ += elements; }
 
  private:
@@ -100,9 +100,6 @@ class Arguments {
   template <class E> struct Reader<Choice<E>> {
     static Choice<E> read(Arguments& a, int i) { return a.choice<E>(i); }
   };
-  // Elements from which on the lock of the interpreter is let go while an op runs; below, that would take longer.
-  static constexpr int64_t long_work = 2048;
-
   const char* op_;
   const Overload& overload_;
   int64_t work_ = 0;
@@ -113,7 +110,7 @@ class Arguments {
 class Unlocked {
  public:
   explicit Unlocked(bool really = true) : state_(really ? PyEval_SaveThread() : nullptr) {}
-  explicit Unlocked(const Arguments& a) : Unlocked(a.is_long()) {}
+  explicit Unlocked(const Arguments& a);
   ~Unlocked() {
     if (state_) PyEval_RestoreThread(state_);
   }

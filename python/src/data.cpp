@@ -196,7 +196,7 @@ PyObject* to_list(const Tensor& x) {
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  const Tensor& x = *nb::inst_ptr<Tensor>(self);
+  const Tensor& x = handle_of(self);
   view->obj = nullptr;
   const char* problem = nullptr;
   if (!x.device().is_cpu()) problem = "a tensor on another device than the CPU has no buffer: use x.to('cpu')";

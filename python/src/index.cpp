@@ -61,13 +61,13 @@ std::vector<Index> indices_from(PyObject* key, const Tensor& x) {
 
 PyObject* get_item(PyObject* self, PyObject* key) {
   try {
-    const Tensor& x = *nb::inst_ptr<Tensor>(self);
+    const Tensor& x = handle_of(self);
     if (PyLong_CheckExact(key)) {
       const Index index = index_from(key);
       return wrap(Tensor(subscript(x, std::span(&index, 1))));
     }
     const std::vector<Index> indices = indices_from(key, x);
-    Tensor y = (Unlocked(x.numel() >= 2048), subscript(x, indices));
+    Tensor y = (Unlocked(work_of(x) >= long_work), subscript(x, indices));
     return wrap(std::move(y));
   } catch (...) {
     set_python_error();
@@ -77,13 +77,13 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   try {
-    const Tensor& x = *nb::inst_ptr<Tensor>(self);
+    const Tensor& x = handle_of(self);
     if (!value) raise(PyExc_TypeError, "elements of a tensor cannot be deleted");
     const std::vector<Index> indices = indices_from(key, x);
     const Tensor* tensor = tensor_in(value);
     const auto scalar = tensor ? std::nullopt : maybe_scalar(value);
     if (tensor || scalar) {
-      (Unlocked(x.numel() >= 2048), assign_subscript(x, indices, tensor ? Operand(*tensor) : Operand(*scalar)));
+      (Unlocked(work_of(x) >= long_work), assign_subscript(x, indices, tensor ? Operand(*tensor) : Operand(*scalar)));
       return 0;
     }
     const Tensor made = tensor_of(value, {}, x.device());

@@ -9,13 +9,21 @@
 namespace volta::python {
 
 inline PyTypeObject* tensor_type = nullptr;
+inline ptrdiff_t tensor_offset = 0;  // of the handle in its Python object, the same in all of them
 
+// The handle in an object that is a tensor.
+inline Tensor& handle_of(PyObject* o) { return *reinterpret_cast<Tensor*>(reinterpret_cast<char*>(o) + tensor_offset); }
 // Null unless it is a tensor.
 inline const Tensor* tensor_in(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   if (type != tensor_type && !PyType_IsSubtype(type, tensor_type)) return nullptr;
-  return nb::inst_ptr<Tensor>(o);
+  return &handle_of(o);
 }
+
+// Elements from which on the lock of the interpreter is let go while an op runs; below, that would take longer.
+inline constexpr int64_t long_work = 2048;
+// What an op on the tensor adds to its work. On other devices even a short op may wait.
+int64_t work_of(const Tensor& x);
 
 PyObject* wrap(Tensor x);  // None if undefined
 PyObject* wrap(bool x);

@@ -6,14 +6,24 @@
 #include <sstream>
 
 #include "callback.h"
+#include "core/impl.h"
 #include "objects.h"
 
 namespace volta::python {
 
+int64_t work_of(const Tensor& x) {
+  if (!x.defined()) return 0;
+  const TensorImpl& t = x.impl();
+  if (!t.storage->device.is_cpu()) return long_work;
+  int64_t count = 1;
+  for (const int64_t n : t.layout.shape) count *= n;
+  return count;
+}
+
 PyObject* wrap(Tensor x) {
   if (!x.defined()) return Py_NewRef(Py_None);
   nb::object o = nb::inst_alloc(nb::handle((PyObject*)tensor_type));
-  new (nb::inst_ptr<Tensor>(o)) Tensor(std::move(x));
+  new (&handle_of(o.ptr())) Tensor(std::move(x));
   nb::inst_mark_ready(o);
   return o.release().ptr();
 }
@@ -42,10 +52,7 @@ PyObject* wrap(const Scalar& x) {
 
 namespace {
 
-constexpr int64_t long_work = 2048;
-bool is_long(const Operand& o) {
-  return o.tensor && o.tensor->defined() && (o.tensor->numel() >= long_work || !o.tensor->device().is_cpu());
-}
+bool is_long(const Operand& o) { return o.tensor && work_of(*o.tensor) >= long_work; }
 
 std::optional<Operand> operand_in(PyObject* o) {
   if (const Tensor* x = tensor_in(o)) return Operand(*x);
@@ -70,7 +77,7 @@ template <InPlace f> PyObject* in_place(PyObject* a, PyObject* b) noexcept {
   try {
     const auto right = operand_in(b);
     if (!right) return Py_NewRef(Py_NotImplemented);
-    Tensor& x = *nb::inst_ptr<Tensor>(a);
+    Tensor& x = handle_of(a);
     (Unlocked(is_long(x) || is_long(*right)), (x.*f)(*right));
     return Py_NewRef(a);
   } catch (...) {
@@ -80,7 +87,7 @@ template <InPlace f> PyObject* in_place(PyObject* a, PyObject* b) noexcept {
 }
 template <Tensor (*f)(const Tensor&)> PyObject* unary(PyObject* a) noexcept {
   try {
-    const Tensor& x = *nb::inst_ptr<Tensor>(a);
+    const Tensor& x = handle_of(a);
     Tensor y = (Unlocked(is_long(x)), f(x));
     return wrap(std::move(y));
   } catch (...) {
@@ -117,7 +124,7 @@ Scalar item(const Tensor& x) {
 // Scalar of the one element, or Python's error.
 template <class Make> PyObject* converted(PyObject* self, const Make& make) noexcept {
   try {
-    return make(*nb::inst_ptr<Tensor>(self));
+    return make(handle_of(self));
   } catch (...) {
     set_python_error();
     return nullptr;
@@ -152,7 +159,7 @@ PyObject* as_index(PyObject* self) noexcept {
 }
 
 Py_ssize_t length(PyObject* self) noexcept {
-  const Tensor& x = *nb::inst_ptr<Tensor>(self);
+  const Tensor& x = handle_of(self);
   if (x.dim() == 0) {
     PyErr_SetString(PyExc_TypeError, "a 0-d tensor has no len()");
     return -1;
@@ -285,6 +292,8 @@ void define_tensor(nb::module_& m) {
   nb::class_<Tensor> c(m, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(), nb::pooled(1024),
                        "Typed, shaped memory, possibly shared, and the graph that made it.");
   tensor_type = (PyTypeObject*)c.ptr();
+  const nb::object any = nb::inst_alloc(c);
+  tensor_offset = reinterpret_cast<char*>(nb::inst_ptr<Tensor>(any)) - reinterpret_cast<char*>(any.ptr());
   c.def(nb::init<const Tensor&>(), nb::arg("other"))
       .def_prop_ro("shape", [](const Tensor& x) { return nb::steal(wrap(x.shape())); })
       .def_prop_ro("dtype", [](const Tensor& x) { return nb::steal(wrap(x.dtype())); })
