@@ -129,6 +129,8 @@ FORMS = [
     ("clamp", "clamp_min", ["const Operand& x", "const Operand& min", "None max = {}"]),
     ("clamp", "clamp_max", ["const Operand& x", "None min = {}", "const Operand& max"]),
 ]
+SPREAD = {"block_diag", "cartesian_prod", "einsum", "meshgrid"}  # take tensors one by one, too
+REPLACED = {"tensordot", "unique"}  # functions that Python wraps: their stubs are those of the wrappers
 PROPERTIES = {"mT"}  # methods of C++ that are properties of Python
 BY_HAND = {"tensor", "tensor_from", "from_blob"}  # what takes data of Python, in src/
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]
@@ -310,7 +312,7 @@ class Form:
         parts, optional = [], False
         for i, (name, p) in enumerate(zip(self.names, self.parameters)):
             if spread and i == self.variadic():
-                parts.append(f"*{name}: {INT}")
+                parts.append(f"*{name}: {'Tensor' if p.takes == 'tensors' else INT}")
                 continue
             if method and i == 0:
                 parts.append("self")
@@ -328,6 +330,8 @@ class Form:
     def variadic(self):
         """The shape or axes that may be given as several numbers: nothing that takes numbers may follow."""
         for i, p in enumerate(self.parameters):
+            if p.takes == "tensors" and self.name in SPREAD:
+                return i
             if p.takes in ("shape", "axes") and p.required:
                 after = self.parameters[i + 1 : i + 2]
                 return -1 if after and (after[0].required or after[0].takes == "axes") else i
@@ -504,7 +508,7 @@ def write_stubs(template, table, headers):
         overload = "@overload\n" if len(forms) > 1 else ""
         for form, spread in forms:
             result = form.result_annotation()
-            if op.function:
+            if op.function and op.name not in REPLACED:
                 if form.make:
                     base = {"ReduceLROnPlateau": "LRScheduler", "Scheduler": "LRScheduler"}.get(form.make, form.make)
                     others[op.module].append(

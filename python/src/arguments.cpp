@@ -215,9 +215,8 @@ template <> std::optional<std::pair<double, double>> Arguments::get<std::optiona
   return get<std::pair<double, double>>(i);
 }
 template <> std::vector<Tensor> Arguments::get<std::vector<Tensor>>(int i) {
-  const bool one = tensor_in(values_[i]);
-  if (!is_list(values_[i]) && !one) refuse(i, "a list of Tensors");
-  if (one) return unbind(tensor(i));
+  if (tensor_in(values_[i])) return unbind(tensor(i));
+  if (!is_list(values_[i])) refuse(i, "a list of Tensors");
   std::vector<Tensor> list;
   for (Py_ssize_t k = 0, n = PySequence_Size(values_[i]); k < n; ++k) {
     const nb::object item = nb::steal(PySequence_GetItem(values_[i], k));
@@ -303,10 +302,11 @@ int find(const Overload& overload, PyObject* name) {
   return -1;
 }
 
-// x.reshape(2, 3) as x.reshape((2, 3)): the numbers from `at` on as a tuple, unless other things are among them.
-nb::object gathered(int at, PyObject* const* given, Py_ssize_t positional) {
+// x.reshape(2, 3) as x.reshape((2, 3)), einsum(text, a, b) as einsum(text, [a, b]): what is given from `at` on as a
+// tuple, unless other things are among it.
+nb::object gathered(bool tensors, int at, PyObject* const* given, Py_ssize_t positional) {
   for (Py_ssize_t i = at; i < positional; ++i)
-    if (!is_integer(given[i]) || PyBool_Check(given[i])) return {};
+    if (tensors ? !tensor_in(given[i]) : !is_integer(given[i]) || PyBool_Check(given[i])) return {};
   const nb::object list = nb::steal(PyTuple_New(positional - at));
   for (Py_ssize_t i = at; i < positional; ++i) PyTuple_SetItem(list.ptr(), i - at, Py_NewRef(given[i]));
   return list;
@@ -328,8 +328,9 @@ bool bind_names(Arguments& a, const Overload& overload, PyObject* const* values,
 bool bind(Arguments& a, const Overload& overload, PyObject* const* given, Py_ssize_t positional, PyObject* names,
           nb::object& list, std::string& why) {
   int own = int(positional);
-  if (overload.variadic >= 0 && own > overload.variadic + 1) {
-    list = gathered(overload.variadic, given, positional);
+  if (overload.variadic >= 0 && own > overload.variadic) {
+    const bool tensors = overload.parameters[overload.variadic].takes == Takes::tensors;
+    if (tensors || own > overload.variadic + 1) list = gathered(tensors, overload.variadic, given, positional);
     if (list.is_valid()) own = overload.variadic;
   }
   if (own > overload.count) {

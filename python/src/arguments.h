@@ -52,7 +52,7 @@ class Arguments;
 struct Overload {
   const Parameter* parameters;
   int count;
-  int variadic;  // the parameter that takes all numbers that are left, as in x.reshape(2, 3); -1 for none
+  int variadic;  // the parameter that takes all numbers or tensors that are left, as in x.reshape(2, 3); -1 for none
   PyObject* (*call)(Arguments&);
   const char* signature;  // (input, dim, keepdim=False)
 };

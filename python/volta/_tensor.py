@@ -40,6 +40,23 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return given[0] if len(given) == 1 else tuple(given)
 
 
+def tensordot(a, b, dims=2):
+    """Contraction of the last with the first axes, or of the paired axes of two lists."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    return (
+        _volta.tensordot(a, b, dims) if isinstance(dims, int) else _volta.tensordot(a, b, list(dims[0]), list(dims[1]))
+    )
+
+
+def broadcast_tensors(*tensors):
+    """Tensors expanded to the shape that all broadcast to."""
+    from .array_api import broadcast_shapes
+
+    shape = broadcast_shapes(*(x.shape for x in tensors))
+    return tuple(x.expand(shape) for x in tensors)
+
+
 def save(obj, f):
     """Writes a state (a dict of tensors) as safetensors, or any value of such as a file that torch.load reads.
 

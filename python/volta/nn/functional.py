@@ -33,7 +33,9 @@ _ALSO = [
     "embedding_bag",
     "one_hot",
     "pad",
+    "pdist",
 ]
 globals().update({name: getattr(_volta, name) for name in [*NAMES, *_ALSO]})
 unfold, fold = _volta.im2col, _volta.col2im
-__all__ = [*NAMES, *_ALSO, "fold", "unfold"]
+dropout1d = dropout2d = dropout3d = _volta.feature_dropout
+__all__ = [*NAMES, *_ALSO, "dropout1d", "dropout2d", "dropout3d", "fold", "unfold"]
