@@ -52,8 +52,8 @@ std::optional<Scalar> maybe_scalar(PyObject* value) {
   // NumPy's scalars: their truths come as bool, the others by what they convert to.
   if (PyIndex_Check(value)) {
     const nb::object whole = nb::steal(PyNumber_Index(value));
-    if (!whole.is_valid()) throw ErrorIsSet();
-    return scalar_of_integer(whole.ptr());
+    if (whole.is_valid()) return scalar_of_integer(whole.ptr());
+    PyErr_Clear();  // a 0-d array of floats
   }
   const std::string_view type = Py_TYPE(value)->tp_name;
   if (type == "numpy.bool" || type == "numpy.bool_") return Scalar(PyObject_IsTrue(value) == 1);
@@ -297,9 +297,15 @@ int find(const Overload& overload, PyObject* name) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(name, &size);  // kept by the string: names are interned
   if (!text) throw ErrorIsSet();
-  for (int i = 0; i < overload.count; ++i)
-    if (std::strcmp(text, overload.parameters[i].name) == 0) return i;
-  return -1;
+  const auto named = [&](const char* wanted) {
+    for (int i = 0; i < overload.count; ++i)
+      if (std::strcmp(wanted, overload.parameters[i].name) == 0) return i;
+    return -1;
+  };
+  if (const int i = named(text); i >= 0) return i;
+  // NumPy's words, which PyTorch takes too.
+  const std::string_view word = text;
+  return word == "axis" ? named("dim") : word == "keepdims" ? named("keepdim") : -1;
 }
 
 // x.reshape(2, 3) as x.reshape((2, 3)), einsum(text, a, b) as einsum(text, [a, b]): what is given from `at` on as a

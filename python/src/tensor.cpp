@@ -60,11 +60,25 @@ std::optional<Operand> operand_in(PyObject* o) {
   return {};
 }
 
+// An array of NumPy beside a tensor is one too; its memory is used as it is.
+std::optional<Operand> array_operand(PyObject* o, Tensor& kept) {
+  if (const auto known = operand_in(o)) return known;
+  if (!has_buffer(o) || PyBytes_Check(o) || PyByteArray_Check(o)) return {};
+  kept = from_buffer(o);
+  return Operand(kept);
+}
+
 using Binary = Tensor (*)(const Operand&, const Operand&);
+PyObject* with_arrays(Binary f, PyObject* a, PyObject* b) {
+  Tensor first, second;
+  const auto left = array_operand(a, first), right = array_operand(b, second);
+  if (!left || !right) return Py_NewRef(Py_NotImplemented);
+  return wrap(f(*left, *right));
+}
 template <Binary f> PyObject* binary(PyObject* a, PyObject* b) noexcept {
   try {
     const auto left = operand_in(a), right = operand_in(b);
-    if (!left || !right) return Py_NewRef(Py_NotImplemented);
+    if (!left || !right) return with_arrays(f, a, b);
     Tensor y = (Unlocked(is_long(*left) || is_long(*right)), f(*left, *right));
     return wrap(std::move(y));
   } catch (...) {
@@ -75,7 +89,8 @@ template <Binary f> PyObject* binary(PyObject* a, PyObject* b) noexcept {
 using InPlace = Tensor& (Tensor::*)(const Operand&)&;
 template <InPlace f> PyObject* in_place(PyObject* a, PyObject* b) noexcept {
   try {
-    const auto right = operand_in(b);
+    Tensor kept;
+    const auto right = array_operand(b, kept);
     if (!right) return Py_NewRef(Py_NotImplemented);
     Tensor& x = handle_of(a);
     (Unlocked(is_long(x) || is_long(*right)), (x.*f)(*right));

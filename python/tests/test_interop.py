@@ -160,6 +160,19 @@ def test_dlpack_copies_and_devices():
     assert v.from_dlpack(b).dtype == v.bfloat16 and v.from_dlpack(b).tolist() == [1.5, 2.5]
 
 
+def test_operators_take_arrays():
+    a, x = np.array([1.0, 2.0]), v.tensor([3.0, 4.0], dtype=v.float64)
+    for y in (x + a, a + x):
+        assert isinstance(y, v.Tensor) and y.tolist() == [4, 6]
+    assert (a - x).tolist() == [-2, -2] and (x == a + 2).tolist() == [True, True] and (a < x).tolist() == [True, True]
+    assert (x * np.array(2.0)).tolist() == (np.float32(2) * x).tolist() == [6, 8]
+    x += a
+    assert x.tolist() == [4, 6] and a.tolist() == [1, 2]
+    with pytest.raises(TypeError):
+        x + np.array(["a", "b"])
+    assert format(v.tensor(2.5), ".3f") == "2.500" and f"{v.tensor([1])}" == "tensor([1])"
+
+
 def test_asarray():
     a = np.zeros(3)
     x = v.asarray(a)

@@ -205,7 +205,7 @@ def test_bad_calls_say_what_is_wrong():
     for call, text in [
         (lambda: v.softmax(x), "misses the argument 'dim'"),
         (lambda: v.softmax(x, 0, 1), "at most 2"),
-        (lambda: v.softmax(x, dim=0, axis=1), "no argument 'axis'"),
+        (lambda: v.softmax(x, dim=0, place=1), "no argument 'place'"),
         (lambda: x.sum(dim="a"), "'dim' must be"),
         (lambda: v.relu(3.0), "must be a Tensor"),
         (lambda: v.softmax(x, 0, dim=0), "'dim' twice"),
@@ -216,6 +216,11 @@ def test_bad_calls_say_what_is_wrong():
             call()
     with pytest.raises(ValueError, match="reduction 'avg' is not one of"):
         v.mse_loss(x, x, reduction="avg")
+
+
+def test_numpys_words_are_taken():
+    x = v.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.sum(axis=1, keepdims=True).tolist() == [[3], [7]] and v.softmax(x, axis=0).shape == (2, 2)
 
 
 def test_results_with_several_parts():

@@ -171,13 +171,14 @@ def _cast(name):
     return cast
 
 
-def _type(self):
-    return repr(self.dtype)
+def _format(self, spec):
+    return format(self.item(), spec) if self.ndim == 0 and spec else format(repr(self), spec)
 
 
 Tensor.register_hook = _register_hook
 Tensor.numpy = _numpy
 Tensor.__array__ = _array
+Tensor.__format__ = _format
 Tensor.__reduce__ = _reduce
 Tensor.__deepcopy__ = _deepcopy
 Tensor.__copy__ = lambda self: type(self)(self)
