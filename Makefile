@@ -5,7 +5,7 @@ CMAKE_ARGS ?=
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test bench bench-baseline bench-check bench-report lint format asan tsan coverage gates nightly docs site figures fuzz fuzz-readers fuzz-torch oracle install package static clean
+.PHONY: help setup demo build test bench bench-baseline bench-check bench-report lint format asan tsan coverage gates nightly docs site figures fuzz fuzz-readers fuzz-torch oracle install package static python clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ package: setup  ## a .deb and a tarball in build/packages
 
 static: setup  ## build/static/bin/volta, the command as one file that needs no library
 	@tools/static $(JOBS) $(CMAKE_ARGS)
+
+python: setup  ## build the Python package in a virtual environment under build/, and test it
+	@tools/python $(JOBS)
 
 clean:  ## remove build/
 	@rm -rf build

@@ -9,7 +9,7 @@ if(volta_opgen_sources)
   set(volta_generated ${VOLTA_GENERATED_DIR}/volta/ops.h ${VOLTA_GENERATED_DIR}/volta/methods.h
                       ${VOLTA_GENERATED_DIR}/volta/method_bodies.h ${VOLTA_GENERATED_DIR}/volta/plain.h
                       ${VOLTA_GENERATED_DIR}/volta/cast_bodies.h ${VOLTA_GENERATED_DIR}/op_calls.inc
-                      ${VOLTA_GENERATED_DIR}/ops.md)
+                      ${VOLTA_GENERATED_DIR}/ops.md ${VOLTA_GENERATED_DIR}/ops.json)
   add_custom_command(OUTPUT ${volta_generated} COMMAND volta_opgen ${VOLTA_GENERATED_DIR} DEPENDS volta_opgen
                      COMMENT "Generating the op headers" VERBATIM)
   add_custom_target(volta_generate DEPENDS ${volta_generated})

@@ -1,4 +1,4 @@
-// Writes the headers that declare every op as a function and as a method, and the table of ops for the docs.
+// Writes the headers that declare every op as a function and as a method, the table of ops for the docs, and the list as JSON.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -213,6 +213,24 @@ void write_calls(std::ostream& out, const Ops& ops) {
   }
 }
 
+std::string quoted(const std::string& text) {
+  std::string s = "\"";
+  for (char c : text) s += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return s + '"';
+}
+
+// The list as JSON, for the generators of other languages' bindings.
+void write_list(std::ostream& out, const Ops& ops) {
+  out << "[\n";
+  for (const Declared& op : ops) {
+    out << "{\"name\": " << quoted(op.name) << ", \"group\": " << quoted(op.group)
+        << ", \"result\": " << quoted(op.result) << ", \"parameters\": [";
+    for (const std::string& p : op.parameters) out << (&p == op.parameters.data() ? "" : ", ") << quoted(p);
+    out << "], \"doc\": " << quoted(op.doc) << ", \"method\": " << (op.method ? "true" : "false")
+        << ", \"in_place\": " << (op.in_place ? "true" : "false") << "}" << (&op == &ops.back() ? "\n]\n" : ",\n");
+  }
+}
+
 // Leaves an unchanged file alone, so that nothing is compiled again for it.
 bool write(const std::string& path, const Ops& ops, void (*content)(std::ostream&, const Ops&)) {
   std::ostringstream text, before;
@@ -234,6 +252,6 @@ int main(int count, char** arguments) {
       write(folder + "volta/ops.h", ops, write_functions) && write(folder + "volta/methods.h", ops, write_methods) &&
       write(folder + "volta/method_bodies.h", ops, write_bodies) && write(folder + "volta/plain.h", ops, write_plain) &&
       write(folder + "volta/cast_bodies.h", ops, write_casts) && write(folder + "op_calls.inc", ops, write_calls) &&
-      write(folder + "ops.md", ops, write_table);
+      write(folder + "ops.json", ops, write_list) && write(folder + "ops.md", ops, write_table);
   return ok ? 0 : 1;
 }

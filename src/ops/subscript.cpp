@@ -7,6 +7,7 @@
 #include "graph/record.h"
 #include "ops/elementwise.h"
 #include "ops/gather_scatter.h"
+#include "ops/subscript.h"
 
 namespace volta {
 namespace {
@@ -221,20 +222,27 @@ void combine(Tensor& value, const Tensor& base, std::span<const Index> indices, 
   else (value.*f_)(other);
 }
 
-Indexed indexed(const Tensor& x, std::span<const Index> indices) {
+Indexed indexed(const Tensor& x, const Index& index) { return subscript(x, std::span(&index, 1)); }
+
+}  // namespace
+
+Indexed subscript(const Tensor& x, std::span<const Index> indices) {
   Subscripts p = parse(x, indices);
   if (!p.index.defined()) return Indexed(std::move(p.view), x, {});
   return Indexed(pick_slices(op, flattened(p), p.axis, p.index), x, {indices.begin(), indices.end()});
 }
-Indexed indexed(const Tensor& x, const Index& index) { return indexed(x, std::span(&index, 1)); }
 
-}  // namespace
+void assign_subscript(const Tensor& x, std::span<const Index> indices, const Operand& value) {
+  const auto copies = [](const Index& i) { return i.kind == Index::Kind::tensor && !whole(i); };
+  if (std::any_of(indices.begin(), indices.end(), copies)) assign(x, indices, value);
+  else subscript(x, indices) = value;
+}
 
 Indexed Tensor::operator[](Int index) const { return indexed(*this, Index(int64_t(index))); }
 Indexed Tensor::operator[](const Tensor& index) const { return indexed(*this, Index(index)); }
 Indexed Tensor::operator[](Slice index) const { return indexed(*this, Index(index)); }
 Indexed Tensor::operator[](std::initializer_list<Index> indices) const {
-  return indexed(*this, std::span(indices.begin(), indices.size()));
+  return subscript(*this, std::span(indices.begin(), indices.size()));
 }
 
 Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Operand& values, bool accumulate) & {

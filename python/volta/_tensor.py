@@ -1,0 +1,204 @@
+"""What Python writes best of Tensor: copies, pickles, arrays of NumPy, hooks; and functions over data and files."""
+
+import os
+
+from . import _volta
+from ._volta import Tensor
+
+
+def is_tensor(x):
+    """Whether x is a Tensor."""
+    return isinstance(x, Tensor)
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """A tensor of numbers, lists, an array or a tensor; shares their memory unless `copy` or `dtype` say otherwise."""
+    if isinstance(obj, Tensor):
+        x = obj
+    elif copy is not True and hasattr(obj, "__dlpack__"):
+        x = _volta.from_dlpack(obj)
+    elif copy is not True and isinstance(obj, (bytearray, memoryview)):
+        x = _volta._from_buffer(obj)
+    elif copy is False:
+        raise ValueError("asarray(): a list cannot become a tensor without a copy")
+    else:
+        return _volta.tensor(obj, dtype=dtype, device=device)
+    y = x if dtype is None else x.to(dtype)
+    y = y if device is None else y.to(device)
+    if copy is False and y is not x and not y.shares_storage(x):
+        raise ValueError("asarray(): this dtype or device needs a copy")
+    return y.clone() if copy and y.shares_storage(x) else y
+
+
+as_tensor = asarray
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements, sorted, and where asked for the place of each among them and how often it occurs."""
+    result = _volta.unique(input, True, return_inverse, return_counts, dim)
+    given = [x for x in result if x is not None]
+    return given[0] if len(given) == 1 else tuple(given)
+
+
+def tensordot(a, b, dims=2):
+    """Contraction of the last with the first axes, or of the paired axes of two lists."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    return (
+        _volta.tensordot(a, b, dims) if isinstance(dims, int) else _volta.tensordot(a, b, list(dims[0]), list(dims[1]))
+    )
+
+
+def broadcast_tensors(*tensors):
+    """Tensors expanded to the shape that all broadcast to."""
+    from .array_api import broadcast_shapes
+
+    shape = broadcast_shapes(*(x.shape for x in tensors))
+    return tuple(x.expand(shape) for x in tensors)
+
+
+def save(obj, f):
+    """Writes a state (a dict of tensors) as safetensors, or any value of such as a file that torch.load reads.
+
+    The name says which: `.safetensors`, `.npz` and `.npy`, else torch's format.
+    """
+    path = os.fspath(f)
+    if path.endswith(".safetensors"):
+        _volta._write_safetensors(path, dict(obj), {})
+    elif path.endswith(".npz"):
+        _volta._write_npz(path, dict(obj))
+    elif path.endswith(".npy"):
+        _volta._write_npy(path, obj)
+    else:
+        _volta._write_torch(path, obj)
+
+
+def load(f, map_location=None):
+    """What a file holds: a state of safetensors or .npz, a tensor of .npy, any value of torch.save. Nothing is executed."""
+    path = os.fspath(f)
+    if path.endswith(".npy"):
+        value = _volta._read_npy(path)
+    elif path.endswith((".safetensors", ".npz", ".json")) or os.path.isdir(path):
+        value = _volta._read_state(path)
+    else:
+        value = _volta._read_torch(path)
+    return value if map_location is None else _moved(value, map_location)
+
+
+def _moved(value, device):
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: _moved(item, device) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(item, device) for item in value)
+    return value
+
+
+class Handle:
+    """What `register_hook` gives: `remove()` takes the hook away again."""
+
+    def __init__(self, remove):
+        self._remove = remove
+
+    def remove(self):
+        remove, self._remove = self._remove, None
+        if remove:
+            remove()
+
+
+def _register_hook(self, hook):
+    """Runs hook(gradient) when the gradient of this tensor is known; a tensor that it returns replaces it."""
+    number = self._register_hook(hook)
+    return Handle(lambda: self._remove_hook(number))
+
+
+def _numpy(self, *, force=False):
+    """An array of NumPy that shares the memory; `force` detaches and copies to the host first."""
+    import numpy
+
+    x = self.detach().to("cpu") if force else self
+    if x.requires_grad:
+        raise _volta.AutogradError("numpy: a tensor that requires grad has no array: use x.detach().numpy()")
+    return numpy.asarray(memoryview(x))
+
+
+def _array(self, dtype=None, copy=None):
+    import numpy
+
+    array = _numpy(self)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError("another dtype needs a copy")
+        return array.astype(dtype)
+    return numpy.array(array, copy=True) if copy else array
+
+
+def _rebuild(data, dtype, shape, requires_grad):
+    x = _volta._from_bytes(data, dtype, shape)
+    return x.requires_grad_() if requires_grad else x
+
+
+def _reduce(self):
+    return _rebuild, (_volta._to_bytes(self), self.dtype, list(self.shape), self.requires_grad)
+
+
+def _deepcopy(self, memo):
+    x = self.detach().clone()
+    if self.requires_grad:
+        x.requires_grad_()
+    memo[id(self)] = x
+    return x
+
+
+def _namespace(self, /, *, api_version=None):
+    from . import array_api
+
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"version {api_version!r} of the array API is not supported")
+    return array_api
+
+
+def _to_device(self, device, /, *, stream=None):
+    return self.to(device)
+
+
+def _cast(name):
+    def cast(self):
+        return self.to(getattr(_volta, name))
+
+    cast.__doc__ = f"The tensor as {name}."
+    return cast
+
+
+def _format(self, spec):
+    return format(self.item(), spec) if self.ndim == 0 and spec else format(repr(self), spec)
+
+
+Tensor.register_hook = _register_hook
+Tensor.numpy = _numpy
+Tensor.__array__ = _array
+Tensor.__format__ = _format
+Tensor.__reduce__ = _reduce
+Tensor.__deepcopy__ = _deepcopy
+Tensor.__copy__ = lambda self: type(self)(self)
+Tensor.__array_namespace__ = _namespace
+Tensor.to_device = _to_device
+Tensor.cpu = lambda self: self.to("cpu")
+Tensor.cuda = lambda self, device=0: self.to(f"cuda:{device}")
+Tensor.unique = unique
+Tensor.data = property(Tensor.detach, _volta._set_data)
+Tensor.__array_priority__ = 1000
+for _method, _name in {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+}.items():
+    setattr(Tensor, _method, _cast(_name))

@@ -1,0 +1,11 @@
+"""Layers, losses and models, with PyTorch's names, arguments and weights."""
+
+from . import functional, init, parameter, utils  # noqa: F401
+from .activation import *  # noqa: F403
+from .attention import *  # noqa: F403
+from .layers import *  # noqa: F403
+from .loss import *  # noqa: F403
+from .module import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: F401
+from .norm import *  # noqa: F403
+from .parameter import Buffer, Parameter  # noqa: F401
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell  # noqa: F401

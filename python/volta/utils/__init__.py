@@ -1,0 +1,3 @@
+"""Data sets and loaders."""
+
+from . import data  # noqa: F401
