@@ -5,6 +5,7 @@ import inspect
 import array_api_strict as strict
 import numpy as np
 import pytest
+
 import volta as v
 from volta import array_api as xp
 

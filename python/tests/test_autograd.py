@@ -4,6 +4,7 @@ import gc
 import threading
 
 import pytest
+
 import volta as v
 from volta import autograd
 

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 import volta as v
 from volta import nn, optim
 from volta.nn import functional as F

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+
 import volta as v
 from volta import _volta
 

@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 import pytest
+
 import volta as v
 
 DTYPES = [
