@@ -424,7 +424,7 @@ def collect(ops, headers):
         for op in by_name[of]:
             add_listed(name, op, of, op["parameters"], op["method"] and name not in table)
     for result, name, parameters in headers.declarations(
-        "create.h", r"(?<![\w>] )\[\[nodiscard\]\] ([\w:<>]+) (\w+)ARGUMENTS;"
+        "create.h", r"(?<![\w>] )\[\[nodiscard\]\] (?!explicit )([\w:<>]+) (\w+)ARGUMENTS;"
     ):
         if name not in BY_HAND:
             add(name, Form(name, result, split(parameters), headers, f"volta::{name}"), "Makes a tensor.", True, False)

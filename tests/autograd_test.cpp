@@ -305,5 +305,15 @@ TEST(AutogradParts, AddUpInPlace) {
   EXPECT_EQ(g[1].to_vector<double>(), (std::vector<double>{2, 2, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2}));
 }
 
+// Whoever owns a gradient's memory may ask for the gradient, or take a lock that someone who asks for it holds.
+TEST(AutogradGrad, IsReleasedOutsideItsLock) {
+  float memory[2] = {1, 2};
+  const Tensor x = ones({2}, {.requires_grad = true});
+  bool gone = false;
+  x.set_grad(from_blob(memory, {2}, {}, [&] { gone = !x.grad(); }));
+  x.zero_grad();
+  EXPECT_TRUE(gone);
+}
+
 }  // namespace
 }  // namespace volta::test

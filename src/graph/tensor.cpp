@@ -124,15 +124,17 @@ void Tensor::set_grad(const Tensor& gradient) const {
   require(!g.defined() || (g.shape() == shape() && g.dtype() == dtype() && g.device() == device()), ErrorKind::shape,
           "set_grad", "a gradient of shape ", g, " does not fit a tensor of shape ", *this,
           ", or dtype or device differ");
+  Tensor before = gradient;  // ends outside the lock: whoever owns its memory may take locks to release it
   const std::lock_guard lock(leaf->mutex);
-  leaf->grad = gradient;
+  std::swap(leaf->grad, before);
 }
 
 void Tensor::zero_grad() const {
   if (leaf_of(checked("zero_grad"))) return set_grad(Tensor());
   if (!needs_grad(*this)) return;
+  Tensor before;  // likewise
   const std::lock_guard lock(hooks_mutex);
-  if (Hook* hook = kept_by(*impl_->node, impl_->output)) *hook->kept = Tensor();
+  if (Hook* hook = kept_by(*impl_->node, impl_->output)) std::swap(*hook->kept, before);
 }
 
 int Tensor::register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const {
