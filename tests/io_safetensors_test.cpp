@@ -135,10 +135,10 @@ TEST(IoSafetensors, BadHeadersAreNamed) {
 
 TEST(IoSafetensors, ExtremeSizes) {
   for (const char* size : {"4611686018427387904", "9223372036854775807", "2305843009213693952"}) {
-    const std::string one(size), two = one + "," + one;
+    const std::string one(size), two = std::string(size).append(",").append(size);
     const auto refused = [](const std::string& shape, const std::string& offsets) {
-      const std::string start = R"({"x":{"dtype":"F64","shape":[)" + shape;
-      return refusal(start + R"(],"data_offsets":[)" + offsets + "]}}", "");
+      std::string header = R"({"x":{"dtype":"F64","shape":[)" + shape;
+      return refusal(header.append(R"(],"data_offsets":[)").append(offsets).append("]}}"), "");
     };
     for (const std::string& shape : {one, two, "0," + two}) expect_in("tensor 'x'", refused(shape, "0,0"));
     expect_in("tensor 'x'", refused("1", two));
