@@ -1,7 +1,7 @@
 # Small files are compiled several at a time: most of a compiler's work on them is the same headers and the same templates.
 
-# volta_compile_together(TARGET SOURCES...) joins the target's sources by fives. Files whose own constants would meet those of
-# others stay by themselves.
+# volta_compile_together(TARGET SOURCES...) compiles the target's sources in groups of five. A file with a file-scope constant `op`
+# or with options of its own is compiled alone.
 function(volta_compile_together target)
   get_filename_component(folder ${ARGV1} DIRECTORY)
   get_filename_component(folder ${folder} NAME)
@@ -17,6 +17,6 @@ function(volta_compile_together target)
     math(EXPR count "${count} + 1")
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # GCC takes a joined file for a header, where a class with a member of a file's own type would be a mistake.
+  # GCC treats a grouped source as a header, and warns of classes whose members have types of an anonymous namespace.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endfunction()

@@ -124,7 +124,7 @@ void Tensor::set_grad(const Tensor& gradient) const {
   require(!g.defined() || (g.shape() == shape() && g.dtype() == dtype() && g.device() == device()), ErrorKind::shape,
           "set_grad", "a gradient of shape ", g, " does not fit a tensor of shape ", *this,
           ", or dtype or device differ");
-  Tensor before = gradient;  // ends outside the lock: whoever owns its memory may take locks to release it
+  Tensor before = gradient;  // destroyed outside the lock: the owner of its memory may take locks
   const std::lock_guard lock(leaf->mutex);
   std::swap(leaf->grad, before);
 }

@@ -1,5 +1,5 @@
-// The pointwise ops with their formulas on tensor expressions. These run where a gradient is itself differentiated, rarely: the
-// file is compiled for its own speed of compilation.
+// The table of pointwise ops, with their formulas on tensor expressions. These run only where a gradient is differentiated
+// again, so the file is compiled with -O1.
 #include "math/elementwise.h"
 #include "ops/elementwise.h"
 

@@ -1,4 +1,4 @@
-// Every op as a function and a method that the op list describes in full.
+// The generated functions and methods of all ops.
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 
