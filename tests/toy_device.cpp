@@ -52,6 +52,15 @@ class ToyBackend final : public Backend {
     ++traffic.downloads;
     std::memcpy(bytes, device, size_t(n));
   }
+  // A recorder that carries out the step at once and counts its replays: the first is the recording.
+  bool records() const override { return true; }
+  std::unique_ptr<Recorded> record(Recording&, const std::function<void()>& step) override {
+    struct Counted final : Recorded {
+      void replay() override { ++traffic.replays; }
+    };
+    step();
+    return std::make_unique<Counted>();
+  }
   static Backend& host() { return cpu_backend(); }
   // A device that does not know indices checks them in its loop.
   static void check(const Arg& index, int64_t size, const char* op) {

@@ -2,7 +2,9 @@
 #pragma once
 #include <volta/autocast.h>
 #include <volta/autograd.h>
+#include <volta/capture.h>
 #include <volta/create.h>
+#include <volta/cuda.h>
 #include <volta/custom_op.h>
 #include <volta/data.h>
 #include <volta/device.h>

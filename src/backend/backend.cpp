@@ -1,8 +1,6 @@
 // The devices: finds the backend of one, by name too.
 #include "backend/backend.h"
 
-#include <volta/cuda.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,6 +10,7 @@
 #include "backend/profile.h"
 #include "core/check.h"
 #include "core/profile.h"
+#include "core/recording.h"
 
 namespace volta {
 namespace {
@@ -45,6 +44,7 @@ DeviceType register_device(const char* name, Backend& (*find)(int index)) {
 
 Backend& backend(Device device) {
   if (device.is_cpu()) return *cpu_in_use.load(std::memory_order_relaxed);
+  Recording::use(device);
   return profile::on() ? profiled_backend(device) : own_backend(device);
 }
 
@@ -91,24 +91,5 @@ std::string Device::str() const {
   const std::string name = entries[size_t(type)].name;
   return is_cpu() ? name : name + ":" + std::to_string(int(index));
 }
-
-#ifndef VOLTA_HAVE_CUDA  // what builds without CUDA answer when asked for a GPU
-Backend& cuda_backend(int index) {
-  throw Error(Error::Kind::device, "device", "cuda:" + std::to_string(index) + " is not available: built without CUDA");
-}
-
-namespace cuda {
-bool is_available() { return false; }
-int device_count() { return 0; }
-void synchronize(int device) { cuda_backend(device); }
-MemoryStats memory_stats(int device) {
-  cuda_backend(device);
-  return {};
-}
-void empty_cache(int device) { cuda_backend(device); }
-void allow_tf32(bool) {}
-void set_conv_workspace(int64_t) {}
-}  // namespace cuda
-#endif
 
 }  // namespace volta

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -135,6 +136,14 @@ struct RecurrentBackwardCall;
 struct CrossEntropyCall;
 struct CrossEntropyBackwardCall;
 struct UpdateCall;
+class Recording;
+
+// Work that a device carries out again without being told again.
+class Recorded {
+ public:
+  virtual ~Recorded() = default;
+  virtual void replay() = 0;  // with the numbers that the recording holds now
+};
 
 class Backend {
  public:
@@ -188,6 +197,9 @@ class Backend {
   virtual void cross_entropy_backward(const CrossEntropyBackwardCall&) {}
   virtual void update(const UpdateCall&) {}
   virtual void positions(const PositionsCall&) {}
+  // Records what `step` asks for, without carrying it out. The recording lives longer than what is returned.
+  virtual bool records() const { return false; }
+  virtual std::unique_ptr<Recorded> record(Recording&, const std::function<void()>&) { return nullptr; }
 };
 
 Backend& backend(Device device);  // throws Error::Kind::device, naming the device, when there is none

@@ -19,6 +19,7 @@ struct UpdateCall {
   DType dtype;
   double constants[UpdateRule::max_constants];
   std::span<const UpdateTensor> tensors;
+  int slot = -1;  // of a recording's constants, which take the place of these in a replay
 };
 
 }  // namespace volta

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "core/draws.h"
 #include "core/fork.h"
+#include "core/recording.h"
 #include "core/thread_generator.h"
 #include "graph/record.h"
 #include "ops/check.h"
@@ -124,6 +125,8 @@ Generator::State Generator::take(uint64_t counters) {
     const std::lock_guard lock(generators);
     const State before = state_;
     state_.offset += counters;
+    if (Recording* const recording = Recording::current()) [[unlikely]]
+      recording->draws.push_back({this, counters, before, before});
     return before;
   };
   DrawScope* const scope = DrawScope::innermost();

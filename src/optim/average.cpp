@@ -8,6 +8,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "core/recording.h"
 #include "optim/update.h"
 
 namespace volta {
@@ -65,6 +66,7 @@ Average::Average(std::vector<Tensor> params, std::optional<double> decay) : para
 
 void Average::update() {
   const NoGrad off;
+  if (!decay_) Recording::refuse("average", "the weight of the newest depends on how many there were");
   const double weight = updates_ == 0 ? 1 : decay_ ? 1 - *decay_ : 1 / double(updates_ + 1);
   UpdateBatch batch;
   for (size_t i = 0; i < params_.size(); ++i) {

@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/impl.h"
+#include "core/recording.h"
 #include "graph/record.h"
 #include "optim/update.h"
 
@@ -116,6 +117,12 @@ void Optimizer::check_used(const Tensor& p, size_t group, size_t number) const {
                 " belongs to no model any more: it was destroyed or replaced; make the optimizer anew");
 }
 
+struct Optimizer::RecordedStep {
+  Recording* recording;
+  std::vector<std::pair<size_t, size_t>> parameters;  // by group and number: those that had a gradient
+  UpdateBatch::Slots slots;
+};
+
 void Optimizer::step() {
   const NoGrad off;
   const AutocastScope exact({});
@@ -125,11 +132,16 @@ void Optimizer::step() {
     if (group.params.size() != states_[i].size()) throw_error("use add_param_group to add parameters");
     for (size_t j = 0; j < group.params.size(); ++j) check_used(group.params[j], i, j);
   }
+  if (!skips_on_device()) Recording::refuse(name_.c_str(), "its step computes with numbers of the host");
+  if (skip_.defined()) Recording::refuse("GradScaler", "how many steps were left out is part of many kernels");
+  Recording* const recording = Recording::current();
+  RecordedStep recorded{recording, {}, {}};
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
     for (size_t j = 0; j < group.params.size(); ++j) {
       const std::optional<Tensor> g = group.params[j].grad();
       if (!g) continue;
+      if (recording) recorded.parameters.emplace_back(i, j);
       State& state = states_[i][j];
       if (state.step == 0) state.skipped_before = skipped_;
       ++state.step;
@@ -137,8 +149,28 @@ void Optimizer::step() {
       update(p, along.to(p.dtype()), state, group);
     }
   }
-  queued_->run(skip_);
+  recorded.slots = queued_->run(skip_);
   if (master_weights_) write_masters();
+  if (recording) recording->host_work.emplace_back([this, recorded] { renew(recorded); });
+}
+
+// What the host does of a step when a device replays it: counts, and chooses the constants.
+void Optimizer::renew(const RecordedStep& step) {
+  const NoGrad off;
+  queued_->clear();
+  for (const auto& [i, j] : step.parameters) {
+    State& state = states_.at(i).at(j);
+    const Tensor& p = groups_[i].params.at(j);
+    const bool master = state.master.defined();
+    if (master && state.master_since != p.version())
+      throw_error("a parameter with a copy in f32 was written since the last step; capture the step anew");
+    ++state.step;
+    update(master ? state.master : p, master ? state.master : p, state, groups_[i]);  // the gradient is not read
+    if (!master) continue;
+    bump_version(p);
+    state.master_since = p.version();
+  }
+  queued_->renew(*step.recording, step.slots);
 }
 
 void Optimizer::step_unless(const Tensor& skip) {

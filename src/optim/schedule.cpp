@@ -6,6 +6,8 @@
 #include <limits>
 #include <numbers>
 
+#include "core/recording.h"
+
 namespace volta::optim {
 namespace {
 
@@ -73,6 +75,7 @@ void Scheduler::apply(int64_t step) {
 }
 
 void Scheduler::step() {
+  if (Recording* const recording = Recording::current()) recording->host_work.emplace_back([this] { step(); });
   advance(step_ + 1);
   apply(step_ + 1);
 }
@@ -358,6 +361,7 @@ bool ReduceLROnPlateau::better(double metric) const {
 }
 
 void ReduceLROnPlateau::step(double metric) {
+  Recording::refuse("ReduceLROnPlateau", "the host needs the metric");
   ++epoch_;
   if (better(metric)) {
     best_ = metric;

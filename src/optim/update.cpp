@@ -8,6 +8,7 @@
 #include <volta/tensor_expr.h>
 
 #include "core/impl.h"
+#include "core/recording.h"
 
 namespace volta::optim {
 namespace {
@@ -46,8 +47,11 @@ void UpdateBatch::add(const UpdateRule& rule, std::initializer_list<double> cons
 
 bool UpdateBatch::Step::alike(const Step& other) const {
   return on_device.empty() && other.on_device.empty() && rule == other.rule && x().dtype() == other.x().dtype() &&
-         x().device() == other.x().device() &&
-         std::equal(constants.begin(), constants.begin() + rule->constants, other.constants.begin());
+         x().device() == other.x().device() && has_constants_of(other);
+}
+
+bool UpdateBatch::Step::has_constants_of(const Step& other) const {
+  return std::equal(constants.begin(), constants.begin() + rule->constants, other.constants.begin());
 }
 
 void UpdateBatch::Step::composed(const Tensor& skip) const {
@@ -71,7 +75,9 @@ void UpdateBatch::Step::finish() const {
   for (size_t k = 0; k < size_t(rule->states); ++k) bump_version(states[k]);
 }
 
-void UpdateBatch::run(const Tensor& skip) {
+UpdateBatch::Slots UpdateBatch::run(const Tensor& skip) {
+  Recording* const recording = Recording::current();
+  Slots slots;
   for (size_t begin = 0, end; begin < steps_.size(); begin = end) {
     const Step& first = steps_[begin];
     for (end = begin + 1; end < steps_.size() && steps_[end].alike(first);) ++end;
@@ -83,17 +89,41 @@ void UpdateBatch::run(const Tensor& skip) {
       for (size_t i = begin; i < end; ++i)
         tensors_.push_back(described(*first.rule, steps_[i].x(), steps_[i].g, steps_[i].states.data()));
       call.tensors = tensors_;
+      if (recording) {
+        call.slot = int(recording->constants.size());
+        recording->constants.push_back(first.constants);
+        slots.push_back({end, call.slot});
+      }
       device.update(call);
     } else {
+      Recording::refuse(first.rule->name, "its constants are part of many kernels");
       for (size_t i = begin; i < end; ++i) steps_[i].composed(skip);
     }
     for (size_t i = begin; i < end; ++i) steps_[i].finish();
+  }
+  clear();
+  return slots;
+}
+
+void UpdateBatch::renew(Recording& recording, const Slots& slots) {
+  size_t i = 0;
+  for (const Slot& slot : slots) {
+    const Step& first = steps_.at(i);
+    for (; i < slot.end; ++i) {
+      const Step& step = steps_.at(i);
+      require(step.rule == first.rule && step.has_constants_of(first), ErrorKind::device, "capture", first.rule->name,
+              " has several settings where it had one when the step was recorded; capture the step anew");
+      bump_version(step.parameter);
+      for (size_t k = 0; k < size_t(step.rule->states); ++k) bump_version(step.states[k]);
+    }
+    recording.constants[size_t(slot.number)] = first.constants;
   }
   clear();
 }
 
 bool detail::run_rule(const UpdateRule& rule, const double* constants, const Tensor& p, const Tensor& g,
                       std::initializer_list<Tensor> states) {
+  Recording::refuse(rule.name, "the host chooses its constants");
   bool plain = p.is_contiguous() && g.dtype() == p.dtype() && g.shape() == p.shape();
   for (const Tensor& s : states)
     plain = plain && s.is_contiguous() && s.dtype() == traits(p.dtype()).compute && s.shape() == p.shape();

@@ -13,6 +13,9 @@
 #include "backend/update.h"
 #include "math/update.h"
 
+namespace volta {
+class Recording;
+}
 namespace volta::optim {
 
 // An average that began with 0 is divided by it.
@@ -31,8 +34,17 @@ class UpdateBatch {
   }
   // A constant of the last step, as a 0-d tensor of its device.
   void replace(int constant, const Tensor& value) { steps_.back().on_device.emplace_back(constant, value); }
-  // Where `skip` is given, a 0-d boolean tensor, its device decides whether anything changes.
-  void run(const Tensor& skip = {});
+  // The steps before `end` that no earlier slot has share a slot of a recording's constants.
+  struct Slot {
+    size_t end;
+    int number;
+  };
+  using Slots = std::vector<Slot>;
+  // Where `skip` is given, a 0-d boolean tensor, its device decides whether anything changes. Returns the slots where the
+  // step is being recorded.
+  Slots run(const Tensor& skip = {});
+  // In place of run where a recorded step is about to be replayed: its constants are those of the steps added now.
+  void renew(Recording& recording, const Slots& slots);
   void clear() {
     steps_.clear();
     shared_.clear();
@@ -48,6 +60,7 @@ class UpdateBatch {
     std::vector<std::pair<int, Tensor>> on_device;  // constants that the host does not know
     const Tensor& x() const { return copy.defined() ? copy : parameter; }
     bool alike(const Step& other) const;
+    bool has_constants_of(const Step& other) const;
     void composed(const Tensor& skip) const;
     void finish() const;
   };

@@ -141,6 +141,8 @@ class Optimizer {
   ParamGroup resolve(Group group) const;
   Tensor master_of(const Tensor& p, State& state) const;
   void write_masters();
+  struct RecordedStep;
+  void renew(const RecordedStep& step);
   Tensor steps_taken(const State& state) const;  // on the device, if it skipped some
   int64_t count_of(const State& state) const;
   std::map<std::string, Tensor> save(const State& state) const;

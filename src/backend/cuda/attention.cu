@@ -471,7 +471,7 @@ class Fetchable {
     for (int i = 0; i + 1 < rank; ++i) fits = fits && strides[i] % 8 == 0 && strides[i] >= 0;
     if (fits) return;
     layout_ = Layout::contiguous(x.layout->shape);
-    room_ = c.memory.take(layout_.numel() * size_of(x.dtype), op);
+    room_ = c.memory().take(layout_.numel() * size_of(x.dtype), op);
     arg_ = {room_->data, &layout_, x.dtype, {}};
     c.copy(arg_, x);
   }
@@ -513,7 +513,7 @@ void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, in
   const void* function = reinterpret_cast<const void*>(kernel);
   check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), op);
   void* pointers[] = {const_cast<AttendArgs*>(&a)};
-  check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream),
+  check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream()),
         op);
 }
 
@@ -563,7 +563,7 @@ void Context::attention_backward(const AttentionBackwardCall& call) {
   a.grad_out = operand(g.arg()), a.grad_q = static_cast<float*>(call.grad_q.data);
   a.grad_k = static_cast<char*>(call.grad_k.data), a.grad_v = static_cast<char*>(call.grad_v.data);
   const int64_t rows = int64_t(a.heads) * a.queries;
-  const Room delta = memory.take(rows * int64_t(sizeof(float)), op);
+  const Room delta = memory().take(rows * int64_t(sizeof(float)), op);
   a.delta = reinterpret_cast<float*>(delta->data);
   with_form(call.q.dtype, a.width, [&]<class S, int D>() {
     launch(*this, op, &row_sums<S>, blocks_for(rows * 32, threads), threads, a);

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "core/check.h"
+#include "core/recording.h"
 
 namespace volta::cuda {
 namespace {
@@ -18,6 +19,8 @@ int64_t rounded(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; 
 struct DeviceStorage : Storage, Pooled {
   Room room;
 };
+
+}  // namespace
 
 Context& context(int device) {
   static std::array<std::once_flag, most_devices> made;
@@ -32,8 +35,6 @@ Context& context(int device) {
   return *all[size_t(device)];
 }
 
-}  // namespace
-
 void check(cudaError_t status, const char* op) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
@@ -43,22 +44,39 @@ void check(cudaError_t status, const char* op) {
 
 void GiveBack::operator()(Block* block) const noexcept { block->owner->give(block); }
 
-Memory::Memory(int device) : device_(device) {
+Memory::Memory(Context& context, bool shared) : context_(context), shared_(shared) {
   size_t available = 0, total = 0;
   check(cudaMemGetInfo(&available, &total), "device");
   total_ = int64_t(total);
+  const std::lock_guard lock(context.lanes_mutex_);
+  context.memories_.insert(this);
+}
+
+Memory::~Memory() {
+  const std::lock_guard lock(context_.lanes_mutex_);
+  context_.memories_.erase(this);
 }
 
 // The best fit among the free blocks, or a part of a new slab.
 Room Memory::take(int64_t bytes, const char* op) {
-  const std::lock_guard lock(mutex_);
   if (bytes > total_) throw_error(bytes, op);
+  if (Room room = try_take(bytes)) return room;
+  context_.release_cached();
+  Room room = try_take(bytes);
+  if (!room) throw_error(bytes, op);
+  return room;
+}
+
+Room Memory::try_take(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!waiting_.empty()) collect(false);
   const int64_t wanted = rounded(std::max<int64_t>(bytes, 1), unit);
   const bool small = wanted <= small_limit;
   Block key{this, nullptr, wanted, small, true, nullptr, nullptr};
   const auto found = free_.lower_bound(&key);
   const bool fits = found != free_.end() && (*found)->small == small;
-  Block* block = fits ? free_.extract(found).value() : grow(wanted, small, op);
+  Block* block = fits ? free_.extract(found).value() : grow(wanted, small);
+  if (!block) return {};
   const int64_t rest = block->bytes - wanted;
   if (rest >= (small ? unit : small_limit)) {
     auto* other = new Block{this, block->data + wanted, rest, small, true, block, block->after};
@@ -73,22 +91,35 @@ Room Memory::take(int64_t bytes, const char* op) {
   return Room(block);
 }
 
-Block* Memory::grow(int64_t bytes, bool small, const char* op) {
+Block* Memory::grow(int64_t bytes, bool small) {
   const int64_t size = small ? 2 * mib : bytes <= middle_limit ? 32 * mib : rounded(bytes, 2 * mib);
   void* data = nullptr;
   if (cudaMalloc(&data, size_t(size)) != cudaSuccess) {
-    release_cached();
-    if (cudaMalloc(&data, size_t(size)) != cudaSuccess) data = nullptr;
     cudaGetLastError();  // an exhausted device is no lasting error
+    return nullptr;
   }
-  if (!data) throw_error(bytes, op);
   reserved_ += size;
   return new Block{this, static_cast<char*>(data), size, small, true, nullptr, nullptr};
 }
 
 void Memory::give(Block* block) noexcept {
-  const std::lock_guard lock(mutex_);
-  in_use_ -= block->bytes;
+  bool last = false;
+  std::vector<cudaEvent_t> events;
+  if (shared_ && context_.has_streams()) events = context_.marks_beside(*this);
+  {
+    const std::lock_guard lock(mutex_);
+    in_use_ -= block->bytes;
+    if (events.empty()) merge(block);
+    else waiting_.push_back({block, std::move(events)});
+    last = retired_ && in_use_ == 0;
+  }
+  if (last) {
+    release_cached();
+    delete this;
+  }
+}
+
+void Memory::merge(Block* block) noexcept {
   block->free = true;
   if (block->after && block->after->free) absorb_next(block);
   if (block->before && block->before->free) {
@@ -97,6 +128,29 @@ void Memory::give(Block* block) noexcept {
     absorb_next(block);
   }
   free_.insert(block);
+}
+
+void Memory::collect(bool wait) noexcept {
+  std::erase_if(waiting_, [&](Waiting& w) {
+    std::erase_if(w.events, [&](cudaEvent_t event) {
+      if ((wait ? cudaEventSynchronize(event) : cudaEventQuery(event)) == cudaErrorNotReady) return false;
+      cudaEventDestroy(event);
+      return true;
+    });
+    if (w.events.empty()) merge(w.block);
+    return w.events.empty();
+  });
+}
+
+void Memory::retire(Memory* memory) {
+  bool last = false;
+  {
+    const std::lock_guard lock(memory->mutex_);
+    memory->retired_ = true;
+    last = memory->in_use_ == 0;
+    memory->release_cached();
+  }
+  if (last) delete memory;
 }
 
 void Memory::absorb_next(Block* block) noexcept {
@@ -111,6 +165,8 @@ void Memory::absorb_next(Block* block) noexcept {
 // Slabs no part of which is in use go back to the driver. cudaFree waits for kernels that still read them.
 void Memory::release_cached() {
   const std::lock_guard lock(mutex_);
+  if (!shared_ && !retired_) return;  // a recorded step uses it
+  collect(true);
   std::erase_if(free_, [&](Block* block) {
     if (block->before || block->after) return false;
     cudaFree(block->data);
@@ -121,18 +177,21 @@ void Memory::release_cached() {
 }
 
 void Memory::throw_error(int64_t bytes, const char* op) const {
-  volta::throw_error(ErrorKind::memory, op, "cannot allocate ", bytes, " bytes on cuda:", device_, ": ", in_use_,
-                     " in use, ", reserved_ - in_use_, " cached, of ", total_);
+  const MemoryStats all = context_.stats();
+  volta::throw_error(ErrorKind::memory, op, "cannot allocate ", bytes, " bytes on cuda:", context_.device, ": ",
+                     all.in_use, " in use, ", all.cached, " cached, of ", total_);
 }
 
-MemoryStats Memory::stats(int64_t transfers) const {
+void Memory::add_to(MemoryStats& stats) const {
   const std::lock_guard lock(mutex_);
-  return {in_use_, peak_, reserved_ - in_use_, transfers};
+  stats.in_use += in_use_;
+  stats.peak += peak_;
+  stats.cached += reserved_ - in_use_;
 }
 
-Context::Context(int index) : device(index), memory(index) {
+Context::Context(int index) : device(index) {
   const char* op = "device";
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), op);
+  own_ = new_lane();
   void* host = nullptr;
   check(cudaHostAlloc(&host, sizeof(Fault), cudaHostAllocMapped), op);
   fault = static_cast<Fault*>(std::memset(host, 0, sizeof(Fault)));
@@ -141,12 +200,68 @@ Context::Context(int index) : device(index), memory(index) {
   for (cudaEvent_t& event : slot_free_) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), op);
 }
 
+Lane Context::new_lane() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  return {device, stream, new Memory(*this, true)};
+}
+
+const Lane* Context::take_lane() {
+  const OnDevice current(device);
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    has_streams_ = true;
+    if (!idle_lanes_.empty()) {
+      const Lane* lane = idle_lanes_.back();
+      idle_lanes_.pop_back();
+      return lane;
+    }
+  }
+  auto lane = std::make_unique<Lane>(new_lane());
+  const std::lock_guard lock(lanes_mutex_);
+  return lanes_.emplace_back(std::move(lane)).get();
+}
+
+void Context::give_lane(const Lane* lane) noexcept {
+  const std::lock_guard lock(lanes_mutex_);
+  idle_lanes_.push_back(lane);
+}
+
+std::vector<cudaEvent_t> Context::marks_beside(const Memory& memory) noexcept {
+  const std::lock_guard lock(lanes_mutex_);
+  std::vector<cudaEvent_t> events;
+  const auto mark = [&](const Lane& lane) {
+    cudaEvent_t event = nullptr;
+    if (lane.memory == &memory || cudaStreamQuery(lane.stream) == cudaSuccess ||
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
+      return;
+    cudaEventRecord(event, lane.stream);
+    events.push_back(event);
+  };
+  mark(own_);
+  for (const auto& lane : lanes_) mark(*lane);
+  return events;
+}
+
+MemoryStats Context::stats() const {
+  const std::lock_guard lock(lanes_mutex_);
+  MemoryStats stats;
+  for (const Memory* memory : memories_) memory->add_to(stats);
+  stats.transfers = transfers;
+  return stats;
+}
+
+void Context::release_cached() {
+  const std::lock_guard lock(lanes_mutex_);
+  for (Memory* memory : memories_) memory->release_cached();
+}
+
 IntrusivePtr<Storage> Context::allocate(int64_t bytes, Device on, const char* op) {
   const OnDevice current(device);
   auto* storage = new DeviceStorage;
   auto owner = IntrusivePtr<Storage>::adopt(storage);
   storage->destroy = [](Storage* dead) noexcept { delete static_cast<DeviceStorage*>(dead); };
-  storage->room = memory.take(bytes, op);
+  storage->room = memory().take(bytes, op);
   storage->device = on;
   storage->data = storage->room->data;
   storage->bytes = bytes;
@@ -164,7 +279,9 @@ void Context::elementwise(const ElementwiseCall& call) {
 
 // Small amounts go through pinned slots, so that uploads need not wait; whatever comes down is waited for.
 void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, const char* op) {
+  Recording::refuse(op, "it needs the host");
   const OnDevice current(device);
+  const cudaStream_t stream = this->stream();
   const auto size = size_t(bytes);
   const bool up = kind == cudaMemcpyHostToDevice;
   transfers.fetch_add(1, std::memory_order_relaxed);
@@ -184,8 +301,9 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
 }
 
 void Context::synchronize(const char* op) {
+  Recording::refuse(op, "it waits for the device");
   const OnDevice current(device);
-  check(cudaStreamSynchronize(stream), op);
+  check(cudaStreamSynchronize(stream()), op);
   require(std::atomic_ref(fault->raised).exchange(0) == 0, ErrorKind::index, op, "an earlier loop met index ",
           fault->index, ", out of range for size ", fault->size);
 }
@@ -202,17 +320,22 @@ int device_count() {
   return count;
 }
 
-void synchronize(int device) { context(device).synchronize("synchronize"); }
-
-MemoryStats memory_stats(int device) {
-  const Context& c = context(device);
-  return c.memory.stats(c.transfers);
+void synchronize(int device) {
+  Context& c = context(device);
+  Recording::refuse("synchronize", "it waits for the device");
+  if (c.has_streams()) {
+    const OnDevice current(device);
+    check(cudaDeviceSynchronize(), "synchronize");
+  }
+  c.synchronize("synchronize");
 }
+
+MemoryStats memory_stats(int device) { return context(device).stats(); }
 
 void empty_cache(int device) {
   Context& c = context(device);
   const OnDevice current(device);
-  c.memory.release_cached();
+  c.release_cached();
 }
 
 }  // namespace volta::cuda

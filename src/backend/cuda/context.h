@@ -7,6 +7,8 @@
 #include <mutex>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "backend/backend.h"
 
@@ -47,17 +49,22 @@ struct GiveBack {
 };
 using Room = std::unique_ptr<Block, GiveBack>;
 
-// The caching allocator: slabs from the driver, split on demand and merged again when their parts come back.
-// All work of a device runs on one stream, so a block may be handed out again while kernels that use its old content
-// are still queued: whatever the new owner launches comes after them. With several streams, `give` would record an
-// event on the block and `take` would wait for it when it runs on another stream.
+// The caching allocator of a stream: slabs from the driver, split on demand and merged again when their parts come back.
+// A block may be handed out again while kernels that use its old content are still queued: whatever the new owner launches
+// on the stream comes after them. Where there are other streams, a block that comes back waits for what they have queued.
 class Memory {
  public:
-  explicit Memory(int device);
+  // Shared with work of other streams, or of a recorded step alone.
+  Memory(class Context& context, bool shared);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
   Room take(int64_t bytes, const char* op);  // throws Error::Kind::memory when the device has no more
   void give(Block* block) noexcept;
   void release_cached();
-  MemoryStats stats(int64_t transfers) const;
+  // Nothing is taken any more: it goes when the last block has come back.
+  static void retire(Memory* memory);
+  void add_to(MemoryStats& stats) const;
 
  private:
   struct BySize {
@@ -65,15 +72,42 @@ class Memory {
       return std::tie(a->small, a->bytes, a->data) < std::tie(b->small, b->bytes, b->data);
     }
   };
-  Block* grow(int64_t bytes, bool small, const char* op);
+  struct Waiting {
+    Block* block;
+    std::vector<cudaEvent_t> events;
+  };
+  Room try_take(int64_t bytes);  // null: the device has no more
+  Block* grow(int64_t bytes, bool small);
+  void merge(Block* block) noexcept;
   void absorb_next(Block* block) noexcept;
+  void collect(bool wait) noexcept;  // blocks whose events have passed
   [[noreturn]] void throw_error(int64_t bytes, const char* op) const;
 
-  int device_;
+  Context& context_;
+  bool shared_, retired_ = false;
   int64_t total_ = 0;  // bytes the device has
   mutable std::recursive_mutex mutex_;
   std::set<Block*, BySize> free_;
+  std::vector<Waiting> waiting_;
   int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
+};
+
+// A stream, and the memory that is handed out in the order of its work.
+struct Lane {
+  int device;
+  cudaStream_t stream;
+  Memory* memory;
+};
+// Where this thread's work goes; null: to the device's own lane, which threads share.
+inline thread_local constinit const Lane* current_lane = nullptr;
+
+// This thread's work on the lane's device goes there while it lives.
+struct OnLane {
+  explicit OnLane(const Lane& lane) : outer(std::exchange(current_lane, &lane)) {}
+  ~OnLane() { current_lane = outer; }
+  OnLane(const OnLane&) = delete;
+  OnLane& operator=(const OnLane&) = delete;
+  const Lane* outer;
 };
 
 // Written by kernels that meet an index out of range, in host memory the device can reach.
@@ -87,9 +121,19 @@ class Context final : public Backend {
   explicit Context(int device);
 
   const int device;
-  cudaStream_t stream = nullptr;
-  Memory memory;
   Fault* fault = nullptr;
+
+  const Lane& lane() const { return current_lane && current_lane->device == device ? *current_lane : own_; }
+  cudaStream_t stream() const { return lane().stream; }
+  Memory& memory() const { return *lane().memory; }
+  // Streams are used again and never destroyed: tensors may outlive whoever made them.
+  const Lane* take_lane();
+  void give_lane(const Lane* lane) noexcept;
+  // Events behind all that is queued on lanes other than that of `memory`.
+  std::vector<cudaEvent_t> marks_beside(const Memory& memory) noexcept;
+  bool has_streams() const { return has_streams_.load(std::memory_order_relaxed); }
+  MemoryStats stats() const;
+  void release_cached();
 
   IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) override;
   void copy(const Arg& out, const Arg& in) override;
@@ -131,7 +175,9 @@ class Context final : public Backend {
   void download(void* to, const void* from, int64_t n) override {
     transfer(to, from, n, cudaMemcpyDeviceToHost, "download");
   }
-  void synchronize(const char* op);  // waits, then throws what kernels reported
+  bool records() const override { return true; }
+  std::unique_ptr<Recorded> record(Recording& recording, const std::function<void()>& step) override;
+  void synchronize(const char* op);  // waits for the lane, then throws what kernels reported
 
   std::atomic<int64_t> transfers{0};
 
@@ -140,12 +186,23 @@ class Context final : public Backend {
   static constexpr int64_t slot_bytes = 64 << 10;
   void transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, const char* op);
 
+  friend class Memory;
+  Lane new_lane();
+  // Locked before the mutex of a memory.
+  mutable std::mutex lanes_mutex_;
+  std::set<Memory*> memories_;
+  Lane own_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // of streams, also of those that are idle
+  std::vector<const Lane*> idle_lanes_;
+  std::atomic<bool> has_streams_{false};
+
   std::mutex staging_mutex_;
   char* staging_ = nullptr;  // pinned: copies from it need not wait
   cudaEvent_t slot_free_[slot_count] = {};
   int slot_ = 0;
 };
 
+Context& context(int device);  // throws where there is no such device
 bool allows_tf32();
 
 // Pointwise loops are compiled in parts, among which the ops are dealt out in turn.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/cuda/library.h"
+#include "core/recording.h"
 
 namespace volta::cuda {
 namespace {
@@ -271,13 +272,18 @@ std::vector<ConvPlan> candidates(cudnnHandle_t handle, const Graph& graph, const
 struct Engine {
   std::mutex mutex;
   cudnnHandle_t handle = nullptr;
+  cudaStream_t stream = nullptr;  // of the handle
   std::map<Form, std::optional<ConvPlan>> plans;
 };
 
 using Pointers = std::array<void*, 3>;  // x, w, y
 
 bool execute(Context& c, Engine& e, const ConvPlan& plan, const Pointers& data) {
-  const Room workspace = c.memory.take(plan.workspace, op);
+  if (e.stream != c.stream()) {
+    check(cudnn().set_stream(e.handle, c.stream()));
+    e.stream = c.stream();
+  }
+  const Room workspace = c.memory().take(plan.workspace, op);
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::vector<void*>(data.begin(), data.end()));
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::vector<int64_t>{0, 1, 2});
@@ -292,9 +298,9 @@ std::optional<float> time_of(Context& c, Engine& e, const ConvPlan& plan, const 
   cudaEvent_t begin, end;
   cuda::check(cudaEventCreate(&begin), op);
   cuda::check(cudaEventCreate(&end), op);
-  cuda::check(cudaEventRecord(begin, c.stream), op);
+  cuda::check(cudaEventRecord(begin, c.stream()), op);
   const bool ran = execute(c, e, plan, data);
-  cuda::check(cudaEventRecord(end, c.stream), op);
+  cuda::check(cudaEventRecord(end, c.stream()), op);
   cuda::check(cudaEventSynchronize(end), op);
   float time = 0;
   cuda::check(cudaEventElapsedTime(&time, begin, end), op);
@@ -306,6 +312,7 @@ std::optional<float> time_of(Context& c, Engine& e, const ConvPlan& plan, const 
 // The fastest plan, found by running them on memory of their own; of little work, the library's favourite.
 std::optional<ConvPlan> best_plan(Context& c, Engine& e, const ConvCall& call, const Form& form) {
   const bool timed = call.geometry.work() >= much_work;
+  if (timed) Recording::refuse("conv", "this convolution is run for the first time, which chooses its algorithm");
   const Graph graph(e.handle, call, form.dtype);
   std::vector<ConvPlan> plans = candidates(e.handle, graph, form, timed ? most_candidates : 1);
   if (plans.empty()) return {};
@@ -319,9 +326,9 @@ std::optional<ConvPlan> best_plan(Context& c, Engine& e, const ConvCall& call, c
   Pointers data;
   for (size_t i = 0; i < 3; ++i) {
     const int64_t bytes = sizes[i] * size_of(form.dtype);
-    rooms[i] = c.memory.take(bytes, op);
+    rooms[i] = c.memory().take(bytes, op);
     data[i] = rooms[i]->data;
-    cuda::check(cudaMemsetAsync(data[i], 0, size_t(bytes), c.stream), op);
+    cuda::check(cudaMemsetAsync(data[i], 0, size_t(bytes), c.stream()), op);
   }
   std::optional<ConvPlan> best;
   float least = 0;
@@ -344,10 +351,7 @@ const ConvPlan* plan_of(Context& c, Engine& e, const ConvCall& call) {
   const Form form(call);
   auto known = e.plans.find(form);
   if (known == e.plans.end()) {
-    if (!e.handle) {
-      check(cudnn().create(&e.handle));
-      check(cudnn().set_stream(e.handle, c.stream));
-    }
+    if (!e.handle) check(cudnn().create(&e.handle));
     if (e.plans.size() >= most_plans) e.plans.clear();
     known = e.plans.try_emplace(form, best_plan(c, e, call, form)).first;
   }
@@ -361,7 +365,7 @@ struct Dense {
   Dense(Context& c, const Arg& x) : data(x.data) {
     if (!x.data || (x.layout->is_contiguous() && reinterpret_cast<uintptr_t>(data) % alignment == 0)) return;
     const Layout dense = Layout::contiguous(x.layout->shape);
-    copied = c.memory.take(dense.numel() * size_of(x.dtype), op);
+    copied = c.memory().take(dense.numel() * size_of(x.dtype), op);
     data = copied->data;
     c.copy({data, &dense, x.dtype, {}}, x);
   }

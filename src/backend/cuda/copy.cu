@@ -1,7 +1,9 @@
 // Copies on the GPU: whole memory by the driver, strided elements as words as wide as the layouts allow, transpositions
 // through tiles of shared memory, conversions; and filling, with a number, a range, or random numbers by the formulas
 // the CPU uses.
+#include "backend/cuda/capture.h"
 #include "backend/cuda/element.h"
+#include "core/recording.h"
 
 namespace volta::cuda {
 namespace {
@@ -129,7 +131,7 @@ void Context::copy(const Arg& out, const Arg& in) {
       });
     });
   if (contiguous)
-    return check(cudaMemcpyAsync(out.data, in.data, size_t(x.size[0] * size), cudaMemcpyDeviceToDevice, stream),
+    return check(cudaMemcpyAsync(out.data, in.data, size_t(x.size[0] * size), cudaMemcpyDeviceToDevice, stream()),
                  "copy");
   if (!copy_transposed(*this, x, size)) each_word<Move>(*this, "copy", x, size, 0b11, 0);
 }
@@ -148,7 +150,17 @@ void Context::random(const RandomCall& call) {
   volta::check(call);
   if (call.n <= 0) return;
   volta::random::with_formula(call, [&]<class Formula>(const Formula& formula) {
-    each(*this, "random", Operands<1>((call.n + 3) / 4, {1}), Draw<Formula>{formula, call, size_of(call.dtype)});
+    Draw<Formula> draw{formula, call, size_of(call.dtype)};
+    each(*this, "random", Operands<1>((call.n + 3) / 4, {1}), draw);
+    Capture* const capture = Capture::current();
+    if (!capture) return;
+    require((call.n + 3) / 4 <= chunk_limit, ErrorKind::memory, "random", "too many numbers for a captured step");
+    const Recording& recording = capture->recording();
+    const size_t number = recording.draw_of({call.seed, call.offset});
+    capture->vary(2, 1, [&recording, number, draw]() mutable {
+      draw.call.seed = recording.draws[number].now.seed, draw.call.offset = recording.draws[number].now.offset;
+      return static_cast<const void*>(&draw);
+    });
   });
 }
 

@@ -116,12 +116,12 @@ void Context::scatter(const ScatterCall& call) {
     else if (i != call.axis) repeated |= 1u << i;
   }
   const bool sets = call.combine == Combine::set;
-  const Room owners = memory.take(sets ? places * 8 : 0, op);
+  const Room owners = memory().take(sets ? places * 8 : 0, op);
   const Arg owner{owners->data, &owned, i64, {}}, counter{nullptr, &position, u8, {}};
   const Args<5> args{&call.src, &out, &call.index, &owner, &counter};
   const Operands<5> all(src.shape, args);
   if (!sets) return visit(out.dtype, [&]<class T>(TypeTag<T>) { each(*this, op, all, Join<T>{axis, call.combine}); });
-  check(cudaMemsetAsync(owners->data, 0xff, size_t(places * 8), stream), op);
+  check(cudaMemsetAsync(owners->data, 0xff, size_t(places * 8), stream()), op);
   each(*this, op, Operands<5>(src.shape, args, repeated), Claim{axis});
   each_word<Put>(*this, op, all, size_of(out.dtype), 0b00011, axis.step, axis);
 }

@@ -122,7 +122,7 @@ inline unsigned blocks_for(int64_t n, int64_t each) { return unsigned((n + each 
 template <class... P> void launch(const Context& c, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
                                   const std::type_identity_t<P>&... arguments) {
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, c.stream), op);
+  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, c.stream()), op);
 }
 
 inline constexpr int threads = 256;  // of a block

@@ -199,11 +199,10 @@ struct CublasPlan {
   }
 };
 
-// One per device: the library's handle, its working memory, and the plans made so far.
+// One per device: the library's handle, and the plans made so far.
 struct Engine {
   std::mutex mutex;
   cublasLtHandle_t handle = nullptr;
-  Room workspace;
   std::map<Form, CublasPlan> plans;
 };
 
@@ -214,7 +213,6 @@ bool run(Context& c, GemmShape& p) {
   static Engine* const engines = new Engine[most_devices];  // never destroyed, as contexts are not
   Engine& e = engines[c.device];
   const std::lock_guard lock(e.mutex);
-  if (!e.workspace) e.workspace = c.memory.take(int64_t(workspace_bytes), "matmul");
   if (!e.handle) check(cublas().create(&e.handle));
   auto known = e.plans.find(p);
   if (known == e.plans.end()) {
@@ -224,12 +222,13 @@ bool run(Context& c, GemmShape& p) {
   CublasPlan& plan = known->second;
   if (!plan.found) return false;
   if (p.bias) set(cublas().desc_set, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  const Room workspace = c.memory().take(int64_t(plan.choice.workspaceSize), "matmul");
   const float narrow[] = {1, 0};
   const double wide[] = {1, 0};
   const auto factor = [&](int i) { return p.in_dtype == f64 ? static_cast<const void*>(wide + i) : narrow + i; };
   auto& [out, a, b] = plan.layout;
   check(cublas().matmul(e.handle, &plan.desc, factor(0), p.data[2], &b, p.data[1], &a, factor(1), p.data[0], &out,
-                        p.data[0], &out, &plan.choice.algo, e.workspace->data, plan.choice.workspaceSize, c.stream));
+                        p.data[0], &out, &plan.choice.algo, workspace->data, plan.choice.workspaceSize, c.stream()));
   return true;
 }
 
@@ -246,7 +245,7 @@ struct Readable {
     for (int i = 0; i + 2 < layout.rank(); ++i)
       if (layout.strides[i] == 0) distinct.shape[i] = 1;
     const Layout dense = Layout::contiguous(distinct.shape);
-    copied = c.memory.take(dense.numel() * size_of(x.dtype), "matmul");
+    copied = c.memory().take(dense.numel() * size_of(x.dtype), "matmul");
     data = copied->data;
     c.copy({data, &dense, x.dtype, {}}, {x.data, &distinct, x.dtype, {}});
     layout = views::expand(dense, layout.shape, "matmul");
@@ -305,7 +304,7 @@ bool multiply_and_finish(Context& c, const MatmulCall& call) {
   const bool half = is_half(call.out.dtype), apart = half || call.accumulate;
   const Layout dense = Layout::contiguous(call.out.layout->shape);
   const DType wide = half ? f32 : call.out.dtype;
-  const Room room = c.memory.take(apart ? dense.numel() * size_of(wide) : 0, "matmul");
+  const Room room = c.memory().take(apart ? dense.numel() * size_of(wide) : 0, "matmul");
   const Arg product = apart ? Arg{room->data, &dense, wide, {}} : call.out;
   if (!multiply(c, call, product, CUBLASLT_EPILOGUE_DEFAULT)) return false;
   const Operands<3> x(dense.shape, {&call.out, &product, &call.bias});

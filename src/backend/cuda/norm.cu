@@ -372,7 +372,7 @@ void in_parts(Context& c, const NormArgs& from, int64_t line_elements, int64_t b
   const int64_t most = (line_elements + least - 1) / least;
   a.parts = std::clamp<int64_t>(wanted_blocks / std::max<int64_t>(blocks, 1), 1, std::min<int64_t>(most, 1024));
   a.per_part = (line_elements + a.parts - 1) / a.parts;
-  const Room room = c.memory.take(a.parts * a.groups * a.channels * int64_t(sizeof(State)), "norm");
+  const Room room = c.memory().take(a.parts * a.groups * a.channels * int64_t(sizeof(State)), "norm");
   a.partial = room->data;
   use(a);
 }
@@ -423,7 +423,7 @@ bool rows_and_columns(Context& c, DType stored, const NormArgs& from) {
     const unsigned together = std::max(1u, threads / team);
     const int64_t blocks = std::min<int64_t>(blocks_for(from.outer, together), 132 * 4);
     const int64_t parts = blocks * together;
-    const Room room = c.memory.take(parts * n * int64_t(sizeof(TwoSumsOf<T>)), "norm");
+    const Room room = c.memory().take(parts * n * int64_t(sizeof(TwoSumsOf<T>)), "norm");
     launch(c, "norm", &backward_rows_and_columns<T, S, V, U>, unsigned(blocks), dim3(team, together), from,
            reinterpret_cast<TwoSumsOf<T>*>(room->data));
     const LineArgs a{from, parts, 0, room->data};

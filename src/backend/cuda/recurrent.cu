@@ -134,7 +134,7 @@ class Pass {
  public:
   Pass(Context& c, const RecurrentOperands& o) : c_(c), o_(o), gates_(gates_of(o.cell) * o.size) {
     if (!o.lengths) return;
-    lengths_ = c.memory.take(o.batch * int64_t(sizeof(int64_t)), op);
+    lengths_ = c.memory().take(o.batch * int64_t(sizeof(int64_t)), op);
     c.upload(lengths_->data, o.lengths, o.batch * int64_t(sizeof(int64_t)));
   }
 
@@ -167,10 +167,10 @@ class Pass {
 
  private:
   int64_t bytes() const { return size_of(o_.dtype); }
-  Room room(int64_t width) const { return c_.memory.take(o_.batch * width * bytes(), op); }
+  Room room(int64_t width) const { return c_.memory().take(o_.batch * width * bytes(), op); }
   Room zeros() const {
     Room r = room(o_.size);
-    check(cudaMemsetAsync(r->data, 0, size_t(o_.batch * o_.size * bytes()), c_.stream), op);
+    check(cudaMemsetAsync(r->data, 0, size_t(o_.batch * o_.size * bytes()), c_.stream()), op);
     return r;
   }
   StepRows rows(const Room& r, int64_t width) const { return {r->data, width * bytes()}; }
@@ -230,7 +230,7 @@ class Pass {
   // The states before each step, brought together: h0, and the others one step on.
   void weight_gradient(const RecurrentBackwardCall& call) const {
     const int64_t step = o_.batch * o_.size * bytes();
-    const Room states = c_.memory.take(o_.time * step, op);
+    const Room states = c_.memory().take(o_.time * step, op);
     const Layout one = Layout::contiguous({o_.batch, o_.size});
     c_.copy({states->data + (o_.reverse ? (o_.time - 1) * step : 0), &one, o_.dtype, {}}, o_.h0);
     if (o_.time > 1) {

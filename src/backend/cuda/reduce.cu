@@ -163,7 +163,7 @@ void Context::reduce(const ReduceCall& call) {
   const auto pieces_of = [&](const Strided<2>& stretch) { return std::max(1u, blocks_for(stretch.n, a.piece_length)); };
   in_chunks(reduced, [&](const Strided<2>& stretch) { a.pieces += pieces_of(stretch); });
   in_chunks(kept, [&](const Strided<3>& chunk) {
-    const Room partial = memory.take(a.pieces > 1 ? int64_t(chunk.n) * a.pieces * k.state_bytes : 0, op);
+    const Room partial = memory().take(a.pieces > 1 ? int64_t(chunk.n) * a.pieces * k.state_bytes : 0, op);
     a.kept = chunk;
     a.partial = a.pieces > 1 ? partial->data : nullptr;
     a.first_piece = 0;

@@ -91,7 +91,7 @@ template <class F> void run(Context& c, const Operands<3>& rest, ScanArgs a, boo
   in_chunks(rest, [&](const Strided<3>& piece) {
     a.lines = piece;
     if (beside) return launch(c, op, &scan_lines<F>, blocks_for(piece.n, threads), threads, a);
-    const Room totals = c.memory.take(a.pieces > 1 ? int64_t(sizeof(typename F::State)) * piece.n * a.pieces : 0, op);
+    const Room totals = c.memory().take(a.pieces > 1 ? int64_t(sizeof(typename F::State)) * piece.n * a.pieces : 0, op);
     a.totals = totals->data;
     const dim3 grid(piece.n, a.pieces);
     if (a.pieces > 1) launch(c, op, &scan_totals<F>, grid, threads, a);

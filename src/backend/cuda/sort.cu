@@ -56,8 +56,8 @@ template <class Word> __global__ void put_sorted(const __grid_constant__ SortArg
 template <class T> void sort_rows(Context& c, const SortArgs& a) {
   const uint32_t rows = a.lines.n;
   const int64_t total = rows * a.n;
-  const Room key_room = c.memory.take(2 * total * int64_t(sizeof(KeyOf<T>)), "sort");
-  const Room place_room = c.memory.take(2 * total * 4, "sort");
+  const Room key_room = c.memory().take(2 * total * int64_t(sizeof(KeyOf<T>)), "sort");
+  const Room place_room = c.memory().take(2 * total * 4, "sort");
   auto* first_key = reinterpret_cast<KeyOf<T>*>(key_room->data);
   auto* first_place = reinterpret_cast<uint32_t*>(place_room->data);
   cub::DoubleBuffer<KeyOf<T>> keys(first_key, first_key + total);
@@ -66,16 +66,16 @@ template <class T> void sort_rows(Context& c, const SortArgs& a) {
   const auto run = [&](auto radix_sort) {
     size_t bytes = 0;
     check(radix_sort(nullptr, bytes), "sort");
-    const Room room = c.memory.take(int64_t(bytes), "sort");
+    const Room room = c.memory().take(int64_t(bytes), "sort");
     check(radix_sort(room->data, bytes), "sort");
   };
   run([&](void* room, size_t& bytes) {
-    return cub::DeviceRadixSort::SortPairs(room, bytes, keys, places, total, 0, 8 * int(sizeof(T)), c.stream);
+    return cub::DeviceRadixSort::SortPairs(room, bytes, keys, places, total, 0, 8 * int(sizeof(T)), c.stream());
   });
   if (rows > 1)
     run([&](void* room, size_t& bytes) {
       const int bits = std::bit_width(rows - 1);
-      return cub::DeviceRadixSort::SortKeys(room, bytes, places, total, a.shift, a.shift + bits, c.stream);
+      return cub::DeviceRadixSort::SortKeys(room, bytes, places, total, a.shift, a.shift + bits, c.stream());
     });
   with_word(sizeof(T), [&]<class Word>(TypeTag<Word>) {
     launch(c, "sort", &put_sorted<Word>, blocks_for(int64_t(rows) * a.wanted, threads), threads, a, places.Current());

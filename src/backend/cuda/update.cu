@@ -1,8 +1,10 @@
 // Optimizer steps on the GPU: one launch for many tensors. A block finds its tensor, and its place there.
 #include <vector>
 
+#include "backend/cuda/capture.h"
 #include "backend/cuda/element.h"
 #include "backend/update.h"
+#include "core/recording.h"
 #include "math/update.h"
 
 namespace volta::cuda {
@@ -74,6 +76,11 @@ void Context::update(const UpdateCall& call) {
   std::copy(call.constants, call.constants + UpdateRule::max_constants, a.constants);
   const auto flush = [&] {
     if (a.count > 0) launch(*this, call.rule->name, kernel, a.first_block[a.count], threads, a);
+    if (Capture* const capture = Capture::current(); capture && a.count > 0 && call.slot >= 0)
+      capture->vary(1, 0, [&recording = capture->recording(), slot = size_t(call.slot), a]() mutable {
+        std::copy_n(recording.constants[slot].begin(), UpdateRule::max_constants, a.constants);
+        return static_cast<const void*>(&a);
+      });
     a.count = 0;
   };
   for (UpdateTensor t : call.tensors) {

@@ -1,0 +1,42 @@
+// Capture: a step as a CUDA graph, recorded from a stream, with arguments of kernels that change from replay to replay.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "backend/cuda/context.h"
+
+namespace volta::cuda {
+
+class Capture final : public Recorded {
+ public:
+  Capture(Context& context, Recording& recording, const std::function<void()>& step);
+  ~Capture() override;
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  static Capture* current() noexcept { return current_; }  // of this thread, while it records
+  const Recording& recording() const { return recording_; }
+  // Of the kernel launched last: argument `which` of `count` is, in every replay, what `value` points to then.
+  void vary(int count, int which, std::function<const void*()> value);
+  void replay() override;
+
+ private:
+  struct Varied {
+    cudaGraphNode_t node;
+    int count, which;
+    std::function<const void*()> value;
+  };
+  void record(const std::function<void()>& step);
+  void release() noexcept;
+
+  Context& context_;
+  Recording& recording_;
+  Lane lane_{};
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t ready_ = nullptr;
+  std::vector<Varied> varied_;
+  bool fresh_ = true;  // its arguments are those of the recording
+  static inline thread_local constinit Capture* current_ = nullptr;
+};
+
+}  // namespace volta::cuda

@@ -1,0 +1,387 @@
+// capture and streams. On the CPU a captured step runs; the toy device shows the host's side of a replay; the rest needs a GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include <volta/volta.h>
+
+#include "toy_device.h"
+
+namespace volta::test {
+namespace {
+
+std::string why(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+void says(const std::function<void()>& f, const char* text) {
+  const std::string message = why(f);
+  EXPECT_NE(message.find(text), std::string::npos) << message;
+}
+
+struct Net {
+  nn::Linear in{20, 32};
+  nn::Dropout drop{0.3};
+  nn::Linear out{32, 4};
+  Tensor operator()(const Tensor& x) const { return out(drop(relu(in(x)))); }
+};
+
+std::vector<Device> places() {
+  std::vector<Device> all = {Device()};
+  if (cuda::is_available()) all.emplace_back("cuda");
+  return all;
+}
+
+using Optimizers = std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>)>;
+template <class O> Optimizers make(typename O::Options options) {
+  return [options](std::vector<Tensor> p) { return std::make_unique<O>(std::move(p), options); };
+}
+
+// Losses and then parameters of `steps` steps, as they are or captured; `between` is called before each.
+std::vector<Tensor> trained(Device device, bool captured, const Optimizers& optimizer, int steps,
+                            const std::function<void(int, optim::Optimizer&)>& between = {}, DType dtype = f32) {
+  manual_seed(5);
+  Net net;
+  to(net, device);
+  to(net, dtype);
+  Tensor x = zeros({16, 20}, {.device = device}).to(dtype), y = zeros({16}, {.dtype = i64, .device = device});
+  const Tensor inputs = randn({steps, 16, 20}).to(device).to(dtype), labels = randint(0, 4, {steps, 16}).to(device);
+  const auto opt = optimizer(parameters(net));
+  const auto step = [&] {
+    opt->zero_grad();
+    Tensor loss = cross_entropy(net(x), y);
+    loss.backward();
+    opt->step();
+    return loss.detach();
+  };
+  auto replayed = capture(step);
+  std::vector<Tensor> results;
+  for (int i = 0; i < steps; ++i) {
+    if (between) between(i, *opt);
+    x.copy_(inputs[i]), y.copy_(labels[i]);
+    results.push_back((captured ? replayed() : step()).to("cpu").clone());
+  }
+  for (const Tensor& p : parameters(net)) results.push_back(p.detach().to("cpu").clone());
+  return results;
+}
+
+void expect_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(equal(a[i], b[i])) << i << ": " << a[i] << " against " << b[i];
+}
+
+TEST(CaptureSteps, EqualEagerOnesBitForBit) {
+  const std::pair<const char*, Optimizers> optimizers[] = {
+      {"SGD", make<optim::SGD>({.lr = 0.1})},
+      {"momentum", make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-3, .nesterov = true})},
+      {"Adam", make<optim::Adam>({.lr = 1e-2, .amsgrad = true})},
+      {"AdamW", make<optim::AdamW>({.lr = 1e-2, .weight_decay = 0.1})},
+      {"RMSprop", make<optim::RMSprop>({.lr = 1e-3, .momentum = 0.9, .centered = true})},
+      {"Adagrad", make<optim::Adagrad>({.lr = 1e-2})},
+      {"Adadelta", make<optim::Adadelta>({.lr = 1})},
+      {"Lion", make<optim::Lion>({.lr = 1e-3})}};
+  for (const Device& device : places())
+    for (const auto& [name, optimizer] : optimizers) {
+      SCOPED_TRACE(std::string(name) + " on " + device.str());
+      expect_same(trained(device, true, optimizer, 12), trained(device, false, optimizer, 12));
+    }
+}
+
+TEST(CaptureSteps, FollowTheOptimizersSettings) {
+  const auto between = [](int i, optim::Optimizer& opt) { opt.set_lr(0.1 / (1 + i)); };
+  for (const Device& device : places())
+    expect_same(trained(device, true, make<optim::AdamW>({.lr = 1}), 10, between),
+                trained(device, false, make<optim::AdamW>({.lr = 1}), 10, between));
+}
+
+TEST(CaptureSteps, FollowASeed) {
+  const auto between = [](int i, optim::Optimizer&) {
+    if (i == 6) manual_seed(77);
+    if (i == 8) rand({100});
+  };
+  for (const Device& device : places())
+    expect_same(trained(device, true, make<optim::SGD>({.lr = 0.1}), 10, between),
+                trained(device, false, make<optim::SGD>({.lr = 0.1}), 10, between));
+}
+
+TEST(CaptureSteps, TakeMasterWeights) {
+  const auto optimizer = make<optim::AdamW>({.lr = 1e-2, .master_weights = true});
+  for (const Device& device : places())
+    expect_same(trained(device, true, optimizer, 8, {}, bf16), trained(device, false, optimizer, 8, {}, bf16));
+}
+
+// One step after another with a scheduler inside, and a checkpoint that draws its numbers twice.
+TEST(CaptureSteps, HoldSchedulersAndCheckpoints) {
+  const auto run = [](Device device, bool captured) {
+    manual_seed(9);
+    Net net;
+    to(net, device);
+    const Tensor x = randn({16, 20}).to(device);
+    optim::SGD opt(parameters(net), {.lr = 0.1, .momentum = 0.5});
+    optim::ExponentialLR schedule(opt, {.gamma = 0.9});
+    const auto step = [&] {
+      opt.zero_grad();
+      checkpoint([&](const Tensor& t) { return net(t); }, x).square().mean().backward();
+      nn::clip_grad_norm_(parameters(net), 0.5);
+      opt.step();
+      schedule.step();
+    };
+    auto replayed = capture(step);
+    for (int i = 0; i < 9; ++i) captured ? replayed() : step();
+    EXPECT_NEAR(opt.lr(), 0.1 * std::pow(0.9, 9), 1e-12);
+    std::vector<Tensor> results;
+    for (const Tensor& p : parameters(net)) results.push_back(p.detach().to("cpu").clone());
+    return results;
+  };
+  for (const Device& device : places()) expect_same(run(device, true), run(device, false));
+}
+
+TEST(CaptureSteps, RunOnTheCpu) {
+  int runs = 0;
+  auto count = capture([&] { return ++runs; });
+  for (int i = 1; i < 6; ++i) EXPECT_EQ(count(), i);
+  auto moved = std::move(count);
+  EXPECT_EQ(moved(), 6);
+}
+
+TEST(CaptureOnToy, RunsTwiceAndThenReplays) {
+  const Tensor x = ones({4}, {.device = toy_device()});
+  int runs = 0;
+  auto step = capture([&] {
+    ++runs;
+    return rand({8}, {.device = toy_device()}) + x[0];
+  });
+  manual_seed(3);
+  const int64_t before = toy_traffic().replays;
+  for (int i = 0; i < 5; ++i) step();
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(toy_traffic().replays - before, 4);
+  EXPECT_EQ(default_generator().state().offset, 5u * 2);
+}
+
+TEST(CaptureOnToy, RefusesWhatNoReplayWouldRepeat) {
+  const Tensor x = ones({4}, {.device = toy_device()}), p = ones({4}, {.device = toy_device()}).requires_grad_();
+  const auto refused = [&](const std::function<void()>& f, const char* text) {
+    auto step = capture([&] {
+      Tensor y = x + 1;
+      f();
+    });
+    step();
+    says([&] { step(); }, text);
+  };
+  refused([&] { ones({3}); }, "makes a tensor on the CPU");
+  refused([&] { x.to("cpu"); }, "makes a tensor on the CPU");
+  optim::Adafactor factored({p});
+  optim::SGD plain({p}, {.lr = 0.1});
+  p.square().sum().backward();
+  refused([&] { factored.step(); }, "Adafactor");
+  refused([&] { plain.step(); }, "SGD");  // the toy has no loop for it
+  auto inner = capture([&] { x.exp(); });
+  inner();
+  refused([&] { inner(); }, "part of another");
+  optim::ReduceLROnPlateau plateau(plain);
+  refused([&] { plateau.step(1.0); }, "ReduceLROnPlateau");
+}
+
+TEST(CaptureOnToy, CanBeTriedAgainAfterAnError) {
+  const Tensor x = ones({4}, {.device = toy_device()});
+  bool wrong = true;
+  auto step = capture([&] {
+    if (wrong) ones({3});
+    return x * 2;
+  });
+  step();
+  EXPECT_THROW(step(), Error);
+  wrong = false;
+  EXPECT_EQ(step().sum().item<float>(), 8);
+}
+
+#define NEEDS_GPU \
+  if (!cuda::is_available()) GTEST_SKIP() << "needs a GPU"
+
+TEST(CaptureOnGpu, RefusesTheHost) {
+  NEEDS_GPU;
+  const Tensor x = ones({4}, {.device = "cuda"});
+  const auto refused = [&](const std::function<void()>& f, const char* text) {
+    bool first = true;
+    auto step = capture([&] {
+      const Tensor y = x + 1;
+      if (!std::exchange(first, false)) f();
+      return y;
+    });
+    step();
+    says([&] { step(); }, text);
+    EXPECT_EQ((x * 3).sum().item<float>(), 12);  // the device is as before
+  };
+  refused([&] { x.sum().item<float>(); }, "captured step");
+  refused([&] { nonzero(x); }, "captured step");
+  refused([&] { tensor({1.f, 2.f}, {.device = "cuda"}); }, "captured step");
+  refused([&] { cuda::synchronize(); }, "captured step");
+  GradScaler scaler;
+  const Tensor p = ones({4}, {.device = "cuda"}).requires_grad_();
+  optim::Adam opt({p});
+  scaler.scale(p.square().sum()).backward();
+  refused([&] { scaler.step(opt); }, "GradScaler");
+}
+
+TEST(CaptureOnGpu, KeepsMemoryAndCountsNoTransfer) {
+  NEEDS_GPU;
+  cuda::synchronize();
+  const int64_t at_first = cuda::memory_stats().in_use;
+  {
+    Net net;
+    to(net, "cuda");
+    const Tensor x = randn({64, 20}).to("cuda"), y = randint(0, 4, {64}).to("cuda");
+    optim::AdamW opt(parameters(net));
+    auto step = capture([&] {
+      opt.zero_grad();
+      cross_entropy(net(x), y).backward();
+      opt.step();
+    });
+    for (int i = 0; i < 3; ++i) step();
+    const auto before = cuda::memory_stats();
+    for (int i = 0; i < 200; ++i) step();
+    EXPECT_EQ(cuda::memory_stats().in_use, before.in_use);
+    EXPECT_EQ(cuda::memory_stats().cached, before.cached);
+    EXPECT_EQ(cuda::memory_stats().transfers, before.transfers);
+    cuda::empty_cache();  // leaves a captured step's memory alone
+    for (int i = 0; i < 20; ++i) step();
+    EXPECT_LT(cross_entropy(net(x), y).item<float>(), 2);
+  }
+  cuda::synchronize();
+  EXPECT_EQ(cuda::memory_stats().in_use, at_first);
+}
+
+// What the step reads is kept, though nobody else holds it.
+TEST(CaptureOnGpu, KeepsWhatItReads) {
+  NEEDS_GPU;
+  auto hidden = std::make_unique<Tensor>(full({1000}, 3.0, {.device = "cuda"}));
+  auto step = capture([&] { return hidden ? *hidden * 2 : Tensor(); });
+  step();
+  step();
+  hidden.reset();
+  std::vector<Tensor> others;
+  for (int i = 0; i < 50; ++i) others.push_back(zeros({1000}, {.device = "cuda"}));
+  EXPECT_EQ(step().sum().item<float>(), 6000);
+}
+
+TEST(CaptureOnGpu, HoldsConvolutionsNormsAndRecurrence) {
+  NEEDS_GPU;
+  manual_seed(1);
+  struct Cnn {
+    nn::Conv2d conv{1, 8, 3, {.padding = 1}};
+    nn::BatchNorm2d norm{8};
+    nn::Linear fc{8 * 7 * 7, 10};
+    Tensor operator()(const Tensor& x) const { return fc(max_pool2d(relu(norm(conv(x))), 4).flatten(1)); }
+  };
+  const auto losses = [](bool captured) {
+    manual_seed(4);
+    Cnn net;
+    nn::LSTM lstm(28, 16);
+    to(net, "cuda"), to(lstm, "cuda");
+    const Tensor x = randn({32, 1, 28, 28}).to("cuda"), y = randint(0, 10, {32}).to("cuda");
+    std::vector<Tensor> all = parameters(net);
+    for (const Tensor& p : parameters(lstm)) all.push_back(p);
+    optim::AdamW opt(all, {.lr = 1e-3});
+    const auto step = [&] {
+      opt.zero_grad();
+      Tensor loss = cross_entropy(net(x), y) + lstm(x.squeeze(1).transpose(0, 1)).output.square().mean();
+      loss.backward();
+      opt.step();
+      return loss.detach();
+    };
+    auto replayed = capture(step);
+    std::vector<float> values;
+    for (int i = 0; i < 10; ++i) values.push_back((captured ? replayed() : step()).item<float>());
+    EXPECT_EQ(net.norm.num_batches_tracked.item<int64_t>(), 10);
+    return values;
+  };
+  const auto a = losses(true), b = losses(false);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4 * std::abs(b[i])) << i;
+}
+
+TEST(CudaStreams, AreRefusedWithoutAGpu) {
+  if (cuda::is_available()) GTEST_SKIP() << "there is one";
+  EXPECT_THROW(cuda::Stream(), Error);
+  EXPECT_THROW(cuda::Event(), Error);
+}
+
+TEST(CudaStreams, WorkBesideEachOther) {
+  NEEDS_GPU;
+  const Tensor a = randn({512, 512}, {.device = "cuda"});
+  const Tensor expected = (a.matmul(a) + 1).to("cpu");
+  cuda::Stream side;
+  cuda::Event ready, made;
+  ready.record();
+  Tensor y;
+  {
+    const cuda::OnStream on(side);
+    ready.wait();
+    y = a.matmul(a);
+    made.record();
+  }
+  made.wait();
+  EXPECT_TRUE(equal((y + 1).to("cpu"), expected));
+  side.synchronize();
+  EXPECT_TRUE(side.query() && made.query());
+}
+
+TEST(CudaStreams, MeasureTime) {
+  NEEDS_GPU;
+  cuda::Event begin, end;
+  const Tensor a = randn({2048, 2048}, {.device = "cuda"});
+  begin.record();
+  Tensor y = a.matmul(a);
+  end.record();
+  end.synchronize();
+  EXPECT_GT(begin.elapsed_time(end), 0);
+}
+
+// A tensor that a stream still reads goes, and its memory is asked for again at once by others.
+TEST(CudaStreams, KeepMemoryThatAnotherStreamReads) {
+  NEEDS_GPU;
+  cuda::Stream side;
+  for (int round = 0; round < 20; ++round) {
+    Tensor x = full({1 << 20}, 1.0, {.device = "cuda"}), sum;
+    cuda::Event made;
+    made.record();
+    {
+      const cuda::OnStream on(side);
+      made.wait();
+      Tensor slow = x;
+      for (int i = 0; i < 50; ++i) slow = slow * 1.0;
+      sum = (slow + x).sum();
+    }
+    x = Tensor();
+    for (int i = 0; i < 4; ++i) full({1 << 20}, 100.0, {.device = "cuda"});
+    side.synchronize();
+    EXPECT_EQ(sum.item<float>(), float(2 << 20)) << round;
+  }
+}
+
+TEST(CudaStreams, NestAndBelongToTheirThread) {
+  NEEDS_GPU;
+  cuda::Stream one, two;
+  const Tensor x = ones({8}, {.device = "cuda"});
+  cuda::synchronize();
+  {
+    const cuda::OnStream on(one);
+    {
+      const cuda::OnStream inner(two);
+      EXPECT_EQ((x + 1).sum().item<float>(), 16);
+    }
+    std::thread([&] { EXPECT_EQ((x + 2).sum().item<float>(), 24); }).join();
+    EXPECT_EQ((x + 3).sum().item<float>(), 32);
+  }
+  EXPECT_EQ((x + 4).sum().item<float>(), 40);
+}
+
+}  // namespace
+}  // namespace volta::test
