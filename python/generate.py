@@ -123,12 +123,17 @@ ALIASES = {
     "concatenate": "cat",
     "std": "std_dev",
 }
+HINT = "bool non_blocking = false"  # accepted, and changes nothing
 FORMS = [
     ("max", "maximum", ["const Tensor& x", "const Tensor& other"]),
     ("min", "minimum", ["const Tensor& x", "const Tensor& other"]),
     ("clamp", "clamp_min", ["const Operand& x", "const Operand& min", "None max = {}"]),
     ("clamp", "clamp_max", ["const Operand& x", "None min = {}", "const Operand& max"]),
+    ("to", "python::moved", ["const Tensor& x", "const Device& device", "std::optional<DType> dtype = {}", HINT]),
+    ("to", "python::moved", ["const Tensor& x", "DType dtype", "std::optional<Device> device = {}", HINT]),
+    ("to", "python::moved", ["const Tensor& x", "const Tensor& other"]),
 ]
+WITH_DTYPE = {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod"}  # take the dtype of their result, too
 SPREAD = {"block_diag", "cartesian_prod", "einsum", "meshgrid"}  # take tensors one by one, too
 REPLACED = {"tensordot", "unique"}  # functions that Python wraps: their stubs are those of the wrappers
 PROPERTIES = {"mT"}  # methods of C++ that are properties of Python
@@ -258,6 +263,9 @@ class Form:
         self.parameters, self.reads, self.arguments = [], [], []
         self.usable, self.make = True, None
         self.pointwise = pointwise
+        self.in_dtype = name in WITH_DTYPE
+        if self.in_dtype:
+            parameters = [*parameters, "std::optional<DType> dtype = {}"]
         for p in map(parse_parameter, parameters):
             options = headers.structs.get(p.type) if p.type.endswith("Options") or p.type == "Options" else None
             at = len(self.parameters)
@@ -356,6 +364,13 @@ class Form:
                 f"auto y = (Unlocked(a), v0{self.call}({', '.join(self.arguments[1:])}));",
                 "return wrap(std::move(y));",
             ]
+        elif self.in_dtype:
+            first, *others, dtype = self.arguments
+            call = f"[&](const Tensor& x) {{ return {self.call}({', '.join(['x', *others])}); }}"
+            lines += [
+                f"auto y = (Unlocked(a), in_dtype({dtype}, {first}, {call}));",
+                "return wrap(std::move(y));",
+            ]
         else:
             lines.append(f"auto y = (Unlocked(a), {self.call}({', '.join(self.arguments)}));")
             if self.result in structs and self.result != "PackedSequence":
@@ -419,7 +434,7 @@ def collect(ops, headers):
             form = Form(op["name"], op["result"], parameters, headers, op["name"] + "_", in_place=True, pointwise=True)
             add(op["name"] + "_", form, op["doc"] + ", in place", False, True)
     for name, call, parameters in FORMS:
-        add_listed(name, by_name[call][0], call, parameters, True)
+        add_listed(name, by_name.get(call, by_name[name])[0], call, parameters, True)
     for name, of in ALIASES.items():
         for op in by_name[of]:
             add_listed(name, op, of, op["parameters"], op["method"] and name not in table)

@@ -75,6 +75,41 @@ optim::StateDict from_python(const nb::dict& given) {
   return saved;
 }
 
+// A schedule that Python owns, inside another.
+struct Inner : optim::Scheduler {
+  Inner(optim::Optimizer& o, const Scheduler& s) : Scheduler(o), schedule(&s) {}
+  double rate(double base, int64_t step, size_t group) const override { return schedule->rate(base, step, group); }
+  const Scheduler* schedule;
+};
+using Schedules = std::vector<optim::Scheduler*>;
+std::vector<optim::AnyScheduler> inner(optim::Optimizer& o, const Schedules& schedules) {
+  std::vector<optim::AnyScheduler> list;
+  for (const optim::Scheduler* s : schedules) list.emplace_back(Inner(o, *s));
+  return list;
+}
+
+template <class Of> std::function<double(Of)> number_of(nb::handle callable) {
+  return [call = Callback(callable)](Of x) {
+    const nb::gil_scoped_acquire locked;
+    return nb::cast<double>(nb::float_(call(nb::cast(x))));
+  };
+}
+
+void define_combined_schedules(nb::module_& m) {
+  using Made = std::unique_ptr<optim::Scheduler>;
+  m.def("_lambda_lr", [](optim::Optimizer& o, const std::vector<nb::callable>& functions) -> Made {
+    std::vector<optim::LambdaLR::Factor> factors;
+    for (const nb::callable& f : functions) factors.push_back(number_of<int64_t>(f));
+    return std::make_unique<optim::LambdaLR>(o, std::move(factors));
+  });
+  m.def("_sequential_lr", [](optim::Optimizer& o, const Schedules& list, std::vector<int64_t> milestones) -> Made {
+    return std::make_unique<optim::SequentialLR>(o, inner(o, list), std::move(milestones));
+  });
+  m.def("_chained_lr", [](optim::Optimizer& o, const Schedules& list) -> Made {
+    return std::make_unique<optim::ChainedScheduler>(o, inner(o, list));
+  });
+}
+
 optim::ParamGroup& group_at(optim::Optimizer& o, size_t i) { return o.param_groups().at(i); }
 
 nb::dict settings_of(const optim::ParamGroup& g) {
@@ -123,10 +158,7 @@ using AdafactorEps = std::pair<std::optional<double>, double>;
 template <> AdafactorEps Arguments::get<AdafactorEps>(int i) { return nb::cast<AdafactorEps>(nb::handle(values_[i])); }
 template <> std::function<double(double)> Arguments::get<std::function<double(double)>>(int i) {
   if (!PyCallable_Check(values_[i])) refuse(i, "callable");
-  return [call = Callback(values_[i])](double x) {
-    const nb::gil_scoped_acquire locked;
-    return nb::cast<double>(call(nb::cast(x)));
-  };
+  return number_of<double>(values_[i]);
 }
 
 PyObject* wrap(std::unique_ptr<optim::Optimizer> o) { return nb::cast(std::move(o)).release().ptr(); }
@@ -177,6 +209,7 @@ void define_nn(nb::module_& m) {
       .def("get_last_lr", &optim::Scheduler::get_last_lr)
       .def("state_dict", &optim::Scheduler::state_dict)
       .def("load_state_dict", &optim::Scheduler::load_state_dict);
+  define_combined_schedules(m);
   using Plateau = optim::ReduceLROnPlateau;
   nb::class_<Plateau>(m, "_Plateau")
       .def("step", &Plateau::step)

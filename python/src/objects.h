@@ -43,6 +43,14 @@ const DType* dtype_in(PyObject* o);  // null unless it is one; also of Python's 
 std::optional<Device> device_in(PyObject* o);
 std::string_view python_name(DType dtype);  // float32
 
+// What only Python has of the ops: moving and converting in one call, and a reduction or scan in a dtype.
+Tensor moved(const Tensor& x, const Device& device, std::optional<DType> dtype, bool non_blocking);
+Tensor moved(const Tensor& x, DType dtype, const std::optional<Device>& device, bool non_blocking);
+Tensor moved(const Tensor& x, const Tensor& other);
+template <class F> Tensor in_dtype(std::optional<DType> dtype, const Tensor& x, const F& call) {
+  return dtype ? call(x.to(*dtype)).to(*dtype) : call(x);
+}
+
 // Sets Python's error from the C++ exception that is being handled.
 void set_python_error() noexcept;
 

@@ -20,6 +20,14 @@ int64_t work_of(const Tensor& x) {
   return count;
 }
 
+Tensor moved(const Tensor& x, const Device& device, std::optional<DType> dtype, bool) {
+  return x.to(dtype.value_or(x.dtype())).to(device);
+}
+Tensor moved(const Tensor& x, DType dtype, const std::optional<Device>& device, bool) {
+  return x.to(dtype).to(device.value_or(x.device()));
+}
+Tensor moved(const Tensor& x, const Tensor& other) { return x.to(other.dtype()).to(other.device()); }
+
 PyObject* wrap(Tensor x) {
   if (!x.defined()) return Py_NewRef(Py_None);
   nb::object o = nb::inst_alloc(nb::handle((PyObject*)tensor_type));

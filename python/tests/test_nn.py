@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -382,6 +383,94 @@ def test_schedules():
     cosine = optim.lr_scheduler.CosineAnnealingLR(optim.SGD([w], lr=1.0), T_max=10)
     cosine.step()
     assert 0.9 < cosine.get_last_lr()[0] < 1
+
+
+def rates_of(opt, schedule, steps):
+    rates = []
+    for _ in range(steps):
+        rates.append([g["lr"] for g in opt.param_groups])
+        opt.step()
+        schedule.step()
+    return np.array(rates)
+
+
+def test_schedules_by_functions():
+    groups = [{"params": [nn.Parameter(v.ones(1))], "lr": lr} for lr in (1.0, 0.5)]
+    steps = np.arange(6)
+    opt = optim.SGD(groups, lr=1.0)
+    both = rates_of(opt, optim.lr_scheduler.LambdaLR(opt, lambda t: 0.9**t), 6)
+    np.testing.assert_allclose(both, np.outer(0.9**steps, [1, 0.5]))
+    opt = optim.SGD(groups, lr=1.0)
+    each = rates_of(opt, optim.LambdaLR(opt, [lambda t: 1 / (t + 1), lambda t: v.tensor(2.0)]), 6)
+    np.testing.assert_allclose(each, np.stack([1 / (steps + 1), np.ones(6)], 1))
+    with pytest.raises(v.ArgumentError, match="one for each group"):
+        optim.LambdaLR(opt, [lambda t: 1.0] * 3)
+    late = optim.LambdaLR(opt, lambda t: 1.0 if t == 0 else {}["key"])
+    with pytest.raises(KeyError):
+        late.step()
+    with pytest.raises(TypeError):
+        optim.LambdaLR(opt, 0.5)
+
+
+def test_schedules_of_schedules():
+    from volta.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR, LinearLR, SequentialLR
+
+    def sgd():
+        return optim.SGD([nn.Parameter(v.ones(1))], lr=2.0)
+
+    opt = sgd()
+    parts = [LinearLR(opt, start_factor=0.25, total_iters=3), ExponentialLR(opt, gamma=0.5)]
+    sequence = SequentialLR(opt, parts, milestones=[3])
+    del parts
+    np.testing.assert_allclose(rates_of(opt, sequence, 6)[:, 0], [0.5, 1, 1.5, 2, 1, 0.5])
+    again = sgd()
+    resumed = SequentialLR(again, [ConstantLR(again, 0.1, 2), ExponentialLR(again, gamma=0.5)], (3,))
+    resumed.load_state_dict(sequence.state_dict())
+    assert resumed.last_epoch == 6 and math.isclose(resumed.get_last_lr()[0], 0.25)
+
+    opt = sgd()
+    chain = ChainedScheduler([ConstantLR(opt, factor=0.1, total_iters=2), ExponentialLR(opt, gamma=0.5)])
+    np.testing.assert_allclose(rates_of(opt, chain, 4)[:, 0], 2 * np.array([0.1, 0.1, 1, 1]) * 0.5 ** np.arange(4))
+    nested = ChainedScheduler([SequentialLR(again, [ConstantLR(again), ExponentialLR(again, 0.5)], [1])], again)
+    assert nested.last_epoch == 0
+
+    with pytest.raises(ValueError, match="one optimizer"):
+        SequentialLR(sgd(), [ConstantLR(opt), ConstantLR(opt)], [1])
+    with pytest.raises(v.ArgumentError, match="one milestone"):
+        SequentialLR(opt, [ConstantLR(opt), ConstantLR(opt)], [])
+    with pytest.raises(ValueError):
+        ChainedScheduler([])
+    with pytest.raises(TypeError):
+        ChainedScheduler([optim.ReduceLROnPlateau(opt)])
+
+
+def test_an_interrupt_comes_through_the_library():
+    w = nn.Parameter(v.ones(1))
+    opt = optim.SGD([w], lr=1.0)
+
+    def closure():
+        signal.raise_signal(signal.SIGINT)
+        return (w * 1).sum()
+
+    class Slow(v.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            signal.raise_signal(signal.SIGINT)
+            return g
+
+    before = w.item()
+    for call in (
+        lambda: opt.step(closure),
+        lambda: optim.LambdaLR(opt, lambda t: closure().item()),
+        lambda: Slow.apply(w).sum().backward(),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert w.item() == before
 
 
 def test_clipping():

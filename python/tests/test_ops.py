@@ -281,3 +281,43 @@ def test_threads_share_tensors():
     for t in threads:
         t.join()
     assert len(results) == 200 and set(results) == {expected}
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "cumsum", "cumprod", "nansum"])
+def test_results_in_a_dtype(name):
+    a = np.random.default_rng(0).integers(1, 5, (3, 4)).astype(np.float32) + np.float32(0.3)
+    x, f = v.tensor(a), getattr(v, name)
+    axis = {} if name.startswith("cum") else {"keepdims": True}
+    expected = getattr(np, name)(a, axis=1, dtype=np.float64, **axis)
+    for y in (f(x, 1, **{"keepdim": True} if axis else {}, dtype=v.float64), getattr(x, name)(dim=1, dtype=v.float64)):
+        assert y.dtype is v.float64
+        np.testing.assert_allclose(np.asarray(y).reshape(expected.shape), expected, rtol=1e-15)
+    assert f(x, 1, dtype=None).dtype is v.float32
+    if name == "mean":
+        with pytest.raises(v.DTypeError, match="needs floats"):
+            x.mean(dtype=v.int32)
+    else:
+        assert f(x, 1, dtype=v.int32).dtype is v.int32
+        np.testing.assert_array_equal(
+            np.asarray(f(x, 1, dtype=v.int32)), getattr(np, name)(a.astype(np.int32), axis=1, dtype=np.int32)
+        )
+
+
+def test_a_dtype_keeps_what_the_input_would_lose():
+    assert v.full((300,), 100, dtype=v.uint8).sum(dtype=v.uint8).item() == 30000 % 256
+    assert v.full((4096,), 100.0, dtype=v.float16).sum(dtype=v.float32).item() == 409600
+    x = v.ones(3, dtype=v.float16).requires_grad_()
+    x.sum(dtype=v.float64).backward()
+    assert x.grad.dtype is v.float16 and x.grad.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("low, high", [(0, 0), (-1, 1), (0.25, 0.75), (2, 2), (5, 9)])
+def test_histc(low, high):
+    a = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+    span = (low, high) if low != high else (a.min(), a.max())
+    expected, _ = np.histogram(a, 7, span)
+    for y in (v.histc(v.tensor(a), 7, low, high), v.tensor(a).reshape(10, 100).histc(bins=7, min=low, max=high)):
+        assert y.dtype is v.float32
+        np.testing.assert_array_equal(np.asarray(y), expected)
+    assert v.histc(v.full((4,), 3.0), 4).tolist() == [0, 0, 4, 0]
+    assert v.histc(v.zeros(0), 3).tolist() == [0, 0, 0]

@@ -308,3 +308,24 @@ def test_errors_say_their_kind():
         v.zeros(2, device="cuda")
     with pytest.raises(v.Error):
         v.device("nonsense")
+
+
+def test_to_a_device_and_a_dtype():
+    x = v.tensor([1.5, 2.5])
+    as_other = x.to(v.tensor([1], dtype=v.int16))
+    assert as_other.dtype is v.int16 and as_other.tolist() == [1, 2]
+    for y in (
+        x.to("cpu", v.float64),
+        x.to(v.float64, "cpu"),
+        x.to(v.device("cpu"), v.float64, True),
+        x.to(device="cpu", dtype=v.float64),
+        x.to(dtype=v.float64, device="cpu", non_blocking=True),
+        x.to(v.float64, non_blocking=True),
+    ):
+        assert y.dtype is v.float64 and y.device == v.device("cpu")
+        np.testing.assert_array_equal(np.asarray(y), np.array([1.5, 2.5]))
+    assert x.to("cpu", non_blocking=True).shares_storage(x) and x.to("cpu", None).dtype is v.float32
+    with pytest.raises(TypeError):
+        x.to("cpu", "cpu")
+    with pytest.raises(v.DeviceError):
+        x.to("cuda:7", v.float64)

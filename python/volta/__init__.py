@@ -4,7 +4,7 @@
 from ._volta import *  # noqa: F403
 from ._volta import Tensor, bool, dtype  # noqa: F401
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
-from ._tensor import as_tensor, asarray, broadcast_tensors, is_tensor, load, save, tensordot, unique  # noqa: F401
+from ._tensor import as_tensor, asarray, broadcast_tensors, histc, is_tensor, load, save, tensordot, unique  # noqa: F401
 
 half, double, long, short, int, float = float16, float64, int64, int16, int32, float32  # noqa: F405
 

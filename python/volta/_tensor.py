@@ -40,6 +40,15 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return given[0] if len(given) == 1 else tuple(given)
 
 
+def histc(input, bins=100, min=0, max=0):
+    """How many elements lie in each of equal bins between min and max; between the extremes where these are equal."""
+    if min == max and input.numel() > 0:
+        min, max = input.amin().item(), input.amax().item()
+    if min == max:
+        min, max = min - 1, max + 1
+    return _volta.histogram(input, bins, (min, max)).counts.to(input.dtype)
+
+
 def tensordot(a, b, dims=2):
     """Contraction of the last with the first axes, or of the paired axes of two lists."""
     if isinstance(dims, Tensor):
@@ -187,6 +196,7 @@ Tensor.to_device = _to_device
 Tensor.cpu = lambda self: self.to("cpu")
 Tensor.cuda = lambda self, device=0: self.to(f"cuda:{device}")
 Tensor.unique = unique
+Tensor.histc = histc
 Tensor.data = property(Tensor.detach, _volta._set_data)
 Tensor.__array_priority__ = 1000
 for _method, _name in {

@@ -1,7 +1,8 @@
 """Optimizers and learning-rate schedules of the library, with PyTorch's names and settings."""
 
+import sys
 from collections.abc import MutableMapping
-from types import SimpleNamespace
+from types import ModuleType
 
 from . import _volta
 from ._grad_mode import enable_grad
@@ -115,8 +116,46 @@ class LRScheduler:
         self._schedule.load_state_dict(state_dict)
 
 
+class LambdaLR(LRScheduler):
+    """The rate times a function of the step; a list has one function for each group."""
+
+    _make = staticmethod(_volta._lambda_lr)
+
+    def __init__(self, optimizer, lr_lambda):
+        super().__init__(optimizer, list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda])
+
+
+class _Combined(LRScheduler):
+    def __init__(self, optimizer, schedulers, *args):
+        self.schedulers = list(schedulers)
+        if any(s.optimizer is not optimizer for s in self.schedulers):
+            raise ValueError(f"{type(self).__name__}: all schedules must be of one optimizer")
+        super().__init__(optimizer, [s._schedule for s in self.schedulers], *args)
+
+
+class SequentialLR(_Combined):
+    """One schedule after another, each beginning anew at its milestone."""
+
+    _make = staticmethod(_volta._sequential_lr)
+
+    def __init__(self, optimizer, schedulers, milestones):
+        super().__init__(optimizer, schedulers, list(milestones))
+
+
+class ChainedScheduler(_Combined):
+    """Schedules multiplied."""
+
+    _make = staticmethod(_volta._chained_lr)
+
+    def __init__(self, schedulers, optimizer=None):
+        schedulers = list(schedulers)
+        if not schedulers:
+            raise ValueError("ChainedScheduler: needs a schedule")
+        super().__init__(optimizer or schedulers[0].optimizer, schedulers)
+
+
 def _define():
-    schedules = {}
+    schedules = {c.__name__: c for c in (LRScheduler, LambdaLR, SequentialLR, ChainedScheduler)}
     for name, make in _MAKERS.items():
         base = LRScheduler if "optimizer" in make.__text_signature__.split(",")[0] else Optimizer
         members = {"__module__": __name__, "__doc__": make.__doc__, "_make": staticmethod(make)}
@@ -126,4 +165,6 @@ def _define():
     return schedules
 
 
-lr_scheduler = SimpleNamespace(LRScheduler=LRScheduler, **_define())
+# A module without a file, so that `from volta.optim.lr_scheduler import StepLR` finds it.
+lr_scheduler = sys.modules[f"{__name__}.lr_scheduler"] = ModuleType(f"{__name__}.lr_scheduler", "Schedules.")
+vars(lr_scheduler).update(_define())

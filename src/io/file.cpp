@@ -23,7 +23,7 @@
 namespace volta::io {
 namespace {
 
-constexpr size_t buffered_bytes = size_t(1) << 16;
+constexpr size_t buffered_bytes = size_t(4) << 20;
 constexpr size_t largest_write = size_t(32) << 20;
 
 std::string error_text(int error) { return std::generic_category().message(error); }
@@ -158,13 +158,14 @@ AtomicFile::AtomicFile(const char* op, const std::string& path)
   context_.require(!replaces || !S_ISDIR(status.st_mode), "this is a folder; give the name of a file in it");
   context_.require(!replaces || S_ISREG(status.st_mode),
                    "this is not a regular file, which alone can be replaced whole");
-  buffer_.reserve(buffered_bytes);
+  pages_ = std::make_unique_for_overwrite<Page[]>(buffered_bytes / sizeof(Page));
   file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0) {
     if (errno == ENOENT) context_.fail("there is no folder ", folder_of(target_));
     context_.fail_system("a file cannot be made here");
   }
   if (replaces) (void)!::fchmod(file_, status.st_mode & 07777);  // its permissions stay, where that is allowed
+  set_direct(true);
 }
 
 AtomicFile::~AtomicFile() {
@@ -178,34 +179,49 @@ void AtomicFile::reserve(int64_t bytes) {
     context_.fail_system(("the file cannot be written: " + std::to_string(bytes) + " bytes are needed").c_str());
 }
 
+// To fill the cache of pages takes longer than the disk does. Some file systems refuse to do without it.
+void AtomicFile::set_direct(bool on) { direct_ = ::fcntl(file_, F_SETFL, on ? O_DIRECT : 0) == 0 && on; }
+
 void AtomicFile::write_through(Bytes bytes) {
   while (!bytes.empty()) {
+    if (direct_ && bytes.size() % sizeof(Page) != 0) set_direct(false);
     const ssize_t done = ::write(file_, bytes.data(), std::min(bytes.size(), largest_write));
     if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EINVAL && direct_) {  // where blocks are larger than pages
+      set_direct(false);
+      continue;
+    }
     if (done <= 0) context_.fail_system("the file cannot be written");
     bytes = bytes.subspan(size_t(done));
     // The disk begins while further bytes are copied, rather than at the final fsync. A hint: its result does not matter.
-    if (size_t(done) >= buffered_bytes) ::sync_file_range(file_, 0, 0, SYNC_FILE_RANGE_WRITE);
+    if (!direct_) ::sync_file_range(file_, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
 }
 
-void AtomicFile::flush() {
-  write_through(buffer_);
-  buffer_.clear();
+void AtomicFile::gather(Bytes bytes) {
+  if (bytes.empty()) return;
+  std::memcpy(buffer() + gathered_, bytes.data(), bytes.size());
+  gathered_ += bytes.size();
 }
+
+void AtomicFile::flush() { write_through({buffer(), std::exchange(gathered_, 0)}); }
 
 void AtomicFile::write(Bytes bytes) {
   position_ += int64_t(bytes.size());
-  if (buffer_.size() + bytes.size() <= buffered_bytes) {
-    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-    return;
+  while (direct_ && gathered_ + bytes.size() > buffered_bytes) {
+    const size_t part = buffered_bytes - gathered_;
+    gather(bytes.first(part));
+    flush();
+    bytes = bytes.subspan(part);
   }
+  if (gathered_ + bytes.size() <= buffered_bytes) return gather(bytes);
   flush();
   write_through(bytes);
 }
 
 void AtomicFile::overwrite(int64_t at, std::string_view text) {
   flush();
+  set_direct(false);
   if (::pwrite(file_, text.data(), text.size(), at) != ssize_t(text.size()))
     context_.fail_system("the file cannot be written");
 }

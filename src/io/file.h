@@ -63,7 +63,8 @@ struct HostBytes {
   Bytes bytes;
 };
 
-// A file that appears under its name when it is committed, whole and on the disk, or not at all.
+// A file that appears under its name when it is committed, whole and on the disk, or not at all. Its bytes are gathered
+// and go to the disk past the cache of pages where the file system allows it, but for the last, incomplete part.
 class AtomicFile {
  public:
   AtomicFile(const char* op, const std::string& path);
@@ -79,13 +80,21 @@ class AtomicFile {
   void commit();
 
  private:
+  struct alignas(4096) Page {
+    std::byte bytes[4096];
+  };
+  std::byte* buffer() { return reinterpret_cast<std::byte*>(pages_.get()); }
+  void gather(Bytes bytes);
   void flush();
   void write_through(Bytes bytes);
+  void set_direct(bool on);
   FileContext context_;
   std::string target_, temporary_;
   int file_ = -1;
   int64_t position_ = 0;
-  std::vector<std::byte> buffer_;  // small writes, gathered
+  bool direct_ = false;
+  std::unique_ptr<Page[]> pages_;  // direct writes want aligned memory
+  size_t gathered_ = 0;
 };
 
 // Where a path leads, following links; the path itself where nothing is there.
