@@ -18,7 +18,7 @@ using volta::Tensor;
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Seconds per call: the best of several runs of `calls` calls each, with the device idle before and after.
-void measure(const char* name, int calls, const std::function<void()>& f) {
+void measure(const std::string& name, int calls, auto&& f) {
   for (int i = 0; i < 3; ++i) f();
   double best = 1e9;
   for (int repetition = 0; repetition < 7; ++repetition) {
@@ -28,7 +28,7 @@ void measure(const char* name, int calls, const std::function<void()>& f) {
     volta::cuda::synchronize();
     best = std::min(best, (now() - start) / calls);
   }
-  std::printf("{\"case\": \"%s\", \"seconds\": %.9g}\n", name, best);
+  std::printf("{\"case\": \"%s\", \"seconds\": %.9g}\n", name.c_str(), best);
   std::fflush(stdout);
 }
 
@@ -113,7 +113,7 @@ void families() {
 }
 
 // Of a sequence, every element has a target.
-template <class Model> void step(const char* name, Model model, const Tensor& x, int calls) {
+template <class Model> void step(const std::string& name, Model model, const Tensor& x, int calls) {
   volta::to(model, "cuda");
   volta::optim::Adam optimizer(volta::parameters(model), {});
   const bool sequence = !volta::is_floating(x.dtype());
@@ -127,8 +127,9 @@ template <class Model> void step(const char* name, Model model, const Tensor& x,
   measure(name, calls, run);
   const int64_t before = volta::cuda::memory_stats().transfers;
   run();
-  std::fprintf(stderr, "%s: %lld transfers in a step\n", name,
+  std::fprintf(stderr, "%s: %lld transfers in a step\n", name.c_str(),
                static_cast<long long>(volta::cuda::memory_stats().transfers - before));
+  measure(name + "_replay", calls, volta::capture(run));
 }
 
 void steps() {
