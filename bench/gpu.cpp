@@ -125,10 +125,12 @@ template <class Model> void step(const std::string& name, Model model, const Ten
     optimizer.step();
   };
   measure(name, calls, run);
-  const int64_t before = volta::cuda::memory_stats().transfers;
+  const auto before = volta::cuda::memory_stats();
   run();
-  std::fprintf(stderr, "%s: %lld transfers in a step\n", name.c_str(),
-               static_cast<long long>(volta::cuda::memory_stats().transfers - before));
+  const auto after = volta::cuda::memory_stats();
+  std::fprintf(stderr, "%s: %lld transfers and %lld reads in a step\n", name.c_str(),
+               static_cast<long long>(after.transfers - before.transfers),
+               static_cast<long long>(after.reads - before.reads));
   measure(name + "_replay", calls, volta::capture(run));
 }
 

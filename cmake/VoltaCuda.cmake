@@ -1,5 +1,4 @@
 # The CUDA backend, src/backend/cuda: .cu files for nvcc and .cpp files for the host compiler. Without it the folder is left out.
-option(VOLTA_CUDA_ATTENTION "Attention of halves by a kernel of its own: experimental, its values are not verified" OFF)
 set(volta_with_cuda OFF)
 # AUTO does without where there is no GPU: nvcc takes longer than all the rest.
 set(volta_wants_cuda ${VOLTA_CUDA})
@@ -51,9 +50,6 @@ function(volta_add_cuda_objects library)
     target_include_directories(${object} PRIVATE ${VOLTA_GENERATED_DIR})
     # Where cuBLASLt and cuDNN are looked for when they are first needed.
     target_compile_definitions(${object} PRIVATE VOLTA_HAVE_CUDA VOLTA_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
-    if(VOLTA_CUDA_ATTENTION)
-      target_compile_definitions(${object} PRIVATE VOLTA_CUDA_ATTENTION)
-    endif()
     if(VOLTA_CUDNN)
       target_compile_definitions(${object} PRIVATE VOLTA_HAVE_CUDNN)
       target_include_directories(${object} SYSTEM PRIVATE ${VOLTA_CUDNN})

@@ -90,6 +90,32 @@ TEST_P(AttentionValues, AreThoseOfOrdinaryOps) {
 INSTANTIATE_TEST_SUITE_P(All, AttentionValues, testing::Values(f16, bf16, f32, f64),
                          [](const auto& i) { return std::string(name(i.param)); });
 
+// Many blocks of queries and keys, which devices of their own loops work on beside each other.
+TEST(AttentionLong, EqualsOrdinaryOpsOnDevices) {
+  manual_seed(12);
+  for (const Device& device : devices()) {
+    if (device.is_cpu()) continue;
+    for (const DType dtype : {f16, bf16})
+      for (const int64_t width : {64, 128})
+        for (const bool causal : {false, true}) {
+          SCOPED_TRACE(std::to_string(width) + " " + std::string(name(dtype)));
+          Tensors exact, rounded;
+          for (const int64_t rows : {1111, 1500, 1500}) {
+            rounded.push_back(randn({2, 3, rows, width}, {f32, device}).to(dtype).detach().requires_grad_());
+            exact.push_back(rounded.back().detach().to(f64).detach().requires_grad_());
+          }
+          const AttentionOptions o{.is_causal = causal};
+          const Tensor y = scaled_dot_product_attention(rounded[0], rounded[1], rounded[2], o);
+          const Tensor want = reference(exact[0], exact[1], exact[2], o), g = randn_like(want);
+          const double near = dtype == f16 ? 4e-3 : 3e-2;
+          EXPECT_LT(distance(y, want), near);
+          const Tensors found = grad(y, rounded, {.grad_outputs = {g.to(dtype)}});
+          const Tensors answer = grad(want, exact, {.grad_outputs = {g.to(dtype).to(f64)}});
+          for (size_t i = 0; i < 3; ++i) EXPECT_LT(distance(found[i], answer[i]), 10 * near) << "input " << i;
+        }
+  }
+}
+
 TEST(AttentionGradients, PassNumericalChecksOfBothOrders) {
   const auto draw = [](const Shape& s) { return randn(s, {.dtype = f64, .requires_grad = true}); };
   manual_seed(3);

@@ -42,8 +42,10 @@ void expect_same(const Tensors& a, const Tensors& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].dtype(), b[i].dtype());
     ASSERT_EQ(a[i].shape(), b[i].shape());
+    // On a GPU, gradients that are scattered meet in any order.
+    const double near = !a[i].device().is_cuda() ? 0 : is_half(a[i].dtype()) ? 1e-2 : 1e-6;
     EXPECT_TRUE(allclose(a[i].detach().to(f64).to("cpu"), b[i].detach().to(f64).to("cpu"),
-                         {.rtol = 0, .atol = 0, .equal_nan = true}))
+                         {.rtol = near, .atol = near, .equal_nan = true}))
         << a[i].str() << "\n"
         << b[i].str();
   }

@@ -251,6 +251,7 @@ TEST(CaptureOnGpu, KeepsMemoryAndCountsNoTransfer) {
     EXPECT_EQ(cuda::memory_stats().in_use, before.in_use);
     EXPECT_EQ(cuda::memory_stats().cached, before.cached);
     EXPECT_EQ(cuda::memory_stats().transfers, before.transfers);
+    EXPECT_EQ(cuda::memory_stats().reads, before.reads);
     cuda::empty_cache();  // leaves a captured step's memory alone
     for (int i = 0; i < 20; ++i) step();
     EXPECT_LT(cross_entropy(net(x), y).item<float>(), 2);

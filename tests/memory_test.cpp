@@ -154,7 +154,7 @@ TEST(MemoryTransfers, ATrainingStepOnTheGpuStaysThere) {
   Tensor w = randn({64, 32}, {.device = "cuda", .requires_grad = true}),
          b = zeros({64}, {.device = "cuda", .requires_grad = true});
   const Tensor x = randn({128, 32}, {.device = "cuda"}), labels = randint(0, 64, {128}, {.device = "cuda"});
-  const int64_t before = cuda::memory_stats().transfers;
+  const cuda::MemoryStats before = cuda::memory_stats();
   for (int i = 0; i < 20; ++i) {
     const Tensor logits = linear(x, w, b, {.activation = "relu"});
     (-log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).mean()).backward();
@@ -164,9 +164,13 @@ TEST(MemoryTransfers, ATrainingStepOnTheGpuStaysThere) {
     w.zero_grad();
     b.zero_grad();
   }
-  EXPECT_EQ(cuda::memory_stats().transfers, before);
+  EXPECT_EQ(cuda::memory_stats().transfers, before.transfers);
+  EXPECT_EQ(cuda::memory_stats().reads, before.reads);
   EXPECT_TRUE(isfinite(w.detach()).all().item<bool>());
-  EXPECT_GT(cuda::memory_stats().transfers, before);
+  EXPECT_EQ(cuda::memory_stats().transfers, before.transfers);
+  EXPECT_EQ(cuda::memory_stats().reads, before.reads + 1);
+  w.to("cpu");
+  EXPECT_EQ(cuda::memory_stats().transfers, before.transfers + 1);
 }
 
 TEST(MemoryLarge, MoreThanTwoToTheThirtyOneElements) {

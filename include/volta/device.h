@@ -36,7 +36,8 @@ void synchronize(int device = 0);  // waits for everything launched so far
 
 struct MemoryStats {
   int64_t in_use = 0, peak = 0, cached = 0;
-  int64_t transfers = 0;  // copies between host and device since the start
+  int64_t transfers = 0;  // copies of tensors between host and device since the start
+  int64_t reads = 0;      // single numbers that item() fetched
 };
 MemoryStats memory_stats(int device = 0);
 void empty_cache(int device = 0);

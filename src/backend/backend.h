@@ -166,6 +166,7 @@ class Backend {
   // Between the host and this device; contiguous bytes, complete when it returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
+  virtual void read(void* host, const void* device, int64_t bytes) { download(host, device, bytes); }  // one element
 
   // What a device may know and have besides. Ops ask whether it offers a call, whose outputs may then be without data, and
   // are composed of the loops above where it does not (ops/fused.h). Where a forward loop is offered, so is its backward.

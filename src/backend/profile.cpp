@@ -115,6 +115,10 @@ class ProfilingBackend final : public Backend {
     timed("download", [&] { own().download(host, device, bytes); });
   }
 
+  void read(void* host, const void* device, int64_t bytes) override {
+    timed("item", [&] { own().read(host, device, bytes); });
+  }
+
   bool knows_indices() const override { return own().knows_indices(); }
   std::optional<IndexRange> index_range(const Arg& index) const override {
     if (!own().knows_indices()) return own().index_range(index);

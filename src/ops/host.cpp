@@ -15,7 +15,7 @@ Scalar Tensor::item() const {
           *this);
   reads(*this);
   alignas(8) char bytes[8];
-  backend(device()).download(bytes, address(*this), size_of(dtype()));
+  backend(device()).read(bytes, address(*this), size_of(dtype()));
   return visit(dtype(), [&]<class T>(TypeTag<T>) {
     T value;
     std::memcpy(&value, bytes, sizeof value);

@@ -531,9 +531,6 @@ int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 }  // namespace
 
-#ifndef VOLTA_CUDA_ATTENTION  // no test has held its values against the composed form yet: the suite's widths pass it by
-bool Context::offers(const AttentionCall&) const { return false; }
-#else
 bool Context::offers(const AttentionCall& call) const {
   const Shape &q = call.q.layout->shape, &k = call.k.layout->shape, &v = call.v.layout->shape;
   const int rank = q.size();
@@ -544,7 +541,6 @@ bool Context::offers(const AttentionCall& call) const {
   return q[rank - 2] < (1 << 24) && k[rank - 2] < (1 << 24) && heads < (1 << 20) &&
          heads * blocks_of(std::max(q[rank - 2], k[rank - 2]), 64) < chunk_limit;
 }
-#endif
 
 void Context::attention(const AttentionCall& call) {
   const OnDevice current(device);

@@ -248,6 +248,7 @@ MemoryStats Context::stats() const {
   MemoryStats stats;
   for (const Memory* memory : memories_) memory->add_to(stats);
   stats.transfers = transfers;
+  stats.reads = reads;
   return stats;
 }
 
@@ -284,7 +285,6 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
   const cudaStream_t stream = this->stream();
   const auto size = size_t(bytes);
   const bool up = kind == cudaMemcpyHostToDevice;
-  transfers.fetch_add(1, std::memory_order_relaxed);
   if (bytes > slot_bytes) {
     check(cudaMemcpyAsync(to, from, size, kind, stream), op);
     return up ? check(cudaStreamSynchronize(stream), op) : synchronize(op);

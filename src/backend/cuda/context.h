@@ -170,16 +170,22 @@ class Context final : public Backend {
   void cross_entropy_backward(const CrossEntropyBackwardCall& call) override;
   void update(const UpdateCall& call) override;
   void upload(void* to, const void* from, int64_t n) override {
+    ++transfers;
     transfer(to, from, n, cudaMemcpyHostToDevice, "upload");
   }
   void download(void* to, const void* from, int64_t n) override {
+    ++transfers;
     transfer(to, from, n, cudaMemcpyDeviceToHost, "download");
+  }
+  void read(void* to, const void* from, int64_t n) override {
+    ++reads;
+    transfer(to, from, n, cudaMemcpyDeviceToHost, "item");
   }
   bool records() const override { return true; }
   std::unique_ptr<Recorded> record(Recording& recording, const std::function<void()>& step) override;
   void synchronize(const char* op);  // waits for the lane, then throws what kernels reported
 
-  std::atomic<int64_t> transfers{0};
+  std::atomic<int64_t> transfers{0}, reads{0};
 
  private:
   static constexpr int slot_count = 16;
