@@ -356,5 +356,36 @@ TEST(LossCrossEntropy, LabelsThatChangeBeforeTheBackwardPassAreAnError) {
   EXPECT_EQ(r.error().kind(), Error::Kind::autograd);
 }
 
+// Rows short and long, by packs or not, with ignored labels, weights, strides and scores of minus infinity.
+TEST(CrossEntropyRows, EqualTheFormulaOnEveryDevice) {
+  manual_seed(21);
+  for (const Device& device : devices())
+    for (const DType dtype : {f16, bf16, f32, f64})
+      for (const int64_t classes : {3, 8, 9, 64, 1000, 2056, 2057, 9000})
+        for (int form = 0; form < 4; ++form) {
+          SCOPED_TRACE(std::to_string(classes) + " of " + std::string(name(dtype)) + " on " + device.str() + ", form " +
+                       std::to_string(form));
+          Tensor scores = (randn({11, classes}) * 3).to(dtype);
+          if (form == 1) scores = (randn({11, classes + 8}) * 3).to(dtype).slice(1, 0, classes);
+          if (form == 2) scores.slice(1, 0, classes - 1).select(0, 4).fill_(-INFINITY);
+          Tensor labels = randint(0, classes, {11});
+          labels[4] = classes - 1, labels[0] = 0, labels[10] = classes - 1;
+          CrossEntropyOptions o{.reduction = "none"};
+          if (form == 3) o.weight = (rand({classes}) + 0.5).to(dtype), o.ignore_index = labels[2].item<int64_t>();
+          const Tensor x = scores.to(device).detach().requires_grad_(),
+                       exact = scores.to(f64).detach().requires_grad_();
+          CrossEntropyOptions there = o, wide = o;
+          if (form == 3) there.weight = o.weight.to(device), wide.weight = o.weight.to(f64);
+          const Tensor loss = cross_entropy(x, labels.to(device), there), g = rand({11}).to(dtype);
+          Tensor want = -log_softmax(exact, 1).gather(1, labels.unsqueeze(1)).squeeze(1);
+          if (form == 3) want = where(labels == o.ignore_index, 0, want * wide.weight.index_select(0, labels));
+          const double near = dtype == f64 ? 1e-11 : dtype == f32 ? 2e-5 : dtype == f16 ? 2e-2 : 1e-1;
+          EXPECT_TRUE(allclose(loss.to("cpu").to(f64), want, {.rtol = near, .atol = near}));
+          const Tensor slope = grad(loss, x, {.grad_outputs = {g.to(device)}}).to("cpu").to(f64);
+          const Tensor answer = grad(want, exact, {.grad_outputs = {g.to(f64)}});
+          EXPECT_TRUE(allclose(slope, answer, {.rtol = near, .atol = near / 5}));
+        }
+}
+
 }  // namespace
 }  // namespace volta::test

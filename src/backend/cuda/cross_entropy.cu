@@ -1,5 +1,6 @@
-// Cross-entropy of labels on the GPU: a team of threads per row of scores. Where rows lie side by side, each thread runs
-// along one of its own. Labels out of range are clamped and reported at the next synchronisation.
+// Cross-entropy of labels on the GPU: a team of threads per row of scores, which it reads by packs where they are contiguous.
+// Where rows lie side by side, each thread runs along one of its own. Labels out of range are clamped and reported at the
+// next synchronisation.
 #include "backend/cross_entropy.h"
 #include "backend/cuda/element.h"
 
@@ -86,15 +87,51 @@ __device__ inline int64_t clamped(const Rows& a, int64_t label) {
   return label < 0 ? 0 : a.classes - 1;
 }
 
-template <class T, int team> __global__ __launch_bounds__(threads) void forward(const __grid_constant__ ForwardArgs a) {
+// The scores of a row that one thread has: packs of S, several at a time. f(scores, first, count): the first `count` of them
+// are the row's, of the classes from first(e) on.
+constexpr int packs_at_once = 4;
+template <class S> inline constexpr int pack_size = 16 / int(sizeof(S));
+template <class S, int team, class F> __device__ inline void for_packs(const char* row, int64_t classes, F f) {
+  constexpr int V = pack_size<S>, U = packs_at_once;
+  const auto* packs = reinterpret_cast<const Pack<S, V>*>(row);
+  const int64_t count = classes / V;
+  for (int64_t first = threadIdx.x % team; first < count; first += U * team) {
+    Pack<S, V> held[U];
+    unroll<U>([&](int u) { held[u] = packs[first + u * team < count ? first + u * team : first]; });
+    f(held, first, count);
+  }
+}
+
+// The sum over a row, its scores of type S contiguous and aligned.
+template <class T, class S, int team> __device__ inline ScoreSum<T> sum_of_packs(const char* row, int64_t classes) {
+  constexpr int V = pack_size<S>, U = packs_at_once;
+  ScoreSum<T> s{-std::numeric_limits<T>::infinity(), T(0)};
+  for_packs<S, team>(row, classes, [&](const Pack<S, V>(&held)[U], int64_t first, int64_t count) {
+    T v[U * V], top = s.top;
+    unroll<U * V>([&](int e) {
+      v[e] = convert<T>(held[e / V].v[e % V]);
+      top = scalar::max(top, v[e]);
+    });
+    const auto share = [&](T x) { return x == top ? T(1) : T(::exp(x - top)); };
+    T sum = s.sum * share(s.top);
+    unroll<U>([&](int u) {
+      if (first + u * team < count) unroll<V>([&](int j) { sum += share(v[u * V + j]); });
+    });
+    s = {top, sum};
+  });
+  return s;
+}
+
+template <class T, class S, int team>
+__global__ __launch_bounds__(threads) void forward(const __grid_constant__ ForwardArgs a) {
   const Row<team> row(a);
   if (team <= 32 && !row.valid) return;
   const char* x = row.scores(a);
   ScoreSum<T> s{-std::numeric_limits<T>::infinity(), T(0)};
-  for (int64_t c = row.rank(); c < a.classes; c += team) {
-    const T v = load<T>(x + c * a.class_step, a.dtype);
-    s = merged(s, {v, T(1)});
-  }
+  if constexpr (!std::is_void_v<S>) s = sum_of_packs<T, S, team>(x, a.classes);
+  else
+    for (int64_t c = row.rank(); c < a.classes; c += team)
+      s = merged(s, {load<T>(x + c * a.class_step, a.dtype), T(1)});
   s = merge_team<team>(s);
   if (row.rank() != 0) return;
   const int64_t label = row.label(a);
@@ -108,7 +145,7 @@ template <class T, int team> __global__ __launch_bounds__(threads) void forward(
   a.statistics[2 * int64_t(row.number) + 1] = double(s.sum);
 }
 
-template <class T, int team>
+template <class T, class S, int team>
 __global__ __launch_bounds__(threads) void backward(const __grid_constant__ BackwardArgs a) {
   const Row<team> row(a);
   if (!row.valid) return;
@@ -119,9 +156,22 @@ __global__ __launch_bounds__(threads) void backward(const __grid_constant__ Back
   const T scale = T(double(upstream) / a.statistics[2 * int64_t(row.number) + 1]);
   const int64_t label = factor == T(0) ? 0 : clamped(a, row.label(a));
   char* out = a.out + (row.outer * a.classes * a.inner + row.inner) * a.size;
-  for (int64_t c = row.rank(); c < a.classes; c += team) {
-    const T p = ::exp(load<T>(x + c * a.class_step, a.dtype) - top) * scale;
-    store(out + c * a.inner * a.size, a.dtype, factor == T(0) ? T(0) : c == label ? p - upstream : p);
+  const auto slope = [&](T score, int64_t c) {
+    const T p = ::exp(score - top) * scale;
+    return factor == T(0) ? T(0) : c == label ? p - upstream : p;
+  };
+  if constexpr (!std::is_void_v<S>) {
+    constexpr int V = pack_size<S>, U = packs_at_once;
+    for_packs<S, team>(x, a.classes, [&](Pack<S, V>(&held)[U], int64_t first, int64_t count) {
+      unroll<U>([&](int u) {
+        const int64_t pack = first + u * team;
+        unroll<V>([&](int j) { held[u].v[j] = convert<S>(slope(convert<T>(held[u].v[j]), pack * V + j)); });
+        if (pack < count) reinterpret_cast<Pack<S, V>*>(out)[pack] = held[u];
+      });
+    });
+  } else {
+    for (int64_t c = row.rank(); c < a.classes; c += team)
+      store(out + c * a.inner * a.size, a.dtype, slope(load<T>(x + c * a.class_step, a.dtype), c));
   }
 }
 
@@ -142,16 +192,29 @@ Rows rows_of(const Context& c, const Arg& scores, const Arg& labels, const Arg& 
 // Threads to a row.
 int team_of(const Rows& a) { return a.inner > 1 || a.classes < 8 ? 1 : a.classes <= 2048 ? 32 : threads; }
 
-template <class Args, class F> void start(const Context& c, const Args& a, F kernel_of) {
-  const int team = team_of(a);
-  launch(c, "cross_entropy", kernel_of(team), blocks_for(int64_t(a.count) * team, threads), threads, a);
+// Whether rows can be read by packs.
+bool packed(const Rows& a) {
+  return a.inner == 1 && a.class_step == a.size && a.classes % (16 / a.size) == 0 && a.outer_step % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(a.scores) % 16 == 0;
 }
 
-template <class T> auto forward_kernel(int team) {
-  return team == 1 ? &forward<T, 1> : team == 32 ? &forward<T, 32> : &forward<T, threads>;
+// f.template operator()<T, S, team>(): T is computed in, S is what packs are of, or void.
+template <class F> void with_form(const Rows& a, F f) {
+  const int team = team_of(a);
+  const auto teamed = [&]<class T, class S>() {
+    if (team == threads) return f.template operator()<T, S, threads>();
+    if (team == 32) return f.template operator()<T, S, 32>();
+    if constexpr (std::is_void_v<S>) f.template operator()<T, S, 1>();
+  };
+  if (a.dtype == f64) return teamed.template operator()<double, void>();
+  if (team == 1 || !packed(a)) return teamed.template operator()<float, void>();
+  if (a.dtype == f32) teamed.template operator()<float, float>();
+  else if (a.dtype == f16) teamed.template operator()<float, float16>();
+  else teamed.template operator()<float, bfloat16>();
 }
-template <class T> auto backward_kernel(int team) {
-  return team == 1 ? &backward<T, 1> : team == 32 ? &backward<T, 32> : &backward<T, threads>;
+
+template <class Args> void start(const Context& c, const Args& a, int team, void (*kernel)(Args)) {
+  launch(c, "cross_entropy", kernel, blocks_for(int64_t(a.count) * team, threads), threads, a);
 }
 
 char* bytes(const Arg& x) { return static_cast<char*>(x.data); }
@@ -168,7 +231,7 @@ void Context::cross_entropy(const CrossEntropyCall& call) {
                       bytes(call.weight),
                       bytes(call.losses),
                       bytes(call.factors)};
-  start(*this, a, call.scores.dtype == f64 ? forward_kernel<double> : forward_kernel<float>);
+  with_form(a, [&]<class T, class S, int team>() { start(*this, a, team, &forward<T, S, team>); });
 }
 
 void Context::cross_entropy_backward(const CrossEntropyBackwardCall& call) {
@@ -180,7 +243,7 @@ void Context::cross_entropy_backward(const CrossEntropyBackwardCall& call) {
                        {step[0] * size, step[1] * size},
                        bytes(call.factors),
                        bytes(call.grad_scores)};
-  start(*this, a, call.scores.dtype == f64 ? backward_kernel<double> : backward_kernel<float>);
+  with_form(a, [&]<class T, class S, int team>() { start(*this, a, team, &backward<T, S, team>); });
 }
 
 }  // namespace volta::cuda
