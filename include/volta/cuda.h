@@ -10,8 +10,13 @@ namespace volta::cuda {
 // in which a convolution is computed is chosen among those that do with it.
 void set_conv_workspace(int64_t bytes);
 
-// A point in the work of a stream: Event begin, end; begin.record(); … end.record(); end.synchronize();
-// double ms = begin.elapsed_time(end);
+// A point in the work of a stream:
+//   cuda::Event begin, end;
+//   begin.record();
+//   Tensor y = x.matmul(x);
+//   end.record();
+//   end.synchronize();
+//   double milliseconds = begin.elapsed_time(end);
 class Event {
  public:
   explicit Event(int device = 0);
