@@ -231,6 +231,34 @@ TEST(CaptureOnGpu, RefusesTheHost) {
   refused([&] { scaler.step(opt); }, "GradScaler");
 }
 
+TEST(CaptureOnGpu, AnErrorCountsNoStep) {
+  NEEDS_GPU;
+  const Tensor p = ones({4}, {.device = "cuda"}).requires_grad_();
+  optim::Adam opt({p}, {.lr = 0.1});
+  bool wrong = true;
+  auto step = capture([&] {
+    opt.zero_grad();
+    p.square().sum().backward();
+    opt.step();
+    if (wrong) p.sum().item<float>();
+  });
+  step();
+  EXPECT_THROW(step(), Error);
+  EXPECT_EQ(opt.state_dict().state.at(0).at("step").item<float>(), 1);
+  wrong = false;
+  step();
+  step();
+  EXPECT_EQ(opt.state_dict().state.at(0).at("step").item<float>(), 3);
+  const Tensor q = ones({4}).requires_grad_();
+  optim::Adam other({q}, {.lr = 0.1});
+  for (int i = 0; i < 3; ++i) {
+    other.zero_grad();
+    q.square().sum().backward();
+    other.step();
+  }
+  EXPECT_TRUE(allclose(p.detach().to("cpu"), q.detach(), {.rtol = 1e-6}));
+}
+
 TEST(CaptureOnGpu, KeepsMemoryAndCountsNoTransfer) {
   NEEDS_GPU;
   cuda::synchronize();

@@ -53,6 +53,7 @@ class Recording {
   std::vector<Draw> draws;
   std::vector<Constants> constants;  // of update calls
   std::vector<std::function<void()>> host_work;
+  std::vector<std::function<void()>> undo;  // what the host counted, if the recording fails: nothing was carried out
   std::vector<Device> devices;
 
  private:

@@ -75,7 +75,12 @@ void Replay::run(const std::function<void()>& step) {
   Keeper keeper;
   std::unique_ptr<Recorded> recorded = [&] {
     const RecordingScope recorded_now(&s.recording, Recording::Phase::recorded);
-    return own_backend(devices[0]).record(s.recording, step);
+    try {
+      return own_backend(devices[0]).record(s.recording, step);
+    } catch (...) {
+      for (const auto& work : s.recording.undo) work();
+      throw;
+    }
   }();
   s.kept = std::move(keeper.kept);
   recorded->replay();

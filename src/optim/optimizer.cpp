@@ -149,6 +149,10 @@ void Optimizer::step() {
       update(p, along.to(p.dtype()), state, group);
     }
   }
+  if (recording)
+    recording->undo.emplace_back([this, counted = recorded.parameters] {
+      for (const auto& [i, j] : counted) --states_[i][j].step;
+    });
   recorded.slots = queued_->run(skip_);
   if (master_weights_) write_masters();
   if (recording) recording->host_work.emplace_back([this, recorded] { renew(recorded); });

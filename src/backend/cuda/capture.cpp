@@ -36,7 +36,7 @@ Capture::Capture(Context& context, Recording& recording, const std::function<voi
 
 Capture::~Capture() {
   const OnDevice current(context_.device);
-  cudaDeviceSynchronize();  // a replay may still run
+  if (last_stream_) cudaStreamSynchronize(last_stream_);  // a replay may still run
   release();
 }
 
@@ -84,7 +84,8 @@ void Capture::replay() {
     check(cudaGraphExecKernelNodeSetParams(ready_, v.node, &kernel), op);
   }
   fresh_ = false;
-  check(cudaGraphLaunch(ready_, context_.stream()), op);
+  last_stream_ = context_.stream();
+  check(cudaGraphLaunch(ready_, last_stream_), op);
 }
 
 std::unique_ptr<Recorded> Context::record(Recording& recording, const std::function<void()>& step) {

@@ -36,6 +36,7 @@ class Capture final : public Recorded {
   cudaGraphExec_t ready_ = nullptr;
   std::vector<Varied> varied_;
   bool fresh_ = true;  // its arguments are those of the recording
+  cudaStream_t last_stream_ = nullptr;
   static inline thread_local constinit Capture* current_ = nullptr;
 };
 

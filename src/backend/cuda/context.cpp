@@ -308,6 +308,19 @@ void Context::synchronize(const char* op) {
           fault->index, ", out of range for size ", fault->size);
 }
 
+void Context::synchronize_all() {
+  const char* op = "synchronize";
+  Recording::refuse(op, "it waits for the device");
+  std::vector<cudaStream_t> streams = {own_.stream};
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    for (const auto& lane : lanes_) streams.push_back(lane->stream);
+  }
+  const OnDevice current(device);
+  for (const cudaStream_t stream : streams) check(cudaStreamSynchronize(stream), op);
+  synchronize(op);
+}
+
 bool is_available() { return device_count() > 0; }
 
 int device_count() {
@@ -320,15 +333,7 @@ int device_count() {
   return count;
 }
 
-void synchronize(int device) {
-  Context& c = context(device);
-  Recording::refuse("synchronize", "it waits for the device");
-  if (c.has_streams()) {
-    const OnDevice current(device);
-    check(cudaDeviceSynchronize(), "synchronize");
-  }
-  c.synchronize("synchronize");
-}
+void synchronize(int device) { context(device).synchronize_all(); }
 
 MemoryStats memory_stats(int device) { return context(device).stats(); }
 

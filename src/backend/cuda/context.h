@@ -184,6 +184,7 @@ class Context final : public Backend {
   bool records() const override { return true; }
   std::unique_ptr<Recorded> record(Recording& recording, const std::function<void()>& step) override;
   void synchronize(const char* op);  // waits for the lane, then throws what kernels reported
+  void synchronize_all();            // the same for all lanes
 
   std::atomic<int64_t> transfers{0}, reads{0};
 
