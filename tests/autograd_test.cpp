@@ -5,19 +5,12 @@
 
 #include <volta/volta.h>
 
+#include "why.h"
+
 namespace volta::test {
 namespace {
 
 Tensor leaf(std::initializer_list<Data> values) { return tensor<double>(Data(values)).requires_grad_(); }
-
-std::string why(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(AutogradEngine, AccumulatesUsesAndDiamonds) {
   const Tensor x = leaf({1.0, 2.0});

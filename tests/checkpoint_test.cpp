@@ -7,6 +7,8 @@
 
 #include <volta/volta.h>
 
+#include "why.h"
+
 namespace volta::test {
 namespace {
 
@@ -20,16 +22,6 @@ Tensor leaf(const Shape& shape, uint64_t seed) {
 bool same_bits(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a.shape() == b.shape() && equal(a.detach(), b.detach());
 }
-
-std::string why(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-bool says(const std::function<void()>& f, const char* text) { return why(f).find(text) != std::string::npos; }
 
 // net(true) computes with checkpoints, net(false) without: values, gradients by both ways and the stream are the same.
 void expect_same(const std::function<Tensor(bool)>& net, const Tensors& leaves) {

@@ -9,6 +9,7 @@
 #include <volta/volta.h>
 
 #include "toy_device.h"
+#include "why.h"
 
 namespace volta::test {
 namespace {
@@ -16,20 +17,6 @@ namespace {
 const double inf = std::numeric_limits<double>::infinity();
 
 std::vector<Device> places() { return {Device(), toy_device()}; }
-
-std::string why(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-bool says(const std::function<void()>& f, const char* text) {
-  const std::string message = why(f);
-  EXPECT_NE(message.find(text), std::string::npos) << message;
-  return message.find(text) != std::string::npos;
-}
 
 Tensor parameter(Device device = {}) { return tensor<float>({1, -2, 3}, {.device = device}).requires_grad_(); }
 
