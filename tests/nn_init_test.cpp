@@ -94,5 +94,11 @@ TEST(NnInit, Sparse) {
   EXPECT_FALSE(attempt([] { init::sparse_(empty({3}), 0.5); }));
 }
 
+// Any number divides no outputs at all: there is nothing to do in any of the groups.
+TEST(InitDirac, OfNoOutputsReturnsAtOnce) {
+  const Tensor x = zeros({0, 2, 5});
+  EXPECT_EQ(nn::init::dirac_(x, int64_t(1) << 54).numel(), 0);
+}
+
 }  // namespace
 }  // namespace volta

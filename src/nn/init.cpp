@@ -52,6 +52,7 @@ Tensor dirac_(const Tensor& x, int64_t groups) {
   const Options options = like(x, "dirac_");
   require(x.dim() >= 3 && x.dim() <= 5, "dirac_", x, "needs a weight [out, in, kernel...]");
   require(groups > 0 && x.size(0) % groups == 0, "dirac_", x, "the groups do not divide the outputs");
+  if (x.numel() == 0) return x;
   const int64_t per_group = x.size(0) / groups;
   Tensor values = zeros(x.shape(), options);
   for (int64_t g = 0; g < groups; ++g) {
