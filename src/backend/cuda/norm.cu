@@ -98,26 +98,6 @@ __device__ inline void load_weights(T (&w)[N], const void* from, const NormArgs&
   });
 }
 
-// The moments of a row that a team holds in registers: the mean by a sum of what goes beyond the first element, so that equal
-// ones stay exactly equal to it; then the deviations, whose sum mends it.
-template <class T, class S, int V, int U>
-__device__ typename Moments<T>::State moments_of_row(const Team& team, const RowPart<T, S, V, U>& part,
-                                                     const T (&v)[U * V], T origin, T n) {
-  auto s = TwoSums<T>::start();
-  const auto add = [&](auto f) {
-    unroll<U>([&](int u) {
-      if (part.holds(part.rank, u * V)) unroll<V>([&](int j) { f(v[u * V + j]); });
-    });
-    s = team_merge<TwoSums<T>>(team, s);
-  };
-  add([&](T x) { s.plain += x - origin; });
-  const T mean = origin + s.plain / n;
-  s = TwoSums<T>::start();
-  add([&](T x) { s.plain += x - mean, s.weighted += (x - mean) * (x - mean); });
-  const T off = s.plain / n;
-  return {n, mean + off, ::max(s.weighted - off * s.plain, T(0))};
-}
-
 template <class T, class S, int V, int U>
 __global__ __launch_bounds__(1024) void forward_rows(const __grid_constant__ NormArgs a) {
   const Team team{false};
@@ -127,18 +107,13 @@ __global__ __launch_bounds__(1024) void forward_rows(const __grid_constant__ Nor
   const char* x = a.x + set * n * int64_t(sizeof(S));
   T v[U * V];
   auto s = Moments<T>::start();
-  if (part.count <= part.batch()) {
-    if (part.rank < part.count) part.load(v, x, part.rank);
-    s = moments_of_row(team, part, v, convert<T>(*reinterpret_cast<const S*>(x)), T(n));
-  } else {
-    for (int64_t first = part.rank; first < part.count; first += part.batch()) {
-      part.load(v, x, first);
-      unroll<U>([&](int u) {
-        if (part.holds(first, u * V)) s = Moments<T>::merge(s, moments_of<T, V>(v + u * V));
-      });
-    }
-    s = team_merge<Moments<T>>(team, s);
+  for (int64_t first = part.rank; first < part.count; first += part.batch()) {
+    part.load(v, x, first);
+    unroll<U>([&](int u) {
+      if (part.holds(first, u * V)) s = Moments<T>::merge(s, moments_of<T, V>(v + u * V));
+    });
   }
+  s = team_merge<Moments<T>>(team, s);
   if (row >= sets) return;
   const T mean = a.centered ? s.mean : T(0);
   const T var = s.squares / T(n) + (a.centered ? T(0) : s.mean * s.mean), r = T(1) / ::sqrt(var + T(a.eps));
