@@ -73,12 +73,12 @@ void both_ways(const std::string& name, int calls, const std::vector<Tensor>& in
                const std::function<Tensor(const std::vector<Tensor>&)>& f) {
   {
     const volta::NoGrad off;
-    measure((name + "_fwd").c_str(), calls, [&] { f(inputs); });
+    measure(name + "_fwd", calls, [&] { f(inputs); });
   }
   std::vector<Tensor> leaves;
   for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
   const Tensor y = f(leaves), g = volta::randn_like(y.detach());
-  measure((name + "_bwd").c_str(), calls,
+  measure(name + "_bwd", calls,
           [&] { (void)volta::grad(std::vector<Tensor>{y}, leaves, {.grad_outputs = {g}, .retain_graph = true}); });
 }
 

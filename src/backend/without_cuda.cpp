@@ -44,7 +44,7 @@ Stream& Stream::operator=(Stream&&) noexcept = default;
 bool Stream::query() const { return true; }
 void Stream::synchronize() const {}
 OnStream::OnStream(const Stream&) : outer_(nullptr) {}
-OnStream::~OnStream() = default;
+OnStream::~OnStream() { outer_ = nullptr; }
 }  // namespace cuda
 
 }  // namespace volta
