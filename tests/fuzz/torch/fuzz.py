@@ -48,8 +48,13 @@ def run(chain, wide=False):
             registers.append(x)
         else:
             name, where, integers, numbers = step
-            name = "to_f64" if wide and name == "to_f32" else name
-            registers += OPS[name](*[registers[i] for i in where], ints=integers, nums=numbers)
+            converts = name == "to_f32"
+            if converts and not wide and registers[where[0]].dtype != torch.float32:
+                chain.copies.add(len(registers))
+            name = "to_f64" if wide and converts else name
+            made = OPS[name](*[registers[i] for i in where], ints=integers, nums=numbers)
+            # A conversion that copied does so in f64 too, lest what is written later be something else.
+            registers += [y.clone() for y in made] if wide and len(registers) in chain.copies else made
     loss = None
     for r in chain.roots:
         y = registers[r].double()

@@ -17,6 +17,7 @@ class Chain:
         self.number, self.roots, self.second = number, [], False
         self.steps = []  # ("in", tensor, whether it wants a gradient) or (op, registers, integers, numbers)
         self.narrow = False  # whether f32 takes part
+        self.copies = set()  # registers that a conversion to f32 filled with a copy
 
 
 def fresh(rng, shape, dtype):

@@ -136,7 +136,11 @@ void add_views(Ops& ops) {
   ops["select"] = [](const Arguments& a) { return Tensors{a.x(0).select(a.i(0), a.i(1))}; };
   ops["diagonal"] = [](const Arguments& a) { return Tensors{a.x(0).diagonal(a.i(0), a.i(1), a.i(2))}; };
   ops["unfold"] = [](const Arguments& a) { return Tensors{a.x(0).unfold(a.i(0), a.i(1), a.i(2))}; };
-  ops["flip"] = [](const Arguments& a) { return Tensors{a.x(0).flip(a.i(0)).clone()}; };
+  // A copy in the layout of the input, as PyTorch's is.
+  ops["flip"] = [](const Arguments& a) {
+    Tensor y = a.x(0).detach().clone();
+    return Tensors{y.copy_(a.x(0).flip(a.i(0)))};
+  };
   ops["clone"] = [](const Arguments& a) { return Tensors{a.x(0).clone()}; };
   ops["contiguous"] = [](const Arguments& a) { return Tensors{a.x(0).contiguous()}; };
   ops["roll"] = [](const Arguments& a) { return Tensors{a.x(0).roll(a.i(0), a.i(1))}; };
