@@ -1,10 +1,11 @@
-// capture: a training step that is told to the device once and then repeated by it, without the host's work in between.
+// capture: records a training step on its device once and replays it, without the work of the host.
 #pragma once
 #include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace volta {
 namespace detail {
@@ -40,9 +41,7 @@ template <class Step> class [[nodiscard]] Captured {
 
  private:
   Step step_;
-  std::conditional_t<std::is_void_v<Result>, std::nullopt_t*,
-                     std::optional<std::conditional_t<std::is_void_v<Result>, int, Result>>>
-      result_{};
+  std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result_;
   detail::Replay replay_;
 };
 

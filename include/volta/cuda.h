@@ -1,5 +1,5 @@
-// What programs that care about the GPU itself use: its streams, its events, and settings that few need. What most need is in
-// device.h; all of it can be called in builds without CUDA, where it throws Error::Kind::device.
+// Streams and events of a GPU, and settings that few programs need; what most need is in device.h. In builds without CUDA,
+// making a stream or an event throws Error::Kind::device.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -13,7 +13,7 @@
 namespace volta::detail {
 namespace {
 
-// Keeps the memory that a recorded step reads, which it finds in the same place when it is replayed, and refuses the host's.
+// Holds a reference to all memory that a recorded step reads, because replays use its addresses. Refuses memory of the host.
 class Keeper final : public MemoryWatch {
  public:
   Keeper() : outer_(std::exchange(memory_watch, this)) {}

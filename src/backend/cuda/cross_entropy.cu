@@ -87,8 +87,8 @@ __device__ inline int64_t clamped(const Rows& a, int64_t label) {
   return label < 0 ? 0 : a.classes - 1;
 }
 
-// The scores of a row that one thread has: packs of S, several at a time. f(scores, first, count): the first `count` of them
-// are the row's, of the classes from first(e) on.
+// Reads this thread's share of a row, several packs of S at a time, and calls f(held, first, count): held[u] is pack
+// first + u * team of the row's `count` packs, or a copy of pack `first` where that is beyond the end.
 constexpr int packs_at_once = 4;
 template <class S> inline constexpr int pack_size = 16 / int(sizeof(S));
 template <class S, int team, class F> __device__ inline void for_packs(const char* row, int64_t classes, F f) {
