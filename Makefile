@@ -2,6 +2,7 @@
 JOBS ?= $(shell tools/jobs)
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
+ALL = -D VOLTA_ISA_LEVELS=all $(CMAKE_ARGS)
 CALLS ?= 100000
 SEED ?= 1
 .DEFAULT_GOAL := help
@@ -14,15 +15,15 @@ setup:  ## install missing tools (asks before using sudo)
 	@tools/setup
 
 build: setup  ## build everything, optimised, in build/release
-	@tools/build release $(JOBS) all $(CMAKE_ARGS)
+	@tools/build release $(JOBS) all $(ALL)
 
 demo: setup  ## train a network on handwritten digits, and measure it
-	@tools/build release $(JOBS) volta_command $(CMAKE_ARGS)
+	@tools/build release $(JOBS) volta_command $(if $(wildcard build/release/CMakeCache.txt),,-D VOLTA_ISA_LEVELS=native) $(CMAKE_ARGS)
 	build/release/bin/volta train lenet --data digits
 	build/release/bin/volta eval runs/lenet-digits/model.safetensors --data digits
 
 test: setup  ## build and run all tests
-	@tools/run_tests release $(JOBS) $(CMAKE_ARGS)
+	@tools/run_tests release $(JOBS) $(ALL)
 
 asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/run_tests asan $(JOBS) $(CMAKE_ARGS)
@@ -88,17 +89,17 @@ oracle:  ## ask PyTorch anew for the answers in tests/data, of all or of NAMES
 FUZZ_COUNT ?= 200000
 FUZZ_SEED ?= 1
 fuzz-torch:  ## run FUZZ_COUNT random chains of ops here and in PyTorch, and compare
-	@tools/build release $(JOBS) volta_fuzz_torch $(CMAKE_ARGS)
+	@tools/build release $(JOBS) volta_fuzz_torch $(ALL)
 	@bench/setup_peer > /dev/null
 	@build/bench/peer/bin/python tests/fuzz/torch/fuzz.py --program build/release/tests/volta_fuzz_torch \
 	  --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
 
 install: setup  ## install the library and the command under PREFIX (default /usr/local)
-	@tools/build release $(JOBS) volta_installed $(CMAKE_ARGS)
+	@tools/build release $(JOBS) volta_installed $(ALL)
 	@cmake --install build/release --prefix $(PREFIX)
 
 package: setup  ## a .deb and a tarball in build/packages
-	@tools/build release $(JOBS) volta_installed $(CMAKE_ARGS)
+	@tools/build release $(JOBS) volta_installed $(ALL)
 	@cpack --config build/release/CPackConfig.cmake -B build/packages
 
 static: setup  ## build/static/bin/volta, the command as one file that needs no library

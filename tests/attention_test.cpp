@@ -116,6 +116,69 @@ TEST(AttentionLong, EqualsOrdinaryOpsOnDevices) {
   }
 }
 
+// Operands as models have them, long enough for a device's best way.
+enum class Operands { own, of_one_projection, spread, odd_places, without_batch, many_axes };
+struct LongProblem {
+  int64_t batch, heads, few, queries, keys, width;
+  bool causal;
+  Operands operands;
+};
+Tensors draw(const LongProblem& p, DType dtype, Device device) {
+  const Options o{f32, device};
+  const auto matrices = [&](int64_t heads, int64_t rows) -> Tensor {
+    switch (p.operands) {
+      case Operands::spread:
+        return randn({1, heads, rows, p.width}, o).to(dtype).expand({p.batch, heads, rows, p.width});
+      case Operands::odd_places: return randn({p.batch, heads, rows, p.width + 3}, o).to(dtype).slice(-1, 3);
+      case Operands::without_batch: return randn({heads, rows, p.width}, o).to(dtype);
+      case Operands::many_axes: return randn({p.batch, 2, heads, rows, p.width}, o).to(dtype);
+      default: return randn({p.batch, heads, rows, p.width}, o).to(dtype);
+    }
+  };
+  if (p.operands != Operands::of_one_projection)
+    return {matrices(p.heads, p.queries), matrices(p.few, p.keys), matrices(p.few, p.keys)};
+  const Tensor all = randn({p.batch, p.queries, p.heads + 2 * p.few, p.width}, o).to(dtype).transpose(1, 2);
+  return {all.slice(1, 0, p.heads), all.slice(1, p.heads, p.heads + p.few), all.slice(1, p.heads + p.few)};
+}
+
+TEST(AttentionLong, OfSharedHeadsViewsAndOddLengths) {
+  using enum Operands;
+  manual_seed(13);
+  const LongProblem problems[] = {{2, 4, 4, 128, 128, 64, true, own},
+                                  {1, 6, 2, 257, 257, 64, true, of_one_projection},
+                                  {2, 4, 1, 200, 333, 128, false, own},
+                                  {1, 2, 2, 333, 200, 40, true, own},
+                                  {2, 3, 3, 384, 384, 72, true, of_one_projection},
+                                  {3, 2, 2, 129, 512, 8, false, own},
+                                  {2, 2, 2, 256, 256, 64, true, spread},
+                                  {2, 2, 2, 160, 160, 64, false, odd_places},
+                                  {1, 3, 3, 300, 300, 128, true, without_batch},
+                                  {2, 2, 1, 192, 192, 64, true, many_axes}};
+  for (const Device& device : devices())
+    for (const DType dtype : {f16, bf16})
+      for (size_t n = 0; n < std::size(problems); ++n) {
+        SCOPED_TRACE(std::string(name(dtype)) + " problem " + std::to_string(n) + " on " + device.str());
+        const LongProblem& p = problems[n];
+        Tensors rounded = draw(p, dtype, device), exact;
+        for (Tensor& x : rounded) {
+          x = x.detach().requires_grad_();
+          exact.push_back(x.detach().to(f64).detach().requires_grad_());
+        }
+        const AttentionOptions o{.is_causal = p.causal,
+                                 .scale = n % 3 == 1 ? std::optional(0.2) : std::nullopt,
+                                 .enable_gqa = p.heads != p.few};
+        const Tensor y = scaled_dot_product_attention(rounded[0], rounded[1], rounded[2], o);
+        const Tensor want = reference(exact[0], exact[1], exact[2], o);
+        const double near = dtype == f16 ? 4e-3 : 3e-2;
+        EXPECT_LT(distance(y, want), near);
+        // A cotangent of its own, or one number for all elements.
+        const Tensor g = n % 2 ? randn_like(want).to(dtype) : randn({}, {f32, device}).to(dtype).expand(want.shape());
+        const Tensors found = grad(y, rounded, {.grad_outputs = {g}});
+        const Tensors answer = grad(want, exact, {.grad_outputs = {g.to(f64)}});
+        for (size_t i = 0; i < 3; ++i) EXPECT_LT(distance(found[i], answer[i]), 10 * near) << "input " << i;
+      }
+}
+
 TEST(AttentionGradients, PassNumericalChecksOfBothOrders) {
   const auto draw = [](const Shape& s) { return randn(s, {.dtype = f64, .requires_grad = true}); };
   manual_seed(3);

@@ -184,6 +184,16 @@ Table::Table(std::vector<std::string> names, std::vector<Column> columns)
   }
 }
 
+Table::Table(const Table&) = default;
+Table::Table(Table&&) noexcept = default;
+Table& Table::operator=(const Table&) = default;
+Table& Table::operator=(Table&&) noexcept = default;
+Table::~Table() = default;
+
+std::vector<std::string> Table::names() && { return std::move(names_); }
+Table::Column Table::column(std::string_view name) && { return std::as_const(*this).column(name); }
+std::vector<std::string> Table::text(std::string_view name) && { return std::as_const(*this).text(name); }
+
 bool Table::contains(std::string_view name) const {
   return std::find(names_.begin(), names_.end(), name) != names_.end();
 }

@@ -36,6 +36,11 @@ Tensor& State::at(size_t slot, const Tensor& param, double value) {
   return held;
 }
 
+Params::Params(std::vector<Tensor> tensors) { groups.push_back({.params = std::move(tensors)}); }
+Params::Params(std::vector<Group> list) : groups(std::move(list)) {}
+Params::Params(std::initializer_list<Tensor> tensors) : Params(std::vector<Tensor>(tensors)) {}
+Params::Params(std::initializer_list<Group> list) : groups(list) {}
+
 Optimizer::Optimizer(std::string name, Params params, ParamGroup defaults, std::vector<std::string> slots,
                      bool maximize, bool master_weights)
     : name_(std::move(name)),

@@ -29,17 +29,22 @@ class Table {
  public:
   using Column = std::variant<std::vector<int64_t>, std::vector<double>, std::vector<std::string>>;
   Table(std::vector<std::string> names, std::vector<Column> columns);
+  Table(const Table&);
+  Table(Table&&) noexcept;
+  Table& operator=(const Table&);
+  Table& operator=(Table&&) noexcept;
+  ~Table();
 
   int64_t size() const { return size_; }  // rows
   const std::vector<std::string>& names() const& { return names_; }
-  std::vector<std::string> names() && { return std::move(names_); }
+  std::vector<std::string> names() &&;
   bool contains(std::string_view name) const;
   const Column& column(std::string_view name) const&;
-  Column column(std::string_view name) && { return std::as_const(*this).column(name); }
+  Column column(std::string_view name) &&;
   // A column of numbers: i64 where all are whole and none is missing, else f64.
   Tensor operator[](std::string_view name) const;
   const std::vector<std::string>& text(std::string_view name) const&;
-  std::vector<std::string> text(std::string_view name) && { return std::as_const(*this).text(name); }
+  std::vector<std::string> text(std::string_view name) &&;
   // Columns side by side: table.to_tensor({"height", "weight"}) is [rows, 2].
   Tensor to_tensor(const std::vector<std::string>& columns = {}, DType dtype = f32) const;
   // The distinct values of a column, sorted, and for each row the place of its own: labels from names.

@@ -38,10 +38,10 @@ struct ParamGroup {
 // Tensors or groups: Adam(parameters(model)), Adam({w, b}), Adam({{.params = {w}, .lr = 0.1}, {.params = {b}}}).
 class Params {
  public:
-  Params(std::vector<Tensor> tensors) { groups.push_back({.params = std::move(tensors)}); }
-  Params(std::vector<Group> list) : groups(std::move(list)) {}
-  Params(std::initializer_list<Tensor> tensors) : Params(std::vector<Tensor>(tensors)) {}
-  Params(std::initializer_list<Group> list) : groups(list) {}
+  Params(std::vector<Tensor> tensors);
+  Params(std::vector<Group> list);
+  Params(std::initializer_list<Tensor> tensors);
+  Params(std::initializer_list<Group> list);
   std::vector<Group> groups;
 };
 

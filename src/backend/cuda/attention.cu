@@ -3,6 +3,7 @@
 // by one warp, always in the same order.
 #include "backend/attention.h"
 
+#include "backend/cuda/attention_cudnn.h"
 #include "backend/cuda/element.h"
 
 namespace volta::cuda {
@@ -544,6 +545,7 @@ bool Context::offers(const AttentionCall& call) const {
 
 void Context::attention(const AttentionCall& call) {
   const OnDevice current(device);
+  if (attend_by_cudnn(*this, call)) return;
   const Fetchable q(*this, call.q), k(*this, call.k), v(*this, call.v);
   const AttendArgs a = args_of(call, q.arg(), k.arg(), v.arg());
   with_form(call.q.dtype, a.width, [&]<class S, int D>() {
@@ -554,6 +556,7 @@ void Context::attention(const AttentionCall& call) {
 
 void Context::attention_backward(const AttentionBackwardCall& call) {
   const OnDevice current(device);
+  if (attend_backward_by_cudnn(*this, call)) return;
   const Fetchable q(*this, call.q), k(*this, call.k), v(*this, call.v), g(*this, call.grad_out);
   AttendArgs a = args_of(call, q.arg(), k.arg(), v.arg());
   a.grad_out = operand(g.arg()), a.grad_q = static_cast<float*>(call.grad_q.data);

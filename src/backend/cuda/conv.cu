@@ -7,102 +7,29 @@
 #include "backend/cuda/element.h"
 
 #ifdef VOLTA_HAVE_CUDNN
-#include <cudnn.h>
-
 #include <map>
-#include <optional>
-#include <vector>
 
-#include "backend/cuda/library.h"
+#include "backend/cuda/cudnn.h"
 #include "core/recording.h"
 
 namespace volta::cuda {
 namespace {
 
 constexpr const char* op = "conv";
-constexpr int64_t alignment = 16;
 constexpr double much_work = 1e7;  // multiply-adds from which on engines are timed against each other
 constexpr size_t most_plans = 4096, most_candidates = 24;
 std::atomic<int64_t> workspace_limit{int64_t(256) << 20};
-
-const Library& cudnn_library() {
-  static const Library library("libcudnn.so." + std::to_string(CUDNN_MAJOR));
-  return library;
-}
-
-struct Cudnn {
-  decltype(&cudnnCreate) create = cudnn_library().symbol("cudnnCreate", op);
-  decltype(&cudnnSetStream) set_stream = cudnn_library().symbol("cudnnSetStream", op);
-  decltype(&cudnnGetErrorString) error_string = cudnn_library().symbol("cudnnGetErrorString", op);
-  decltype(&cudnnBackendCreateDescriptor) make = cudnn_library().symbol("cudnnBackendCreateDescriptor", op);
-  decltype(&cudnnBackendDestroyDescriptor) destroy = cudnn_library().symbol("cudnnBackendDestroyDescriptor", op);
-  decltype(&cudnnBackendSetAttribute) set = cudnn_library().symbol("cudnnBackendSetAttribute", op);
-  decltype(&cudnnBackendGetAttribute) get = cudnn_library().symbol("cudnnBackendGetAttribute", op);
-  decltype(&cudnnBackendFinalize) finalize = cudnn_library().symbol("cudnnBackendFinalize", op);
-  decltype(&cudnnBackendExecute) execute = cudnn_library().symbol("cudnnBackendExecute", op);
-};
-const Cudnn& cudnn() {
-  static const Cudnn functions;
-  return functions;
-}
-
-void check(cudnnStatus_t status) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  throw_error(status == CUDNN_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::device, op,
-              "cuDNN reports: ", cudnn().error_string(status));
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(cudnnBackendDescriptorType_t type) { check(cudnn().make(type, &handle_)); }
-  ~Descriptor() {
-    if (handle_) cudnn().destroy(handle_);
-  }
-  Descriptor(Descriptor&& from) noexcept : handle_(std::exchange(from.handle_, nullptr)) {}
-  Descriptor& operator=(Descriptor&& from) noexcept {
-    std::swap(handle_, from.handle_);
-    return *this;
-  }
-
-  template <class T>
-  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const std::vector<T>& values) {
-    check(cudnn().set(handle_, name, type, int64_t(values.size()), values.data()));
-  }
-  template <class T> void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, T value) {
-    check(cudnn().set(handle_, name, type, 1, &value));
-  }
-  void set(cudnnBackendAttributeName_t name, const Descriptor& other) {
-    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.handle_);
-  }
-  // The values of an attribute, at most as many as `values` has; their number.
-  template <class T>
-  int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::vector<T>& values) const {
-    int64_t count = 0;
-    const cudnnStatus_t status = cudnn().get(handle_, name, type, int64_t(values.size()), &count, values.data());
-    return status == CUDNN_STATUS_SUCCESS ? std::min(count, int64_t(values.size())) : 0;
-  }
-  void finalize() { check(cudnn().finalize(handle_)); }
-  bool finalizes() { return cudnn().finalize(handle_) == CUDNN_STATUS_SUCCESS; }
-  cudnnBackendDescriptor_t handle() const { return handle_; }
-
- private:
-  cudnnBackendDescriptor_t handle_ = nullptr;
-};
-
-cudnnDataType_t type_of(DType t) {
-  return t == f32 ? CUDNN_DATA_FLOAT : t == f16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
-}
 
 // A contiguous tensor.
 Descriptor tensor_of(int64_t id, DType dtype, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t i = sizes.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * sizes[i];
   Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type_of(dtype));
+  d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(dtype));
   d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
   d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
   d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
-  d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, alignment);
+  d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, cudnn_alignment);
   d.finalize();
   return d;
 }
@@ -140,82 +67,59 @@ std::optional<int64_t> padding_behind(const ConvAxis& a) {
 }
 
 // The operation as a graph of one node. Tensors: 0 is x, 1 is w, 2 is y.
-struct Graph {
-  std::vector<Descriptor> parts;
-  Descriptor graph{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
-
-  Graph(cudnnHandle_t handle, const ConvCall& call, DType dtype) {
-    const ConvGeometry& g = call.geometry;
-    const bool flat = g.axes[0].input == 1 && g.axes[0].kernel == 1 && g.axes[0].output == 1 && g.axes[0].padding == 0;
-    std::vector<int64_t> x{g.batch, g.in_channels}, w{g.out_channels, g.in_channels / g.groups},
-        y{g.batch, g.out_channels}, stride, dilation, before, behind;
-    for (int i = flat ? 1 : 0; i < ConvGeometry::space; ++i) {
-      const ConvAxis& a = g.axes[i];
-      x.push_back(a.input), w.push_back(a.kernel), y.push_back(a.output);
-      stride.push_back(a.stride), dilation.push_back(a.dilation), before.push_back(a.padding);
-      behind.push_back(*padding_behind(a));
-    }
-    parts.push_back(tensor_of(0, dtype, x));
-    parts.push_back(tensor_of(1, dtype, w));
-    parts.push_back(tensor_of(2, dtype, y));
-    Descriptor conv(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-    conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-    conv.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-    conv.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t(stride.size()));
-    conv.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, stride);
-    conv.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dilation);
-    conv.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, before);
-    conv.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, behind);
-    conv.finalize();
-
-    struct Names {
-      cudnnBackendDescriptorType_t type;
-      cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;
-    };
-    static constexpr Names names[] = {
-        {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
-    const Names& n = names[size_t(call.piece)];
-    Descriptor node(n.type);
-    node.set(n.conv, conv);
-    node.set(n.x, parts[0]), node.set(n.w, parts[1]), node.set(n.y, parts[2]);
-    node.set(n.alpha, CUDNN_TYPE_FLOAT, 1.0f), node.set(n.beta, CUDNN_TYPE_FLOAT, 0.0f);
-    node.finalize();
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, node);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
-#pragma GCC diagnostic pop
-    graph.finalize();
-    parts.push_back(std::move(conv));
-    parts.push_back(std::move(node));
+CudnnGraph graph_of(cudnnHandle_t handle, const ConvCall& call, DType dtype) {
+  CudnnGraph graph;
+  auto& parts = graph.parts;
+  const ConvGeometry& g = call.geometry;
+  const bool flat = g.axes[0].input == 1 && g.axes[0].kernel == 1 && g.axes[0].output == 1 && g.axes[0].padding == 0;
+  std::vector<int64_t> x{g.batch, g.in_channels}, w{g.out_channels, g.in_channels / g.groups},
+      y{g.batch, g.out_channels}, stride, dilation, before, behind;
+  for (int i = flat ? 1 : 0; i < ConvGeometry::space; ++i) {
+    const ConvAxis& a = g.axes[i];
+    x.push_back(a.input), w.push_back(a.kernel), y.push_back(a.output);
+    stride.push_back(a.stride), dilation.push_back(a.dilation), before.push_back(a.padding);
+    behind.push_back(*padding_behind(a));
   }
-};
+  parts.push_back(tensor_of(0, dtype, x));
+  parts.push_back(tensor_of(1, dtype, w));
+  parts.push_back(tensor_of(2, dtype, y));
+  Descriptor conv(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  conv.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
+  conv.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t(stride.size()));
+  conv.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, stride);
+  conv.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dilation);
+  conv.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, before);
+  conv.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, behind);
+  conv.finalize();
 
-struct ConvPlan {
-  Descriptor plan;
-  Descriptor engine;  // its configuration, which the plan refers to
-  int64_t workspace = 0;
-};
-
-template <class Note> std::vector<Note> notes_of(const Descriptor& engine_config, cudnnBackendAttributeName_t name,
-                                                 cudnnBackendAttributeType_t type, int64_t most) {
-  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  std::vector<cudnnBackendDescriptor_t> slot{engine.handle()};
-  engine_config.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, slot);
-  std::vector<Note> notes(static_cast<size_t>(most));
-  notes.resize(size_t(engine.get(name, type, notes)));
-  return notes;
+  struct Names {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;
+  };
+  static constexpr Names names[] = {
+      {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+      {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+      {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
+  const Names& n = names[size_t(call.piece)];
+  Descriptor node(n.type);
+  node.set(n.conv, conv);
+  node.set(n.x, parts[0]), node.set(n.w, parts[1]), node.set(n.y, parts[2]);
+  node.set(n.alpha, CUDNN_TYPE_FLOAT, 1.0f), node.set(n.beta, CUDNN_TYPE_FLOAT, 0.0f);
+  node.finalize();
+  graph.nodes.push_back(std::move(node));
+  parts.push_back(std::move(conv));
+  graph.finalize(handle);
+  return graph;
 }
 
 // f32 means f32: engines that round inputs to fewer bits are left out, unless TF32 is allowed.
@@ -237,84 +141,22 @@ bool is_compiled_late(const Descriptor& config) {
   return std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes.end();
 }
 
-// Plans for the engines the library proposes, the one it likes best first.
-std::vector<ConvPlan> candidates(cudnnHandle_t handle, const Graph& graph, const Form& form, size_t wanted) {
-  std::vector<ConvPlan> plans;
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph);
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-    if (!heuristics.finalizes()) continue;
-    std::vector<Descriptor> configs;
-    std::vector<cudnnBackendDescriptor_t> slots;
-    for (int i = 0; i < 32; ++i) slots.push_back(configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).handle());
-    configs.erase(configs.begin() + heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, slots),
-                  configs.end());
-    for (Descriptor& config : configs) {
-      if (plans.size() >= wanted) return plans;
-      if (!is_exact(config, form) || is_compiled_late(config)) continue;
-      Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
-#pragma GCC diagnostic pop
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-      if (!plan.finalizes()) continue;
-      std::vector<int64_t> bytes{0};
-      plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, bytes);
-      if (bytes[0] <= form.limit) plans.push_back({std::move(plan), std::move(config), bytes[0]});
-    }
-  }
-  return plans;
+using Plans = std::map<Form, std::optional<CudnnPlan>>;  // those made so far, of a device
+Plans& plans_on(const Context& c) {
+  static Plans* const plans = new Plans[most_devices];
+  return plans[c.device];
 }
 
-// One per device: the library's handle, and the plans made so far.
-struct Engine {
-  std::mutex mutex;
-  cudnnHandle_t handle = nullptr;
-  cudaStream_t stream = nullptr;  // of the handle
-  std::map<Form, std::optional<ConvPlan>> plans;
-};
-
-using Pointers = std::array<void*, 3>;  // x, w, y
-
-bool execute(Context& c, Engine& e, const ConvPlan& plan, const Pointers& data) {
-  if (e.stream != c.stream()) {
-    check(cudnn().set_stream(e.handle, c.stream()));
-    e.stream = c.stream();
-  }
-  const Room workspace = c.memory().take(plan.workspace, op);
-  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::vector<void*>(data.begin(), data.end()));
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::vector<int64_t>{0, 1, 2});
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, static_cast<void*>(workspace->data));
-  pack.finalize();
-  return cudnn().execute(e.handle, plan.plan.handle(), pack.handle()) == CUDNN_STATUS_SUCCESS;
-}
-
-// The time of the second of two runs, or nothing where the engine fails.
-std::optional<float> time_of(Context& c, Engine& e, const ConvPlan& plan, const Pointers& data) {
-  if (!execute(c, e, plan, data)) return {};
-  cudaEvent_t begin, end;
-  cuda::check(cudaEventCreate(&begin), op);
-  cuda::check(cudaEventCreate(&end), op);
-  cuda::check(cudaEventRecord(begin, c.stream()), op);
-  const bool ran = execute(c, e, plan, data);
-  cuda::check(cudaEventRecord(end, c.stream()), op);
-  cuda::check(cudaEventSynchronize(end), op);
-  float time = 0;
-  cuda::check(cudaEventElapsedTime(&time, begin, end), op);
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return ran ? std::optional(time) : std::nullopt;
-}
+const std::vector<int64_t> ids{0, 1, 2};  // x, w, y
 
 // The fastest plan, found by running them on memory of their own; of little work, the library's favourite.
-std::optional<ConvPlan> best_plan(Context& c, Engine& e, const ConvCall& call, const Form& form) {
+std::optional<CudnnPlan> best_plan(Context& c, CudnnHandle& h, const ConvCall& call, const Form& form) {
   const bool timed = call.geometry.work() >= much_work;
   if (timed) Recording::refuse("conv", "this convolution is run for the first time, which chooses its algorithm");
-  const Graph graph(e.handle, call, form.dtype);
-  std::vector<ConvPlan> plans = candidates(e.handle, graph, form, timed ? most_candidates : 1);
+  const CudnnGraph graph = graph_of(h.handle, call, form.dtype);
+  std::vector<CudnnPlan> plans =
+      plans_of(h.handle, graph, timed ? most_candidates : 1, form.limit,
+               [&](const Descriptor& config) { return is_exact(config, form) && !is_compiled_late(config); });
   if (plans.empty()) return {};
   if (plans.size() == 1) return std::move(plans[0]);
   const ConvGeometry& g = call.geometry;
@@ -323,17 +165,17 @@ std::optional<ConvPlan> best_plan(Context& c, Engine& e, const ConvCall& call, c
   const int64_t sizes[] = {g.batch * g.in_channels * inputs, g.out_channels * (g.in_channels / g.groups) * g.taps(),
                            g.batch * g.out_channels * g.outputs()};
   std::array<Room, 3> rooms;
-  Pointers data;
+  std::vector<void*> data(3);
   for (size_t i = 0; i < 3; ++i) {
     const int64_t bytes = sizes[i] * size_of(form.dtype);
     rooms[i] = c.memory().take(bytes, op);
     data[i] = rooms[i]->data;
-    cuda::check(cudaMemsetAsync(data[i], 0, size_t(bytes), c.stream()), op);
+    check(cudaMemsetAsync(data[i], 0, size_t(bytes), c.stream()), op);
   }
-  std::optional<ConvPlan> best;
+  std::optional<CudnnPlan> best;
   float least = 0;
-  for (ConvPlan& plan : plans) {
-    const std::optional<float> time = time_of(c, e, plan, data);
+  for (CudnnPlan& plan : plans) {
+    const std::optional<float> time = time_of(c, h, plan, ids, data, op);
     if (!time || (best && *time >= least)) continue;
     least = *time;
     best = std::move(plan);
@@ -341,19 +183,15 @@ std::optional<ConvPlan> best_plan(Context& c, Engine& e, const ConvCall& call, c
   return best;
 }
 
-Engine& engine_of(Context& c) {
-  static Engine* const engines = new Engine[most_devices];  // never destroyed, as contexts are not
-  return engines[c.device];
-}
-
-// With the engine's mutex held. Null: the library has nothing for it.
-const ConvPlan* plan_of(Context& c, Engine& e, const ConvCall& call) {
+// With the handle's mutex held. Null: the library has nothing for it.
+const CudnnPlan* plan_of(Context& c, CudnnHandle& h, const ConvCall& call) {
   const Form form(call);
-  auto known = e.plans.find(form);
-  if (known == e.plans.end()) {
-    if (!e.handle) check(cudnn().create(&e.handle));
-    if (e.plans.size() >= most_plans) e.plans.clear();
-    known = e.plans.try_emplace(form, best_plan(c, e, call, form)).first;
+  Plans& plans = plans_on(c);
+  auto known = plans.find(form);
+  if (known == plans.end()) {
+    h.make();
+    if (plans.size() >= most_plans) plans.clear();
+    known = plans.try_emplace(form, best_plan(c, h, call, form)).first;
   }
   return known->second ? &*known->second : nullptr;
 }
@@ -363,7 +201,7 @@ struct Dense {
   void* data;
   Room copied;
   Dense(Context& c, const Arg& x) : data(x.data) {
-    if (!x.data || (x.layout->is_contiguous() && reinterpret_cast<uintptr_t>(data) % alignment == 0)) return;
+    if (!x.data || (x.layout->is_contiguous() && reinterpret_cast<uintptr_t>(data) % cudnn_alignment == 0)) return;
     const Layout dense = Layout::contiguous(x.layout->shape);
     copied = c.memory().take(dense.numel() * size_of(x.dtype), op);
     data = copied->data;
@@ -408,19 +246,19 @@ bool Context::offers(const ConvCall& call) const {
     if (a.input == 0 || a.output == 0 || !padding_behind(a)) return false;
   auto& self = const_cast<Context&>(*this);  // plans are made when they are asked for
   const OnDevice current(device);
-  Engine& e = engine_of(self);
-  const std::lock_guard lock(e.mutex);
-  return plan_of(self, e, call) != nullptr;
+  CudnnHandle& h = CudnnHandle::of(*this);
+  const std::lock_guard lock(h.mutex);
+  return plan_of(self, h, call) != nullptr;
 }
 
 void Context::conv(const ConvCall& call) {
   const OnDevice current(device);
   const Dense x(*this, call.x), w(*this, call.w), y(*this, call.y);
   {
-    Engine& e = engine_of(*this);
-    const std::lock_guard lock(e.mutex);
-    const ConvPlan* plan = plan_of(*this, e, call);
-    require(plan && execute(*this, e, *plan, {x.data, w.data, y.data}), ErrorKind::device, op,
+    CudnnHandle& h = CudnnHandle::of(*this);
+    const std::lock_guard lock(h.mutex);
+    const CudnnPlan* plan = plan_of(*this, h, call);
+    require(plan && execute(*this, h, *plan, ids, {x.data, w.data, y.data}, op), ErrorKind::device, op,
             "cuDNN could not run the convolution");
   }
   if (call.bias.data) add_bias(*this, call.piece == ConvPiece::forward ? call.y : call.x, call.bias);
