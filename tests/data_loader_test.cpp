@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "data_common.h"
+#include "samples.h"
 
 using namespace volta;
 using namespace volta::test;
@@ -408,9 +409,27 @@ TEST(DataLoader, OnBatch) {
       EXPECT_TRUE(equal(x.select(1, 0), y * 4));
 }
 
+// Batches come while the device is busy with work that was queued before, and their memory is used again while it still
+// reads them.
 TEST(DataLoader, DeviceOfBatches) {
-  for (auto [x, y] : DataLoader(data::TensorDataset(rand({4, 2}), rand({4})), {.batch_size = 2, .device = "cpu"}))
-    EXPECT_TRUE(x.device().is_cpu() && y.device().is_cpu());
+  const Tensor items = rand({96, 40000}), labels = arange(96), sums = items.to(f64).sum(1);
+  for (const Device& device : devices())
+    for (const int workers : {0, 2}) {
+      SCOPED_TRACE(device.str() + " " + std::to_string(workers));
+      Tensor busy = rand({256, 256}, {f32, device});
+      std::vector<Tensor> found, places;
+      for (auto [x, y] : DataLoader(data::TensorDataset(items, labels),
+                                    {.batch_size = 8, .num_workers = workers, .device = device})) {
+        EXPECT_EQ(x.device(), device);
+        EXPECT_EQ(y.device(), device);
+        for (int i = 0; i < 20; ++i) busy = tanh(matmul(busy, busy));
+        found.push_back(x.to(f64).sum(1));
+        places.push_back(y);
+      }
+      EXPECT_TRUE(equal(cat(places).to("cpu"), labels));
+      EXPECT_TRUE(allclose(cat(found).to("cpu"), sums, {.rtol = 1e-12}));
+      EXPECT_TRUE(all(isfinite(busy)).item<bool>());
+    }
 }
 
 TEST(DataLoader, MemoryStaysFlat) {
@@ -453,7 +472,7 @@ TEST(DataCollate, Kinds) {
   refused([] { (void)data::default_collate(std::vector<Tensor>{Tensor()}); }, Error::Kind::argument);
 }
 
-struct Sample {
+struct Point {
   Tensor image, mask;
 };
 struct Labelled {
@@ -462,7 +481,7 @@ struct Labelled {
 };
 
 TEST(DataCollate, Structs) {
-  const Sample batch = data::default_collate(std::vector<Sample>{{ones({2}), zeros({3})}, {ones({2}), zeros({3})}});
+  const Point batch = data::default_collate(std::vector<Point>{{ones({2}), zeros({3})}, {ones({2}), zeros({3})}});
   EXPECT_EQ(batch.mask.shape(), (Shape{2, 3}));
   const auto [image, label] = data::default_collate(std::vector<Labelled>{{ones({2}), 4}, {ones({2}), 5}});
   EXPECT_EQ(label.to_vector<int64_t>(), (std::vector<int64_t>{4, 5}));

@@ -173,6 +173,29 @@ TEST(MemoryTransfers, ATrainingStepOnTheGpuStaysThere) {
   EXPECT_EQ(cuda::memory_stats().transfers, before.transfers + 1);
 }
 
+TEST(MemoryTransfers, TenThousandStepsOnTheGpuTakeNoMoreMemoryThanAHundred) {
+  if (!cuda::is_available()) GTEST_SKIP() << "needs a GPU";
+  const DefaultDevice on("cuda");
+  const nn::Sequential net{nn::Conv2d(1, 6, 5), nn::ReLU(),       nn::MaxPool2d(2),
+                           nn::Flatten(),       nn::Dropout(0.1), nn::Linear(864, 10)};
+  optim::AdamW adam(parameters(net));
+  const Tensor x = randn({16, 1, 28, 28}), labels = randint(0, 10, {16});
+  const auto steps = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      adam.zero_grad();
+      cross_entropy(net(x), labels).backward();
+      adam.step();
+    }
+    cuda::synchronize();
+    return cuda::memory_stats();
+  };
+  const cuda::MemoryStats early = steps(100), late = steps(9900);
+  EXPECT_EQ(late.in_use, early.in_use);
+  EXPECT_EQ(late.cached, early.cached);
+  EXPECT_EQ(late.peak, early.peak);
+  EXPECT_EQ(late.transfers, early.transfers);
+}
+
 TEST(MemoryLarge, MoreThanTwoToTheThirtyOneElements) {
   const int64_t n = (int64_t(1) << 31) + 5;
   Tensor x = zeros({n}, {.dtype = i8});

@@ -1,4 +1,5 @@
-// Every reference model: its names, its shapes, and a few steps of training that reach every parameter.
+// Every reference model: its names, its shapes, and a few steps of training that reach every parameter, on every device
+// without a transfer.
 #include <models/bert.h>
 #include <models/char_lstm.h>
 #include <models/dcgan.h>
@@ -17,8 +18,18 @@
 #include <cmath>
 #include <functional>
 
+#include "samples.h"
+
 namespace volta {
 namespace {
+
+// What a step needs of the host has come up when it first ran.
+void expect_no_transfers(const std::function<void()>& step) {
+  const cuda::MemoryStats before = cuda::memory_stats();
+  for (int i = 0; i < 2; ++i) step();
+  EXPECT_EQ(cuda::memory_stats().transfers, before.transfers);
+  EXPECT_EQ(cuda::memory_stats().reads, before.reads);
+}
 
 // Three steps of Adam: the loss is finite, every parameter gets a finite gradient, not all of it 0, and moves.
 void train_a_little(const ModelRef& model, const std::function<Tensor()>& loss_of) {
@@ -40,6 +51,12 @@ void train_a_little(const ModelRef& model, const std::function<Tensor()>& loss_o
   }
   const auto now = named_parameters(model);
   for (size_t i = 0; i < now.size(); ++i) EXPECT_FALSE(equal(now[i].second, before[i])) << now[i].first;
+  if (!now[0].second.device().is_cpu())
+    expect_no_transfers([&] {
+      adam.zero_grad();
+      loss_of().backward();
+      adam.step();
+    });
 }
 
 template <class Model> void train_classifier(Model model, const Tensor& input, int64_t classes) {
@@ -51,22 +68,27 @@ template <class Model> void train_classifier(Model model, const Tensor& input, i
   });
 }
 
-class Models : public testing::Test {
+class Models : public testing::TestWithParam<Device> {
  protected:
   void SetUp() override { manual_seed(7); }
-};
 
-TEST_F(Models, MLP) {
+ private:
+  DefaultDevice on_{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(On, Models, testing::ValuesIn(test::devices()),
+                         [](const auto& i) { return std::string(i.param.is_cpu() ? "cpu" : "cuda"); });
+
+TEST_P(Models, MLP) {
   train_classifier(models::mlp({.widths = {12, 16, 8, 3}, .dropout = 0.1}), randn({8, 12}), 3);
   EXPECT_THROW(models::mlp({.widths = {3}}), Error);
 }
 
-TEST_F(Models, LeNet5) {
+TEST_P(Models, LeNet5) {
   train_classifier(models::LeNet5{}, randn({4, 1, 28, 28}), 10);
   EXPECT_EQ(num_parameters(models::LeNet5{}), 61706);
 }
 
-TEST_F(Models, VGG) {
+TEST_P(Models, VGG) {
   models::VGG small{{.widths = {4, 0, 8, 8, 0}, .batch_norm = false, .classes = 5, .hidden = 32}};
   train_classifier(small, randn({4, 3, 32, 32}), 5);
   const models::VGGConfig config = models::vgg16();
@@ -75,7 +97,7 @@ TEST_F(Models, VGG) {
   EXPECT_TRUE(state_dict(small).contains("classifier.6.bias"));
 }
 
-TEST_F(Models, ResNet18) {
+TEST_P(Models, ResNet18) {
   const auto net = models::resnet18({.classes = 10});
   const auto names = state_dict(net);
   EXPECT_TRUE(names.contains("layer2.0.downsample.0.weight"));
@@ -85,26 +107,26 @@ TEST_F(Models, ResNet18) {
   train_classifier(net, randn({2, 3, 32, 32}), 10);
 }
 
-TEST_F(Models, DeeperResNets) {
+TEST_P(Models, DeeperResNets) {
   EXPECT_EQ(num_parameters(models::resnet34()), 21797672);
   const auto net = models::resnet50();
   EXPECT_EQ(num_parameters(net), 25557032);
   EXPECT_TRUE(state_dict(net).contains("layer3.5.conv3.weight"));
 }
 
-TEST_F(Models, Bottlenecks) {
+TEST_P(Models, Bottlenecks) {
   train_classifier(models::ResNet<models::Bottleneck>{{.blocks = {1, 1, 1, 1}, .classes = 4}}, randn({2, 3, 32, 32}),
                    4);
 }
 
-TEST_F(Models, MobileNetV2) {
+TEST_P(Models, MobileNetV2) {
   EXPECT_EQ(num_parameters(models::MobileNetV2{}), 3504872);
   models::MobileNetV2 net{{.classes = 4, .width = 0.25, .dropout = 0}};
   EXPECT_TRUE(state_dict(net).contains("features.2.conv.1.0.weight"));
   train_classifier(net, randn({4, 3, 32, 32}), 4);
 }
 
-TEST_F(Models, UNet) {
+TEST_P(Models, UNet) {
   models::UNet net{{.channels = 1, .classes = 3, .width = 4, .depth = 2}};
   const Tensor x = randn({2, 1, 16, 24}), target = randint(0, 3, {2, 16, 24});
   train_a_little(net, [&] {
@@ -114,7 +136,7 @@ TEST_F(Models, UNet) {
   });
 }
 
-TEST_F(Models, CharLSTM) {
+TEST_P(Models, CharLSTM) {
   models::CharLSTM net{{.vocab = 11, .embedding = 6, .hidden = 8, .layers = 2}};
   EXPECT_TRUE(state_dict(net).contains("lstm.weight_hh_l1"));
   const Tensor ids = randint(0, 11, {3, 7});
@@ -126,7 +148,7 @@ TEST_F(Models, CharLSTM) {
   EXPECT_TRUE(allclose(parts, net(ids), {.rtol = 1e-5, .atol = 1e-6}));
 }
 
-TEST_F(Models, GPT) {
+TEST_P(Models, GPT) {
   models::GPT net = models::gpt({.vocab = 17, .context = 8, .width = 16, .heads = 2, .layers = 2, .dropout = 0});
   EXPECT_TRUE(state_dict(net).contains("h.1.attn.c_attn.weight"));
   const Tensor ids = randint(0, 17, {3, 8});
@@ -149,7 +171,7 @@ TEST_F(Models, GPT) {
   }
 }
 
-TEST_F(Models, Bert) {
+TEST_P(Models, Bert) {
   models::Bert net{
       {.vocab = 19, .width = 16, .layers = 2, .heads = 2, .intermediate = 32, .context = 12, .dropout = 0}};
   EXPECT_TRUE(state_dict(net).contains("encoder.layer.1.attention.self.query.weight"));
@@ -169,20 +191,20 @@ TEST_F(Models, Bert) {
   EXPECT_TRUE(allclose(seen(ids), seen(other), {.atol = 1e-6}));
 }
 
-TEST_F(Models, ViT) {
+TEST_P(Models, ViT) {
   models::ViT net{{.image = 16, .patch = 4, .classes = 5, .width = 12, .layers = 2, .heads = 3, .hidden = 24}};
   EXPECT_TRUE(state_dict(net).contains("encoder.layers.encoder_layer_1.self_attention.in_proj_weight"));
   EXPECT_TRUE(state_dict(net).contains("heads.head.weight"));
   train_classifier(net, randn({4, 3, 16, 16}), 5);
 }
 
-TEST_F(Models, VAE) {
+TEST_P(Models, VAE) {
   models::VAE net{{.input = 20, .hidden = 16, .latent = 3}};
   const Tensor x = uniform({6, 20}, 0, 1);
   train_a_little(net, [&] { return models::vae_loss(net(x), x); });
 }
 
-TEST_F(Models, DCGAN) {
+TEST_P(Models, DCGAN) {
   const models::DCGANConfig config = {.latent = 10, .width = 4};
   auto generator = models::dcgan<models::Generator>(config);
   auto discriminator = models::dcgan<models::Discriminator>(config);
@@ -196,7 +218,7 @@ TEST_F(Models, DCGAN) {
   train_a_little(generator, [&] { return judged(generator(noise), 1); });
 }
 
-TEST_F(Models, DCGANWithALatentAsWideAsALayer) {
+TEST_P(Models, DCGANWithALatentAsWideAsALayer) {
   const models::Generator generator{{.latent = 16, .channels = 1, .width = 2}};
   EXPECT_EQ(generator(randn({2, 16, 1, 1})).shape(), Shape({2, 1, 64, 64}));
 }
