@@ -104,33 +104,57 @@ void families() {
                   return volta::conv2d(in[0], in[1], {}, {.stride = c.stride, .padding = c.kernel / 2});
                 });
   }
-  for (const int64_t time : {1024, 4096}) {
-    const auto draw = [&] { return randn({16384 / time, 16, time, 64}, {.device = "cuda"}).to(volta::bf16); };
-    both_ways("attention_bf16_T" + std::to_string(time), 5, {draw(), draw(), draw()}, [](const auto& in) {
-      return volta::scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = true});
-    });
+  for (const int64_t width : {64, 128})
+    for (const int64_t time : {1024, 4096, 8192}) {
+      const auto draw = [&] {
+        return randn({16384 / time, 1024 / width, time, width}, {.device = "cuda"}).to(volta::bf16);
+      };
+      const std::string name = "attention_bf16_" + std::to_string(width) + "_T" + std::to_string(time);
+      both_ways(name, 5, {draw(), draw(), draw()}, [](const auto& in) {
+        return volta::scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = true});
+      });
+    }
+  const Tensor logits = randn({8192, 50304}, {.device = "cuda"}).to(volta::bf16).detach().requires_grad_();
+  const Tensor labels = volta::randint(0, 50304, {8192}, {.device = "cuda"});
+  measure("cross_entropy_bf16_8192x50304", 5, [&] { (void)volta::grad(volta::cross_entropy(logits, labels), logits); });
+}
+
+void optimizers() {
+  std::vector<Tensor> parameters;
+  for (int i = 0; i < 124; ++i) {
+    parameters.push_back(volta::randn({1 << 20}, {.device = "cuda", .requires_grad = true}));
+    (parameters.back() * 2).sum().backward();
   }
+  volta::optim::AdamW adamw(parameters, {});
+  measure("adamw_124M_f32", 10, [&] { adamw.step(); });
 }
 
 // Of a sequence, every element has a target.
-template <class Model> void step(const std::string& name, Model model, const Tensor& x, int calls) {
+template <class Model>
+void step(const std::string& name, Model model, const Tensor& x, int calls, std::optional<volta::DType> autocast = {}) {
   volta::to(model, "cuda");
   volta::optim::Adam optimizer(volta::parameters(model), {});
   const bool sequence = !volta::is_floating(x.dtype());
   const Tensor input = x.to("cuda"), target = volta::randint(0, 10, {sequence ? x.numel() : x.size(0)}).to("cuda");
   const auto run = [&] {
     optimizer.zero_grad();
-    const Tensor scores = model(input);
-    volta::cross_entropy(sequence ? scores.flatten(0, 1) : scores, target).backward();
+    Tensor loss;
+    {
+      std::optional<volta::Autocast> half;
+      if (autocast) half.emplace(*autocast);
+      const Tensor scores = model(input);
+      loss = volta::cross_entropy(sequence ? scores.flatten(0, 1) : scores, target);
+    }
+    loss.backward();
     optimizer.step();
   };
   measure(name, calls, run);
   const auto before = volta::cuda::memory_stats();
   run();
   const auto after = volta::cuda::memory_stats();
-  std::fprintf(stderr, "%s: %lld transfers and %lld reads in a step\n", name.c_str(),
+  std::fprintf(stderr, "%s: %lld transfers and %lld reads in a step, %.1f GiB at most so far\n", name.c_str(),
                static_cast<long long>(after.transfers - before.transfers),
-               static_cast<long long>(after.reads - before.reads));
+               static_cast<long long>(after.reads - before.reads), double(after.peak) / double(1 << 30));
   measure(name + "_replay", calls, volta::capture(run));
 }
 
@@ -144,6 +168,8 @@ void steps() {
   auto gpt = volta::models::gpt({.vocab = 50304, .dropout = 0});
   volta::to(gpt, volta::bf16);
   step("step_gpt2_bf16_b8_T1024", std::move(gpt), volta::randint(0, 50257, {8, 1024}), 5);
+  step("step_gpt2_amp_b32_T1024", volta::models::gpt({.vocab = 50304, .dropout = 0}),
+       volta::randint(0, 50257, {32, 1024}), 3, volta::bf16);
   step("step_resnet50_b64", volta::models::resnet50({.classes = 1000}), volta::randn({64, 3, 224, 224}), 2);
 }
 
@@ -155,10 +181,11 @@ int main(int count, char** argument) {
     return 1;
   }
   if (count > 1 && std::string_view(argument[1]) == "steps") return steps(), 0;
-  if (count > 1 && std::string_view(argument[1]) == "families") return families(), 0;
+  if (count > 1 && std::string_view(argument[1]) == "families") return families(), optimizers(), 0;
   memory_bound();
   products();
   small();
   families();
+  optimizers();
   steps();
 }

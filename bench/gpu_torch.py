@@ -81,21 +81,35 @@ def families():
                                                                   ("r50_1x1_56", 128, 256, 64, 56, 1, 1)):
             both_ways(f"conv_{kind}_{name}", 5, [draw(batch, inputs, size, size), draw(outputs, inputs, kernel, kernel)],
                       lambda x, w: F.conv2d(x, w, stride=stride, padding=kernel // 2))
-    for time in (1024, 4096):
-        shape = (16384 // time, 16, time, 64)
-        both_ways(f"attention_bf16_T{time}", 5, [torch.randn(shape, device="cuda").bfloat16() for _ in range(3)],
-                  lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    for width in (64, 128):
+        for time in (1024, 4096, 8192):
+            shape = (16384 // time, 1024 // width, time, width)
+            both_ways(f"attention_bf16_{width}_T{time}", 5, [torch.randn(shape, device="cuda").bfloat16() for _ in range(3)],
+                      lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    logits = torch.randn(8192, 50304, device="cuda").bfloat16().requires_grad_()
+    labels = torch.randint(0, 50304, (8192,), device="cuda")
+    measure("cross_entropy_bf16_8192x50304", 5, lambda: torch.autograd.grad(F.cross_entropy(logits, labels), logits))
 
 
-def step(name, model, x, calls):
+def optimizers():
+    parameters = [torch.randn(1 << 20, device="cuda", requires_grad=True) for _ in range(124)]
+    for p in parameters:
+        p.grad = torch.randn_like(p)
+    adamw = torch.optim.AdamW(parameters, fused=True)
+    measure("adamw_124M_f32", 10, adamw.step)
+
+
+def step(name, model, x, calls, autocast=False):
     sequence = not x.is_floating_point()
     model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.numel() if sequence else x.shape[0],)).cuda()
     optimizer = torch.optim.Adam(model.parameters())
 
     def run():
         optimizer.zero_grad()
-        scores = model(x)
-        torch.nn.functional.cross_entropy(scores.flatten(0, 1) if sequence else scores, target).backward()
+        with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+            scores = model(x)
+            loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1) if sequence else scores, target)
+        loss.backward()
         optimizer.step()
 
     measure(name, calls, run)
@@ -157,6 +171,7 @@ def steps():
          torch.randn(64, 784), 100)
     step("step_charlstm_2x256_b64_T128", CharLSTM(), torch.randint(0, 96, (64, 128)), 10)
     step("step_gpt2_bf16_b8_T1024", GPT().bfloat16(), torch.randint(0, 50257, (8, 1024)), 5)
+    step("step_gpt2_amp_b32_T1024", GPT(), torch.randint(0, 50257, (32, 1024)), 3, autocast=True)
     try:
         import torchvision
         step("step_resnet50_b64", torchvision.models.resnet50(), torch.randn(64, 3, 224, 224), 2)
@@ -168,4 +183,5 @@ memory_bound()
 products()
 small()
 families()
+optimizers()
 steps()
