@@ -129,7 +129,7 @@ Tensors draw(const LongProblem& p, DType dtype, Device device) {
     switch (p.operands) {
       case Operands::spread:
         return randn({1, heads, rows, p.width}, o).to(dtype).expand({p.batch, heads, rows, p.width});
-      case Operands::odd_places: return randn({p.batch, heads, rows, p.width + 3}, o).to(dtype).slice(-1, 3);
+      case Operands::odd_places: return randn({p.batch, heads, rows, p.width + 3}, o).to(dtype).slice(-1, 3, {});
       case Operands::without_batch: return randn({heads, rows, p.width}, o).to(dtype);
       case Operands::many_axes: return randn({p.batch, 2, heads, rows, p.width}, o).to(dtype);
       default: return randn({p.batch, heads, rows, p.width}, o).to(dtype);
@@ -138,7 +138,7 @@ Tensors draw(const LongProblem& p, DType dtype, Device device) {
   if (p.operands != Operands::of_one_projection)
     return {matrices(p.heads, p.queries), matrices(p.few, p.keys), matrices(p.few, p.keys)};
   const Tensor all = randn({p.batch, p.queries, p.heads + 2 * p.few, p.width}, o).to(dtype).transpose(1, 2);
-  return {all.slice(1, 0, p.heads), all.slice(1, p.heads, p.heads + p.few), all.slice(1, p.heads + p.few)};
+  return {all.slice(1, 0, p.heads), all.slice(1, p.heads, p.heads + p.few), all.slice(1, p.heads + p.few, {})};
 }
 
 TEST(AttentionLong, OfSharedHeadsViewsAndOddLengths) {

@@ -1,6 +1,7 @@
 // Resizing images: both axes filtered in one pass over rows, from u8 or f32 without a copy in between.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include <volta/data/functional.h>
@@ -69,27 +70,59 @@ struct Rows {
   int64_t pixels, channels, stride;
 };
 
+// Four channels at once.
+using Four [[gnu::vector_size(16)]] = float;
+using FourInts [[gnu::vector_size(16)]] = int32_t;
+
 inline void store(float x, float& to) { to = x; }
 inline void store(float x, uint8_t& to) { to = uint8_t(std::clamp(x + 0.5f, 0.f, 255.f)); }
+template <int channels> void store(Four x, float* to) { std::memcpy(to, &x, channels * sizeof(float)); }
+template <int channels> void store(Four x, uint8_t* to) {
+  x += 0.5f;
+  x = x > 0.f ? x : Four{};
+  x = x < 255.f ? x : Four{} + 255.f;
+  const auto whole = __builtin_convertvector(x, FourInts);
+  for (int c = 0; c < channels; ++c) to[c] = uint8_t(whole[c]);
+}
 
-template <class T>
-void vertical(const T* in, const Rows& rows, const float* w, int64_t count, int64_t begin, int64_t end, float* sum) {
-  const T* row = in;
-  for (int64_t i = begin; i < end; ++i) sum[i] = w[0] * float(row[i]);
-  for (int64_t k = 1; k < count; ++k) {
-    row += rows.stride;
-    for (int64_t i = begin; i < end; ++i) sum[i] += w[k] * float(row[i]);
+// Adds `n` rows, in order, to what there is.
+template <int n, bool first, class T>
+void add_rows(const T* in, int64_t stride, const float* w, int64_t begin, int64_t end, float* sum) {
+  for (int64_t i = begin; i < end; ++i) {
+    float s = first ? w[0] * float(in[i]) : sum[i] + w[0] * float(in[i]);
+    for (int k = 1; k < n; ++k) s += w[k] * float(in[k * stride + i]);
+    sum[i] = s;
   }
 }
 
+template <class T>
+void vertical(const T* in, const Rows& rows, const float* w, int64_t count, int64_t begin, int64_t end, float* sum) {
+  if (count >= 4) add_rows<4, true>(in, rows.stride, w, begin, end, sum);
+  else if (count == 3) add_rows<3, true>(in, rows.stride, w, begin, end, sum);
+  else if (count == 2) add_rows<2, true>(in, rows.stride, w, begin, end, sum);
+  else add_rows<1, true>(in, rows.stride, w, begin, end, sum);
+  int64_t k = 4;
+  for (; k + 1 < count; k += 2) add_rows<2, false>(in + k * rows.stride, rows.stride, w + k, begin, end, sum);
+  if (k < count) add_rows<1, false>(in + k * rows.stride, rows.stride, w + k, begin, end, sum);
+}
+
+// Of three channels, a number behind the last is read too.
 template <int channels, class T> void horizontal(const float* row, const Filter& f, T* out, int64_t pixels) {
   for (int64_t x = 0; x < pixels; ++x) {
     const float* w = &f.weights[size_t(x * f.width)];
     const float* from = row + f.first[size_t(x)] * channels;
-    float sum[channels] = {};
-    for (int64_t k = 0; k < f.count[size_t(x)]; ++k)
-      for (int c = 0; c < channels; ++c) sum[c] += w[k] * from[k * channels + c];
-    for (int c = 0; c < channels; ++c) store(sum[c], out[x * channels + c]);
+    if constexpr (channels == 1) {
+      float sum = 0;
+      for (int64_t k = 0; k < f.count[size_t(x)]; ++k) sum += w[k] * from[k];
+      store(sum, out[x]);
+    } else {
+      Four sum{}, pixel;
+      for (int64_t k = 0; k < f.count[size_t(x)]; ++k) {
+        std::memcpy(&pixel, from + k * channels, sizeof pixel);
+        sum += w[k] * pixel;
+      }
+      store<channels>(sum, out + x * channels);
+    }
   }
 }
 
@@ -97,7 +130,7 @@ template <class T>
 void resize_rows(const T* in, const Rows& from, T* out, const Rows& to, const Filter& across, const Filter& down) {
   const int64_t block = 16, rows = int64_t(down.first.size());
   parallel((rows + block - 1) / block, [&](int64_t part) {
-    std::vector<float> sum(size_t(from.pixels * from.channels));
+    std::vector<float> sum(size_t(from.pixels * from.channels) + 1);
     const int64_t begin = across.first.front() * from.channels;
     const int64_t end = (across.first.back() + across.count.back()) * from.channels;
     for (int64_t y = part * block; y < std::min(rows, (part + 1) * block); ++y) {
