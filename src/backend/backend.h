@@ -198,6 +198,8 @@ class Backend {
   virtual void cross_entropy_backward(const CrossEntropyBackwardCall&) {}
   virtual void update(const UpdateCall&) {}
   virtual void positions(const PositionsCall&) {}
+  // Runs f and waits for its uploads, which need not wait for whatever else the device has to do.
+  virtual void aside(const std::function<void()>& f) { f(); }
   // Records what `step` asks for, without carrying it out. The recording lives longer than what is returned.
   virtual bool records() const { return false; }
   virtual std::unique_ptr<Recorded> record(Recording&, const std::function<void()>&) { return nullptr; }

@@ -14,6 +14,7 @@
 #include <volta/ops.h>
 
 #include "backend/allocate.h"
+#include "backend/backend.h"
 #include "core/checked_arithmetic.h"
 #include "core/serial.h"
 #include "core/thread_generator.h"
@@ -123,7 +124,13 @@ ItemDraws::~ItemDraws() { ThreadGenerator::exchange(outer_); }
 void rethrow_for_item(int64_t item) { rethrow("item " + std::to_string(item) + ": "); }
 void rethrow_for_batch(int64_t item) { rethrow("the batch that begins with item " + std::to_string(item) + ": "); }
 
-Tensor moved(const Tensor& x, const Device& device) { return x.defined() ? x.to(device) : x; }
+// Batches come up while the device computes. What is on a device already may still be in the making there.
+Tensor moved(const Tensor& x, const Device& device) {
+  if (!x.defined() || !x.device().is_cpu()) return x.defined() ? x.to(device) : x;
+  Tensor y;
+  backend(device).aside([&] { y = x.to(device); });
+  return y;
+}
 
 Tensor stack_items(std::span<const Tensor> tensors, std::span<const int64_t> items) {
   constexpr const char* name = "default_collate";

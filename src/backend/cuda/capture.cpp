@@ -50,7 +50,7 @@ void Capture::release() noexcept {
 
 void Capture::record(const std::function<void()>& step) {
   const OnDevice current(context_.device);
-  lane_ = {context_.device, nullptr, new Memory(context_, false)};
+  lane_ = {context_.device, nullptr, new Memory(context_, Memory::Users::one_step)};
   check(cudaStreamCreateWithFlags(&lane_.stream, cudaStreamNonBlocking), op);
   // Relaxed: memory is asked for while recording.
   check(cudaStreamBeginCapture(lane_.stream, cudaStreamCaptureModeRelaxed), op);

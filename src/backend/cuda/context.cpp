@@ -44,7 +44,7 @@ void check(cudaError_t status, const char* op) {
 
 void GiveBack::operator()(Block* block) const noexcept { block->owner->give(block); }
 
-Memory::Memory(Context& context, bool shared) : context_(context), shared_(shared) {
+Memory::Memory(Context& context, Users users) : context_(context), users_(users) {
   size_t available = 0, total = 0;
   check(cudaMemGetInfo(&available, &total), "device");
   total_ = int64_t(total);
@@ -105,7 +105,7 @@ Block* Memory::grow(int64_t bytes, bool small) {
 void Memory::give(Block* block) noexcept {
   bool last = false;
   std::vector<cudaEvent_t> events;
-  if (shared_ && context_.has_streams()) events = context_.marks_beside(*this);
+  if (users_ == Users::others || (users_ == Users::any && context_.has_streams())) events = context_.marks_beside(*this);
   {
     const std::lock_guard lock(mutex_);
     in_use_ -= block->bytes;
@@ -165,7 +165,7 @@ void Memory::absorb_next(Block* block) noexcept {
 // Slabs no part of which is in use go back to the driver. cudaFree waits for kernels that still read them.
 void Memory::release_cached() {
   const std::lock_guard lock(mutex_);
-  if (!shared_ && !retired_) return;  // a recorded step uses it
+  if (users_ == Users::one_step && !retired_) return;
   collect(true);
   std::erase_if(free_, [&](Block* block) {
     if (block->before || block->after) return false;
@@ -191,7 +191,7 @@ void Memory::add_to(MemoryStats& stats) const {
 
 Context::Context(int index) : device(index) {
   const char* op = "device";
-  own_ = new_lane();
+  own_ = new_lane(Memory::Users::any);
   void* host = nullptr;
   check(cudaHostAlloc(&host, sizeof(Fault), cudaHostAllocMapped), op);
   fault = static_cast<Fault*>(std::memset(host, 0, sizeof(Fault)));
@@ -200,10 +200,10 @@ Context::Context(int index) : device(index) {
   for (cudaEvent_t& event : slot_free_) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), op);
 }
 
-Lane Context::new_lane() {
+Lane Context::new_lane(Memory::Users users) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  return {device, stream, new Memory(*this, true)};
+  return {device, stream, new Memory(*this, users)};
 }
 
 const Lane* Context::take_lane() {
@@ -217,7 +217,7 @@ const Lane* Context::take_lane() {
       return lane;
     }
   }
-  auto lane = std::make_unique<Lane>(new_lane());
+  auto lane = std::make_unique<Lane>(new_lane(Memory::Users::any));
   const std::lock_guard lock(lanes_mutex_);
   return lanes_.emplace_back(std::move(lane)).get();
 }
@@ -225,6 +225,35 @@ const Lane* Context::take_lane() {
 void Context::give_lane(const Lane* lane) noexcept {
   const std::lock_guard lock(lanes_mutex_);
   idle_lanes_.push_back(lane);
+}
+
+// Uploads read nothing that other lanes have made: those need not wait for them.
+void Context::aside(const std::function<void()>& f) {
+  Recording::refuse("upload", "it needs the host");
+  const OnDevice current(device);
+  std::unique_ptr<Lane> lane;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    if (!upload_lanes_.empty()) {
+      lane = std::move(upload_lanes_.back());
+      upload_lanes_.pop_back();
+    }
+  }
+  if (!lane) lane = std::make_unique<Lane>(new_lane(Memory::Users::others));
+  const auto put_back = [&] {
+    const std::lock_guard lock(lanes_mutex_);
+    upload_lanes_.push_back(std::move(lane));
+  };
+  try {
+    const OnLane here(*lane);
+    f();
+    check(cudaStreamSynchronize(lane->stream), "upload");
+  } catch (...) {
+    cudaStreamSynchronize(lane->stream);
+    put_back();
+    throw;
+  }
+  put_back();
 }
 
 std::vector<cudaEvent_t> Context::marks_beside(const Memory& memory) noexcept {

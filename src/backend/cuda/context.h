@@ -54,8 +54,10 @@ using Room = std::unique_ptr<Block, GiveBack>;
 // on the stream comes after them. Where there are other streams, a block that comes back waits for what they have queued.
 class Memory {
  public:
-  // Shared with work of other streams, or of a recorded step alone.
-  Memory(class Context& context, bool shared);
+  // Whose work uses it besides the stream's: that of others where there are any; none, for it is a recorded step's alone;
+  // always that of others, for it is filled aside.
+  enum class Users { any, one_step, others };
+  Memory(class Context& context, Users users);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -84,7 +86,8 @@ class Memory {
   [[noreturn]] void throw_error(int64_t bytes, const char* op) const;
 
   Context& context_;
-  bool shared_, retired_ = false;
+  Users users_;
+  bool retired_ = false;
   int64_t total_ = 0;  // bytes the device has
   mutable std::recursive_mutex mutex_;
   std::set<Block*, BySize> free_;
@@ -181,6 +184,7 @@ class Context final : public Backend {
     ++reads;
     transfer(to, from, n, cudaMemcpyDeviceToHost, "item");
   }
+  void aside(const std::function<void()>& f) override;
   bool records() const override { return true; }
   std::unique_ptr<Recorded> record(Recording& recording, const std::function<void()>& step) override;
   void synchronize(const char* op);  // waits for the lane, then throws what kernels reported
@@ -194,13 +198,14 @@ class Context final : public Backend {
   void transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, const char* op);
 
   friend class Memory;
-  Lane new_lane();
+  Lane new_lane(Memory::Users users);
   // Locked before the mutex of a memory.
   mutable std::mutex lanes_mutex_;
   std::set<Memory*> memories_;
   Lane own_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // of streams, also of those that are idle
   std::vector<const Lane*> idle_lanes_;
+  std::vector<std::unique_ptr<Lane>> upload_lanes_;  // those that are idle
   std::atomic<bool> has_streams_{false};
 
   std::mutex staging_mutex_;
