@@ -81,21 +81,28 @@ def families():
                                                                   ("r50_1x1_56", 128, 256, 64, 56, 1, 1)):
             both_ways(f"conv_{kind}_{name}", 5, [draw(batch, inputs, size, size), draw(outputs, inputs, kernel, kernel)],
                       lambda x, w: F.conv2d(x, w, stride=stride, padding=kernel // 2))
+    images = [torch.randn(*shape, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
+              for shape in ((32, 64, 128, 128), (64, 64, 3, 3))]
+    both_ways("conv_bf16_nhwc_seed_B32C64H128K3", 5, images, lambda x, w: F.conv2d(x, w, padding=1))
     for time in (1024, 4096):
         shape = (16384 // time, 16, time, 64)
         both_ways(f"attention_bf16_T{time}", 5, [torch.randn(shape, device="cuda").bfloat16() for _ in range(3)],
                   lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
-def step(name, model, x, calls):
+def step(name, model, x, calls, amp_nhwc=False):
     sequence = not x.is_floating_point()
     model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.numel() if sequence else x.shape[0],)).cuda()
+    if amp_nhwc:
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(model.parameters())
 
     def run():
         optimizer.zero_grad()
-        scores = model(x)
-        torch.nn.functional.cross_entropy(scores.flatten(0, 1) if sequence else scores, target).backward()
+        with torch.autocast("cuda", torch.bfloat16, enabled=amp_nhwc):
+            scores = model(x)
+            loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1) if sequence else scores, target)
+        loss.backward()
         optimizer.step()
 
     measure(name, calls, run)
@@ -160,6 +167,7 @@ def steps():
     try:
         import torchvision
         step("step_resnet50_b64", torchvision.models.resnet50(), torch.randn(64, 3, 224, 224), 2)
+        step("step_resnet50_amp_nhwc_b256", torchvision.models.resnet50(), torch.randn(256, 3, 224, 224), 5, True)
     except ImportError:
         pass
 
