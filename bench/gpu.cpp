@@ -82,6 +82,8 @@ void both_ways(const std::string& name, int calls, const std::vector<Tensor>& in
           [&] { (void)volta::grad(std::vector<Tensor>{y}, leaves, {.grad_outputs = {g}, .retain_graph = true}); });
 }
 
+Tensor channels_last(const Tensor& x) { return x.movedim(1, -1).contiguous().movedim(-1, 1); }
+
 void families() {
   using volta::randn;
   for (const volta::DType dtype : {volta::f32, volta::bf16}) {
@@ -104,6 +106,11 @@ void families() {
                   return volta::conv2d(in[0], in[1], {}, {.stride = c.stride, .padding = c.kernel / 2});
                 });
   }
+  const auto image = [&](const volta::Shape& shape) {
+    return channels_last(randn(shape, {.device = "cuda"}).to(volta::bf16));
+  };
+  both_ways("conv_bf16_nhwc_seed_B32C64H128K3", 5, {image({32, 64, 128, 128}), image({64, 64, 3, 3})},
+            [](const auto& in) { return volta::conv2d(in[0], in[1], {}, {.padding = 1}); });
   for (const int64_t width : {64, 128})
     for (const int64_t time : {1024, 4096, 8192}) {
       const auto draw = [&] {
@@ -129,19 +136,18 @@ void optimizers() {
   measure("adamw_124M_f32", 10, [&] { adamw.step(); });
 }
 
-// Of a sequence, every element has a target.
-template <class Model>
-void step(const std::string& name, Model model, const Tensor& x, int calls, std::optional<volta::DType> autocast = {}) {
+// Of a sequence, every element has a target. Images may run as they do in earnest, channels last; products in bf16.
+template <class Model> void step(const std::string& name, Model model, const Tensor& x, int calls, bool amp = false) {
   volta::to(model, "cuda");
   volta::optim::Adam optimizer(volta::parameters(model), {});
   const bool sequence = !volta::is_floating(x.dtype());
-  const Tensor input = x.to("cuda"), target = volta::randint(0, 10, {sequence ? x.numel() : x.size(0)}).to("cuda");
+  const Tensor input = amp && !sequence ? channels_last(x.to("cuda")) : x.to("cuda"),
+               target = volta::randint(0, 10, {sequence ? x.numel() : x.size(0)}).to("cuda");
   const auto run = [&] {
     optimizer.zero_grad();
     Tensor loss;
     {
-      std::optional<volta::Autocast> half;
-      if (autocast) half.emplace(*autocast);
+      const volta::Autocast half(volta::bf16, {.enabled = amp});
       const Tensor scores = model(input);
       loss = volta::cross_entropy(sequence ? scores.flatten(0, 1) : scores, target);
     }
@@ -169,8 +175,10 @@ void steps() {
   volta::to(gpt, volta::bf16);
   step("step_gpt2_bf16_b8_T1024", std::move(gpt), volta::randint(0, 50257, {8, 1024}), 5);
   step("step_gpt2_amp_b32_T1024", volta::models::gpt({.vocab = 50304, .dropout = 0}),
-       volta::randint(0, 50257, {32, 1024}), 3, volta::bf16);
+       volta::randint(0, 50257, {32, 1024}), 3, true);
   step("step_resnet50_b64", volta::models::resnet50({.classes = 1000}), volta::randn({64, 3, 224, 224}), 2);
+  step("step_resnet50_amp_nhwc_b256", volta::models::resnet50({.classes = 1000}), volta::randn({256, 3, 224, 224}), 5,
+       true);
 }
 
 }  // namespace

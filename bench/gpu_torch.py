@@ -81,6 +81,9 @@ def families():
                                                                   ("r50_1x1_56", 128, 256, 64, 56, 1, 1)):
             both_ways(f"conv_{kind}_{name}", 5, [draw(batch, inputs, size, size), draw(outputs, inputs, kernel, kernel)],
                       lambda x, w: F.conv2d(x, w, stride=stride, padding=kernel // 2))
+    images = [torch.randn(*shape, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
+              for shape in ((32, 64, 128, 128), (64, 64, 3, 3))]
+    both_ways("conv_bf16_nhwc_seed_B32C64H128K3", 5, images, lambda x, w: F.conv2d(x, w, padding=1))
     for width in (64, 128):
         for time in (1024, 4096, 8192):
             shape = (16384 // time, 1024 // width, time, width)
@@ -99,14 +102,16 @@ def optimizers():
     measure("adamw_124M_f32", 10, adamw.step)
 
 
-def step(name, model, x, calls, autocast=False):
+def step(name, model, x, calls, amp=False):
     sequence = not x.is_floating_point()
     model, x, target = model.cuda(), x.cuda(), torch.randint(0, 10, (x.numel() if sequence else x.shape[0],)).cuda()
+    if amp and not sequence:
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(model.parameters())
 
     def run():
         optimizer.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+        with torch.autocast("cuda", torch.bfloat16, enabled=amp):
             scores = model(x)
             loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1) if sequence else scores, target)
         loss.backward()
@@ -171,10 +176,11 @@ def steps():
          torch.randn(64, 784), 100)
     step("step_charlstm_2x256_b64_T128", CharLSTM(), torch.randint(0, 96, (64, 128)), 10)
     step("step_gpt2_bf16_b8_T1024", GPT().bfloat16(), torch.randint(0, 50257, (8, 1024)), 5)
-    step("step_gpt2_amp_b32_T1024", GPT(), torch.randint(0, 50257, (32, 1024)), 3, autocast=True)
+    step("step_gpt2_amp_b32_T1024", GPT(), torch.randint(0, 50257, (32, 1024)), 3, amp=True)
     try:
         import torchvision
         step("step_resnet50_b64", torchvision.models.resnet50(), torch.randn(64, 3, 224, 224), 2)
+        step("step_resnet50_amp_nhwc_b256", torchvision.models.resnet50(), torch.randn(256, 3, 224, 224), 5, True)
     except ImportError:
         pass
 

@@ -173,6 +173,8 @@ class Backend {
   virtual bool knows_indices() const { return false; }  // index_range answers, without waiting
   virtual std::optional<IndexRange> index_range(const Arg&) const { return {}; }
   virtual bool repeats_bits() const { return true; }  // sums do not depend on the order in which threads meet
+  // Convolution, pooling and batch norm take operands with their channels closest together as they are.
+  virtual bool takes_channels_last() const { return false; }
   // Users' ops have rows for the host alone.
   virtual bool offers(const ElementwiseOp& op) const { return op.index >= 0; }
   virtual bool offers(const ConvCall&) const { return false; }

@@ -27,13 +27,15 @@ struct ConvGeometry {
 // forward: y = x * w + bias; input: x = the transpose of that applied to y, + bias; weight: w = the correlation of x and
 // y. Each piece is linear in the other two, whose gradients are the other two pieces. x is [batch, in_channels, axes…], w
 // [out_channels, in_channels / groups, axes…] and y [batch, out_channels, axes…]; what is written is contiguous, and so is
-// w; x and y may have any strides where they are read. All are of one floating dtype; halves are summed in f32.
+// w; x and y may have any strides where they are read. With `channels_last`, where a device takes that, w is in that order
+// and so is what is written, but for a w that may be contiguous. All are of one floating dtype; halves are summed in f32.
 struct ConvCall {
   ConvPiece piece;
   ConvAlgorithm algorithm = ConvAlgorithm::automatic;
   int64_t chunk = 0;
   Arg x, w, y, bias;  // bias: a contiguous value per channel of what is written, or without data
   ConvGeometry geometry;
+  bool channels_last = false;
 };
 
 }  // namespace volta

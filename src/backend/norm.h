@@ -4,8 +4,8 @@
 
 namespace volta {
 
-// All operands are contiguous; those without data are left out. x, y and their gradients have one floating dtype; where it is
-// a half, which a device may refuse, the others are f32.
+// All operands are contiguous in the order described here, whatever axes their layouts name; those without data are left
+// out. x, y and their gradients have one floating dtype; where it is a half, which a device may refuse, the others are f32.
 struct NormOperands {
   // x is [outer, groups, channels, inner]. A set, which shares mean and variance, is each group of each outer index; with
   // `over_outer` it is each group of all of them, and groups have one channel.

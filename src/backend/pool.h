@@ -28,13 +28,15 @@ struct PoolAxis {
 
 enum class Pool : uint8_t { max, max_back, sum, sum_back };
 
-// Data are contiguous, [planes, …sizes of the axes], of one floating dtype.
+// Data are contiguous, [planes, …sizes of the axes, channels], of one floating dtype; channels is 1 but for devices that take
+// channels-last tensors.
 struct PoolCall {
   Pool pool;
   int64_t planes;
   PoolAxis axis[3];
   Arg out, in;  // of the backward loops, out is what the windows were taken of
   Arg indices;  // i64, in the input's plane: an output of max, if wanted, and the input of max_back
+  int64_t channels = 1;
 };
 
 }  // namespace volta

@@ -81,6 +81,29 @@ Layout Layout::contiguous(const Shape& shape) {
   return l;
 }
 
+namespace {
+
+// [n, c, …] to [n, …, c], and back.
+void move_channels_last(Shape& s) { std::rotate(s.begin() + 1, s.begin() + 2, s.end()); }
+void move_channels_second(Shape& s) { std::rotate(s.begin() + 1, s.end() - 1, s.end()); }
+
+}  // namespace
+
+Layout Layout::channels_last(const Shape& shape) {
+  Shape moved = shape;
+  move_channels_last(moved);
+  Layout l = contiguous(moved);
+  move_channels_second(l.shape), move_channels_second(l.strides);
+  return l;
+}
+
+bool Layout::is_channels_last() const {
+  if (rank() < 3) return false;
+  Layout moved = *this;
+  move_channels_last(moved.shape), move_channels_last(moved.strides);
+  return moved.is_contiguous();
+}
+
 bool Layout::is_contiguous() const {
   const int64_t *sizes = shape.begin(), *steps = strides.begin();
   int64_t step = 1;

@@ -13,11 +13,13 @@ struct Layout {
   int64_t offset = 0;  // of the first element, in elements
 
   static Layout contiguous(const Shape& shape);
+  static Layout channels_last(const Shape& shape);  // a contiguous [n, …, c] seen as [n, c, …]
   int rank() const { return shape.size(); }
   int64_t numel() const { return shape.numel(); }
-  bool is_contiguous() const;    // row-major without gaps
-  bool is_dense() const;         // some order of the axes is row-major without gaps
-  bool overlaps_itself() const;  // two indices share a byte (expanded, or overlapping windows)
+  bool is_contiguous() const;     // row-major without gaps
+  bool is_channels_last() const;  // as channels_last makes it; where one channel or one place is all there is, both
+  bool is_dense() const;          // some order of the axes is row-major without gaps
+  bool overlaps_itself() const;   // two indices share a byte (expanded, or overlapping windows)
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

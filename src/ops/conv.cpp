@@ -8,10 +8,10 @@
 #include "backend/conv.h"
 #include "core/checked_arithmetic.h"
 #include "graph/record.h"
+#include "ops/channels_last.h"
 #include "ops/check.h"
 #include "ops/conv.h"
 #include "ops/elementwise.h"
-#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -26,25 +26,26 @@ Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor&
   const auto with_bias = [&](const Tensor& y) {
     return bias.defined() ? y + bias.reshape(joined({-1}, Shape::filled(c.rank, 1))) : y;
   };
-  if (shape.numel() == 0 || a.numel() == 0 || b.numel() == 0) {
-    const NoGrad off;
+  const NoGrad off;
+  if (shape.numel() == 0 || a.numel() == 0 || b.numel() == 0)
     return with_bias(zeros(shape, {.dtype = a.dtype(), .device = a.device()}));
-  }
-  const Tensor first = piece == ConvPiece::input ? a.contiguous() : a,
-               second = piece == ConvPiece::forward ? b.contiguous() : b;
-  ConvCall call{piece, c.algorithm, c.chunk, {}, {}, {}, {}, c.g};
+  const bool last = keeps_channels_last(a) || keeps_channels_last(b);
+  const auto ordered = [&](const Tensor& w) { return last ? channels_last(w) : w.contiguous(); };
+  const Tensor first = piece == ConvPiece::input ? ordered(a) : a,
+               second = piece == ConvPiece::forward ? ordered(b) : b;
+  ConvCall call{piece, c.algorithm, c.chunk, {}, {}, {}, {}, c.g, last};
   Arg* const places[3][3] = {{&call.y, &call.x, &call.w}, {&call.x, &call.w, &call.y}, {&call.w, &call.x, &call.y}};
   *places[int(piece)][1] = arg(first);
   *places[int(piece)][2] = arg(second);
   const Tensor row = bias.defined() ? bias.contiguous() : bias;
   if (row.defined()) call.bias = arg(row);
   if (offered(a.device(), call)) {
-    const Tensor out = allocate(shape, a.dtype(), a.device(), c.op);
+    const bool out_last = last && (piece != ConvPiece::weight || c.channels_last_weight);
+    const Tensor out = allocate(shape, out_last, a.dtype(), a.device(), c.op);
     *places[int(piece)][0] = arg(out);
     backend(a.device()).conv(call);
     return out;
   }
-  const NoGrad off;
   const bool half = is_half(a.dtype());  // summed over taps in f32
   return with_bias(convolve_by_taps(c, piece, half ? a.to(f32) : a, half ? b.to(f32) : b)).to(a.dtype());
 }
@@ -171,7 +172,7 @@ Convolution convolution_of(const char* op, int rank, const Tensor& x, const Tens
     a.stride = std::min(a.stride, padded);  // larger ones, of one output, make no difference
     if (a.kernel == 1) a.dilation = 1;
   }
-  return {op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk};
+  return {op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk, keeps_channels_last(w)};
 }
 
 template <class F> Tensor batched(const Tensor& x, int rank, F f) {
@@ -242,7 +243,7 @@ Tensor convolve_transposed(const char* op, int rank, const Tensor& x, const Tens
     require(a.output > 0 && a.input > 0, ErrorKind::shape, op, "input ", x, " with weight ", w, " and padding ",
             padding, " leaves an output of ", a.input, " elements along an axis");
   }
-  const Convolution c{op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk};
+  const Convolution c{op, rank, g, wanted(o.algorithm.of(op, "algorithm")), o.chunk, keeps_channels_last(w)};
   checked_numel(c.x_shape(), op);
   return batched(x, rank, [&](const Tensor& in) {
     const Near near(c, w);

@@ -11,6 +11,7 @@ struct Convolution {
   ConvGeometry g;
   ConvAlgorithm algorithm;
   int64_t chunk;
+  bool channels_last_weight = false;  // in whose order its gradient is written
 
   Shape shaped(Shape front, int64_t ConvAxis::*size) const {
     for (int i = ConvGeometry::space - rank; i < ConvGeometry::space; ++i) front.push_back(g.axes[i].*size);

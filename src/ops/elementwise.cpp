@@ -61,6 +61,8 @@ TensorExpr term_of(const Scalar& s) {
   return s.is_floating() ? TensorExpr(s.as<double>()) : TensorExpr(s.as<int64_t>());
 }
 
+bool has_order(const Layout& l) { return !l.is_contiguous() && l.is_dense(); }
+
 // The node of every pointwise op: the op's description says what to save and how to go back.
 struct PointNode final : Node {
   PointNode(const ElementwiseOp& description, size_t count) : Node(description.name, count), op(&description) {}
@@ -111,7 +113,11 @@ struct PointNode final : Node {
       else call.in[k + 1] = Arg{nullptr, nullptr, compute, scalars[size_t(k)]};
     }
     if (used & (2u << op->arity)) call.in[op->arity + 1] = arg(kept[op->arity] = output.get(*this));
-    const Tensor y = allocate_as(g, first.dtype, first.device, name);
+    // In the order of what was saved, where that has one of its own: g may be expanded, or come out of a view.
+    const Tensor* like = &g;
+    for (const Tensor& x : kept)
+      if (x.defined() && x.shape() == g.shape() && has_order(layout(x))) like = &x;
+    const Tensor y = allocate_as(*like, first.dtype, first.device, name);
     call.out = arg(y);
     backend(first.device).elementwise(call);
     return y;
@@ -160,13 +166,14 @@ void finish_node(const IntrusivePtr<Node>& node, const Tensor& y) {
   if (n.uses & (2u << n.op->arity)) n.output = save_output(y);
 }
 
-// A dense layout all tensor operands share, so that the result keeps it and rows stay contiguous.
+// A dense layout all tensor operands share that do not broadcast, so that the result keeps it and rows stay contiguous.
 const Layout* common_layout(std::span<const Operand> x, const Shape& shape) {
   const Layout* found = nullptr;
   for (const Operand& o : x) {
     if (!o.tensor) continue;
     const Layout& l = layout(*o.tensor);
-    if (l.shape != shape || (found ? l.strides != found->strides : l.is_contiguous() || !l.is_dense())) return nullptr;
+    if (l.shape != shape) continue;
+    if (found ? l.strides != found->strides : !has_order(l)) return nullptr;
     found = &l;
   }
   return found;

@@ -7,9 +7,9 @@
 #include "backend/norm.h"
 #include "core/arguments.h"
 #include "graph/record.h"
+#include "ops/channels_last.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
-#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -25,15 +25,23 @@ Tensor spread(const Tensor& w, const NormSets& s, DType compute) {
   return w.to(compute).reshape({1, s.groups, s.channels, 1});
 }
 
-// Short segments of channels that are spread over the outer indices are brought together for the loop.
-bool is_scattered(const NormSets& s) { return s.over_outer && s.inner < 16 && s.outer > 1; }
-Tensor gathered(const Tensor& x, const NormSets& s, DType dtype) {
+// How a loop sees x in memory: as it is described, as rows of channels, or, where short segments of channels are spread
+// over the outer indices, brought together.
+enum class Order { plain, rows, gathered };
+Order order_of(const NormSets& s, const Tensor& x) {
+  if (!s.over_outer) return Order::plain;
+  const bool rows = s.inner == 1 ? backend(x.device()).takes_channels_last() : keeps_channels_last(x);
+  if (rows) return Order::rows;
+  return s.inner < 16 && s.outer > 1 ? Order::gathered : Order::plain;
+}
+Tensor ordered(const Tensor& x, const NormSets& s, Order order, DType dtype) {
   const Tensor wide = x.to(dtype);
-  if (!is_scattered(s)) return wide.contiguous();
+  if (order == Order::rows && s.inner > 1) return channels_last(wide);
+  if (order != Order::gathered) return wide.contiguous();
   return wide.reshape({s.outer, s.groups, s.inner}).transpose(0, 1).contiguous();
 }
-Tensor restored(const Tensor& y, const NormSets& s, const Tensor& like) {
-  const Tensor back = is_scattered(s) ? y.transpose(0, 1).contiguous().reshape(like.shape()) : y;
+Tensor restored(const Tensor& y, Order order, const Tensor& like) {
+  const Tensor back = order == Order::gathered ? y.transpose(0, 1).contiguous().reshape(like.shape()) : y;
   return back.to(like.dtype());
 }
 
@@ -48,10 +56,11 @@ Tensor mean_of(const Tensor& in, const NormSets& s) {
 class FusedNorm {
  public:
   FusedNorm(const NormSets& s, const Tensor& x, const Tensor& weight, const NormStatistics& statistics)
-      : sets_(s), compute_(compute_of(x)) {
+      : sets_(s), order_(order_of(s, x)), compute_(compute_of(x)) {
     if (weight.defined()) weight_ = weight.to(compute_).contiguous(), operands_.weight = arg(weight_);
-    const bool scattered = is_scattered(s);
-    operands_.outer = scattered ? 1 : s.outer, operands_.inner = scattered ? s.outer * s.inner : s.inner;
+    operands_.outer = s.outer, operands_.inner = s.inner;
+    if (order_ == Order::rows) operands_.outer = s.outer * s.inner, operands_.inner = 1;
+    if (order_ == Order::gathered) operands_.outer = 1, operands_.inner = s.outer * s.inner;
     operands_.groups = s.groups, operands_.channels = s.channels, operands_.eps = s.eps;
     operands_.over_outer = s.over_outer, operands_.centered = s.centered, operands_.given = statistics.given;
     operands_.mean = arg(statistics.mean), operands_.var = arg(statistics.var);
@@ -60,7 +69,7 @@ class FusedNorm {
     available_ = taken();
     if (!available_) operands_.x.dtype = compute_, available_ = compute_ != x.dtype() && taken();
     if (!available_) return;
-    x_ = gathered(x, s, operands_.x.dtype);
+    x_ = ordered(x, s, order_, operands_.x.dtype);
     operands_.x = arg(x_);
   }
   bool available() const { return available_; }
@@ -69,27 +78,28 @@ class FusedNorm {
     NormCall call{operands_, {}, {}};
     Tensor shift;
     if (bias.defined()) shift = bias.to(compute_).contiguous(), call.bias = arg(shift);
-    const Tensor y = allocate(x_.shape(), x_.dtype(), x_.device(), sets_.op);
+    const Tensor y = allocate_as(x_, x_.dtype(), x_.device(), sets_.op);
     call.y = arg(y);
     backend(x_.device()).norm(call);
-    return restored(y, sets_, like);
+    return restored(y, order_, like);
   }
 
   void backward(const Tensor& g, const Tensor& like, Gradients& d) {
     NormBackwardCall call{operands_, {}, {}, {}};
-    const Tensor up = gathered(g, sets_, x_.dtype());
+    const Tensor up = ordered(g, sets_, order_, x_.dtype());
     const Tensor weights = allocate({2, sets_.groups * sets_.channels}, compute_, x_.device(), sets_.op);
     Tensor dx;
-    if (d.needs(0)) dx = allocate(x_.shape(), x_.dtype(), x_.device(), sets_.op), call.dx = arg(dx);
+    if (d.needs(0)) dx = allocate_as(x_, x_.dtype(), x_.device(), sets_.op), call.dx = arg(dx);
     call.g = arg(up), call.grad_weights = arg(weights);
     backend(x_.device()).norm_backward(call);
-    if (d.needs(0)) d[0] = restored(dx, sets_, like);
+    if (d.needs(0)) d[0] = restored(dx, order_, like);
     if (d.needs(1)) d[1] = weights.select(0, 1);
     if (d.needs(2)) d[2] = weights.select(0, 0);
   }
 
  private:
   NormSets sets_;
+  Order order_;
   DType compute_;
   bool available_ = false;
   Tensor x_, weight_;

@@ -10,9 +10,9 @@
 #include "core/checked_arithmetic.h"
 #include "core/room.h"
 #include "graph/record.h"
+#include "ops/channels_last.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
-#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -103,11 +103,22 @@ Shape with_last(const Shape& shape, const std::vector<Taps>& taps, bool inputs) 
   return s;
 }
 
-bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indices, const std::vector<Taps>& taps) {
+// Whether the loops see rows of channels, and so does what comes after them.
+bool in_rows(const Tensor& x, const std::vector<Taps>& taps) {
+  return x.dim() == int64_t(taps.size()) + 2 && keeps_channels_last(x);
+}
+
+Tensor ordered(const Tensor& x, bool last) { return last ? channels_last(x) : x.contiguous(); }
+
+// All tensors but the given one are channels-last, or contiguous.
+bool run_loop(Pool pool, const Tensor& out, const Tensor& given, const Tensor& indices, const std::vector<Taps>& taps,
+              bool last) {
   static constexpr int64_t zero = 0;
   static constexpr double one = 1;
+  const Tensor in = ordered(given, last);
   PoolCall call{};
   call.pool = pool;
+  if (last) call.channels = in.size(1);
   call.out = arg(out), call.in = arg(in);
   if (indices.defined()) call.indices = arg(indices);
   const size_t skipped = 3 - taps.size();
@@ -129,7 +140,7 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& in, const Tensor& indi
     return true;
   }
   const bool back = pool == Pool::max_back || pool == Pool::sum_back;
-  call.planes = (back ? in : out).numel() / outputs;
+  call.planes = (back ? in : out).numel() / (outputs * call.channels);
   if (!offered(in.device(), call)) return false;
   backend(in.device()).pool(call);
   return true;
@@ -209,13 +220,13 @@ ValuesIndices composed_max(const Tensor& x, const std::vector<Taps>& taps) {
 }
 
 // The gradient of max: g goes to the places it came from.
-Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const TapTable& taps) {
+Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const TapTable& taps, bool last) {
   const Shape shape = with_last(g.shape(), *taps, true);
   if (!grad_enabled()) {
-    const Tensor dx = allocate(shape, g.dtype(), g.device(), op);
-    if (run_loop(Pool::max_back, dx, g.contiguous(), indices, *taps)) return dx;
+    const Tensor dx = allocate(shape, last, g.dtype(), g.device(), op);
+    if (run_loop(Pool::max_back, dx, g, ordered(indices, last), *taps, last)) return dx;
   }
-  if (is_half(g.dtype())) return max_back(op, g.to(f32), indices, taps).to(g.dtype());  // summed as floats
+  if (is_half(g.dtype())) return max_back(op, g.to(f32), indices, taps, last).to(g.dtype());  // summed as floats
   const int from = int(g.dim()) - int(taps->size());
   const Tensor none = zeros(shape, {g.dtype(), g.device()}).flatten(from);
   return scatter_add(none, from, indices.flatten(from), g.flatten(from)).reshape(shape);
@@ -226,42 +237,48 @@ Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const Ta
 namespace {
 
 // The device's loop; where it does not take halves, as floats; where it has none, composed.
-Tensor sum_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool back) {
-  const Tensor y = allocate(with_last(x.shape(), taps, back), x.dtype(), x.device(), op);
-  if (run_loop(back ? Pool::sum_back : Pool::sum, y, x.contiguous(), {}, taps)) return y;
-  return is_half(x.dtype()) ? sum_values(op, x.to(f32), taps, back).to(x.dtype()) : composed_sum(x, taps, back);
+Tensor sum_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool back, bool last) {
+  const Tensor y = allocate(with_last(x.shape(), taps, back), last, x.dtype(), x.device(), op);
+  if (run_loop(back ? Pool::sum_back : Pool::sum, y, x, {}, taps, last)) return y;
+  return is_half(x.dtype()) ? sum_values(op, x.to(f32), taps, back, last).to(x.dtype()) : composed_sum(x, taps, back);
 }
-ValuesIndices max_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool indices) {
+ValuesIndices max_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool indices, bool last) {
   const Shape shape = with_last(x.shape(), taps, false);
-  const ValuesIndices y = {allocate(shape, x.dtype(), x.device(), op),
-                           indices ? allocate(shape, i64, x.device(), op) : Tensor()};
-  if (run_loop(Pool::max, y.values, x.contiguous(), y.indices, taps)) return y;
+  const ValuesIndices y = {allocate(shape, last, x.dtype(), x.device(), op),
+                           indices ? allocate(shape, last, i64, x.device(), op) : Tensor()};
+  if (run_loop(Pool::max, y.values, x, y.indices, taps, last)) return y;
   if (!is_half(x.dtype())) return composed_max(x, taps);
-  const ValuesIndices wide = max_values(op, x.to(f32), taps, indices);
+  const ValuesIndices wide = max_values(op, x.to(f32), taps, indices, last);
   return {wide.values.to(x.dtype()), wide.indices};
+}
+
+Tensor ordered_sum(const char* op, const Tensor& x, const TapTable& taps, bool back, bool last) {
+  Tensor y;
+  {
+    const NoGrad off;
+    y = sum_values(op, x, *taps, back, last);
+  }
+  return record(op, y, {x}, [op, taps, back, last](const Tensor& g, Gradients& d) {
+    d[0] = ordered_sum(op, g, taps, !back, last);
+  });
 }
 
 }  // namespace
 
 Tensor sum_of_taps(const char* op, const Tensor& x, const TapTable& taps, bool back) {
-  Tensor y;
-  {
-    const NoGrad off;
-    y = sum_values(op, x, *taps, back);
-  }
-  return record(op, y, {x},
-                [op, taps, back](const Tensor& g, Gradients& d) { d[0] = sum_of_taps(op, g, taps, !back); });
+  return ordered_sum(op, x, taps, back, in_rows(x, *taps));
 }
 
 ValuesIndices max_of_taps(const char* op, const Tensor& x, const TapTable& taps, bool indices) {
   ValuesIndices y;
+  const bool last = in_rows(x, *taps);
   {
     const bool wanted = indices || any_needs_grad(x);
     const NoGrad off;
-    y = max_values(op, x, *taps, wanted);
+    y = max_values(op, x, *taps, wanted, last);
   }
-  y.values = record(op, y.values, {x}, [op, taps, places = save(y.indices)](const Tensor& g, Gradients& d) {
-    d[0] = max_back(op, g, d.take(places), taps);
+  y.values = record(op, y.values, {x}, [op, taps, last, places = save(y.indices)](const Tensor& g, Gradients& d) {
+    d[0] = max_back(op, g, d.take(places), taps, last);
   });
   return y;
 }

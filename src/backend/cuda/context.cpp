@@ -105,7 +105,8 @@ Block* Memory::grow(int64_t bytes, bool small) {
 void Memory::give(Block* block) noexcept {
   bool last = false;
   std::vector<cudaEvent_t> events;
-  if (users_ == Users::others || (users_ == Users::any && context_.has_streams())) events = context_.marks_beside(*this);
+  if (users_ == Users::others || (users_ == Users::any && context_.has_streams()))
+    events = context_.marks_beside(*this);
   {
     const std::lock_guard lock(mutex_);
     in_use_ -= block->bytes;

@@ -154,6 +154,7 @@ class Context final : public Backend {
   void matmul(const MatmulCall& call) override;
   using Backend::offers;
   bool repeats_bits() const override { return false; }
+  bool takes_channels_last() const override { return true; }
   bool offers(const ConvCall& call) const override;
   bool offers(const PoolCall& call) const override;
   bool offers(const NormCall& call) const override;

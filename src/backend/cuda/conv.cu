@@ -20,14 +20,17 @@ constexpr double much_work = 1e7;  // multiply-adds from which on engines are ti
 constexpr size_t most_plans = 4096, most_candidates = 24;
 std::atomic<int64_t> workspace_limit{int64_t(256) << 20};
 
-// A contiguous tensor.
-Descriptor tensor_of(int64_t id, DType dtype, const std::vector<int64_t>& sizes) {
-  std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t i = sizes.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * sizes[i];
+// The library takes tensors without gaps: contiguous ones, or all with their channels closest together.
+Layout dense(const Shape& shape, bool channels_last) {
+  return channels_last ? Layout::channels_last(shape) : Layout::contiguous(shape);
+}
+
+Descriptor tensor_of(int64_t id, DType dtype, const Layout& layout) {
+  const auto numbers = [](const Shape& s) { return std::vector<int64_t>(s.begin(), s.end()); };
   Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(dtype));
-  d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
-  d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
+  d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, numbers(layout.shape));
+  d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, numbers(layout.strides));
   d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
   d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, cudnn_alignment);
   d.finalize();
@@ -38,15 +41,16 @@ Descriptor tensor_of(int64_t id, DType dtype, const std::vector<int64_t>& sizes)
 struct Form {
   ConvPiece piece;
   DType dtype;
-  bool tf32;
+  bool channels_last, tf32;
   int64_t limit;  // of the workspace
   std::array<int64_t, 4> counts;
   std::array<std::array<int64_t, 6>, ConvGeometry::space> axes;
   auto operator<=>(const Form&) const = default;
 
-  explicit Form(const ConvCall& c)
+  Form(const ConvCall& c, bool in_channels_last)
       : piece(c.piece),
         dtype(c.piece == ConvPiece::forward ? c.x.dtype : c.y.dtype),
+        channels_last(in_channels_last),
         tf32(allows_tf32()),
         limit(workspace_limit.load(std::memory_order_relaxed)),
         counts{c.geometry.batch, c.geometry.in_channels, c.geometry.out_channels, c.geometry.groups} {
@@ -67,22 +71,21 @@ std::optional<int64_t> padding_behind(const ConvAxis& a) {
 }
 
 // The operation as a graph of one node. Tensors: 0 is x, 1 is w, 2 is y.
-CudnnGraph graph_of(cudnnHandle_t handle, const ConvCall& call, DType dtype) {
+CudnnGraph graph_of(cudnnHandle_t handle, const ConvCall& call, const Form& form) {
   CudnnGraph graph;
   auto& parts = graph.parts;
   const ConvGeometry& g = call.geometry;
   const bool flat = g.axes[0].input == 1 && g.axes[0].kernel == 1 && g.axes[0].output == 1 && g.axes[0].padding == 0;
-  std::vector<int64_t> x{g.batch, g.in_channels}, w{g.out_channels, g.in_channels / g.groups},
-      y{g.batch, g.out_channels}, stride, dilation, before, behind;
+  Shape x{g.batch, g.in_channels}, w{g.out_channels, g.in_channels / g.groups}, y{g.batch, g.out_channels};
+  std::vector<int64_t> stride, dilation, before, behind;
   for (int i = flat ? 1 : 0; i < ConvGeometry::space; ++i) {
     const ConvAxis& a = g.axes[i];
     x.push_back(a.input), w.push_back(a.kernel), y.push_back(a.output);
     stride.push_back(a.stride), dilation.push_back(a.dilation), before.push_back(a.padding);
     behind.push_back(*padding_behind(a));
   }
-  parts.push_back(tensor_of(0, dtype, x));
-  parts.push_back(tensor_of(1, dtype, w));
-  parts.push_back(tensor_of(2, dtype, y));
+  for (const Shape& shape : {x, w, y})
+    parts.push_back(tensor_of(int64_t(parts.size()), form.dtype, dense(shape, form.channels_last)));
   Descriptor conv(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   conv.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
@@ -153,7 +156,7 @@ const std::vector<int64_t> ids{0, 1, 2};  // x, w, y
 std::optional<CudnnPlan> best_plan(Context& c, CudnnHandle& h, const ConvCall& call, const Form& form) {
   const bool timed = call.geometry.work() >= much_work;
   if (timed) Recording::refuse("conv", "this convolution is run for the first time, which chooses its algorithm");
-  const CudnnGraph graph = graph_of(h.handle, call, form.dtype);
+  const CudnnGraph graph = graph_of(h.handle, call, form);
   std::vector<CudnnPlan> plans =
       plans_of(h.handle, graph, timed ? most_candidates : 1, form.limit,
                [&](const Descriptor& config) { return is_exact(config, form) && !is_compiled_late(config); });
@@ -184,8 +187,8 @@ std::optional<CudnnPlan> best_plan(Context& c, CudnnHandle& h, const ConvCall& c
 }
 
 // With the handle's mutex held. Null: the library has nothing for it.
-const CudnnPlan* plan_of(Context& c, CudnnHandle& h, const ConvCall& call) {
-  const Form form(call);
+const CudnnPlan* plan_of(Context& c, CudnnHandle& h, const ConvCall& call, bool channels_last) {
+  const Form form(call, channels_last);
   Plans& plans = plans_on(c);
   auto known = plans.find(form);
   if (known == plans.end()) {
@@ -196,16 +199,34 @@ const CudnnPlan* plan_of(Context& c, CudnnHandle& h, const ConvCall& call) {
   return known->second ? &*known->second : nullptr;
 }
 
-// An operand as the library reads it: contiguous and aligned, as it is or copied.
+// In the order that was asked for, or contiguous where the library has nothing for that.
+struct Chosen {
+  bool channels_last;
+  const CudnnPlan* plan;
+  Chosen(Context& c, CudnnHandle& h, const ConvCall& call)
+      : channels_last(call.channels_last), plan(plan_of(c, h, call, channels_last)) {
+    if (plan || !channels_last) return;
+    channels_last = false;
+    plan = plan_of(c, h, call, false);
+  }
+};
+
+// An operand as the library takes it, dense and aligned: in its own memory, or in a room beside it.
 struct Dense {
-  void* data;
-  Room copied;
-  Dense(Context& c, const Arg& x) : data(x.data) {
-    if (!x.data || (x.layout->is_contiguous() && reinterpret_cast<uintptr_t>(data) % cudnn_alignment == 0)) return;
-    const Layout dense = Layout::contiguous(x.layout->shape);
-    copied = c.memory().take(dense.numel() * size_of(x.dtype), op);
-    data = copied->data;
-    c.copy({data, &dense, x.dtype, {}}, x);
+  const Arg& own;
+  Layout layout;
+  Room room;
+  Dense(Context& c, const Arg& x, bool channels_last) : own(x), layout(dense(x.layout->shape, channels_last)) {
+    const bool ordered = channels_last ? x.layout->is_channels_last() : x.layout->is_contiguous();
+    if (!ordered || reinterpret_cast<uintptr_t>(x.data) % cudnn_alignment != 0)
+      room = c.memory().take(layout.numel() * size_of(x.dtype), op);
+  }
+  Arg taken() const { return {room ? room->data : own.data, &layout, own.dtype, {}}; }
+  void read(Context& c) const {
+    if (room) c.copy(taken(), own);
+  }
+  void write(Context& c) const {
+    if (room) c.copy(own, taken());
   }
 };
 
@@ -248,18 +269,27 @@ bool Context::offers(const ConvCall& call) const {
   const OnDevice current(device);
   CudnnHandle& h = CudnnHandle::of(*this);
   const std::lock_guard lock(h.mutex);
-  return plan_of(self, h, call) != nullptr;
+  return Chosen(self, h, call).plan != nullptr;
 }
 
 void Context::conv(const ConvCall& call) {
   const OnDevice current(device);
-  const Dense x(*this, call.x), w(*this, call.w), y(*this, call.y);
+  const int written = call.piece == ConvPiece::forward ? 2 : call.piece == ConvPiece::input ? 0 : 1;
   {
     CudnnHandle& h = CudnnHandle::of(*this);
     const std::lock_guard lock(h.mutex);
-    const CudnnPlan* plan = plan_of(*this, h, call);
-    require(plan && execute(*this, h, *plan, ids, {x.data, w.data, y.data}, op), ErrorKind::device, op,
+    const Chosen chosen(*this, h, call);
+    const Dense operands[] = {{*this, call.x, chosen.channels_last},
+                              {*this, call.w, chosen.channels_last},
+                              {*this, call.y, chosen.channels_last}};
+    std::vector<void*> data;
+    for (const Dense& x : operands) {
+      if (&x != &operands[written]) x.read(*this);
+      data.push_back(x.taken().data);
+    }
+    require(chosen.plan && execute(*this, h, *chosen.plan, ids, data, op), ErrorKind::device, op,
             "cuDNN could not run the convolution");
+    operands[written].write(*this);
   }
   if (call.bias.data) add_bias(*this, call.piece == ConvPiece::forward ? call.y : call.x, call.bias);
 }

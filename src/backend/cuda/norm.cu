@@ -1,53 +1,10 @@
 // Normalisation on the GPU. A set that is one run of memory (layer, group, RMS norm) belongs to a team of threads, which
 // keeps it in registers where it is short enough; sets that lie apart (batch norm) are gone over in parts, whose moments
-// are merged.
-#include "backend/norm.h"
-
-#include "backend/cuda/element.h"
-#include "backend/cuda/formulas.h"
+// are merged. Those of rows of channels have a file of their own, batch_norm.cu.
+#include "backend/cuda/norm.h"
 
 namespace volta::cuda {
 namespace {
-
-// Mean and summed squares of deviations. Merged, equal values stay exactly equal to their mean (Chan, Golub and LeVeque).
-template <class T> struct Moments {
-  struct State {
-    T count, mean, squares;
-  };
-  __device__ static State start() { return {T(0), T(0), T(0)}; }
-  __device__ static State merge(State a, State b) {
-    const T count = a.count + b.count, apart = b.mean - a.mean;
-    if (count == T(0)) return a;
-    const T share = b.count / count;
-    return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
-  }
-};
-template <class T> struct TwoSums {
-  struct State {
-    T plain, weighted;
-  };
-  __device__ static State start() { return {T(0), T(0)}; }
-  __device__ static State merge(State a, State b) { return {a.plain + b.plain, a.weighted + b.weighted}; }
-};
-
-template <class T> using TwoSumsOf = typename TwoSums<T>::State;
-
-// Operands as kernels take them; statistics and weights are of the type that is computed in.
-struct NormArgs {
-  int64_t outer, groups, channels, inner;
-  bool over_outer, centered, given;
-  double eps;
-  const char *x, *g;  // g: backward
-  const void *weight, *bias;
-  void *mean, *var;
-  char* out;   // y or dx
-  void* sums;  // backward, of sets that lie apart: [2, groups]
-  Divisor by_inner;
-};
-
-template <class T> __device__ inline T scale_of(const NormArgs& a, int64_t set) {
-  return T(1) / ::sqrt(static_cast<const T*>(a.var)[set] + T(a.eps));
-}
 
 // One set, or the part of one that this thread has: U packs of V elements.
 template <class T, class S, int V, int U> struct RowPart {
@@ -71,15 +28,6 @@ template <class T, class S, int V, int U> struct RowPart {
     });
   }
 };
-
-// The moments of N elements by themselves.
-template <class T, int N> __device__ typename Moments<T>::State moments_of(const T* v) {
-  typename Moments<T>::State s{T(N), T(0), T(0)};
-  unroll<N>([&](int j) { s.mean += v[j]; });
-  s.mean /= T(N);
-  unroll<N>([&](int j) { s.squares += (v[j] - s.mean) * (v[j] - s.mean); });
-  return s;
-}
 
 // The weights of this thread's elements: one for each channel, so a pack at a time where elements are channels.
 template <class T, int V, class Part, int N>
@@ -203,12 +151,6 @@ __global__ __launch_bounds__(512) void backward_rows_and_columns(const __grid_co
   });
 }
 
-// Lines: the channels of all groups, each of outer runs of `inner` elements. A block goes over a part of a line's elements.
-struct LineArgs : NormArgs {
-  int64_t parts, per_part;  // elements of a line in a part
-  void* partial;            // [parts, lines] states
-};
-
 template <class Op, class T, class S, bool Back>
 __global__ __launch_bounds__(threads) void line_parts(const __grid_constant__ LineArgs a) {
   const int64_t lines = a.groups * a.channels, line = blockIdx.x, all = a.outer * a.inner;
@@ -273,32 +215,6 @@ __global__ __launch_bounds__(column_threads* column_rows) void column_parts(cons
   static_cast<State*>(a.partial)[blockIdx.y * lines + line] = s;
 }
 
-// Merges the parts of each line, always in the same order.
-template <class T> __global__ void finish_moments(const __grid_constant__ LineArgs a) {
-  const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (line >= lines) return;
-  auto s = Moments<T>::start();
-  for (int64_t k = 0; k < a.parts; ++k)
-    s = Moments<T>::merge(s, static_cast<const typename Moments<T>::State*>(a.partial)[k * lines + line]);
-  static_cast<T*>(a.mean)[line] = a.centered ? s.mean : T(0);
-  static_cast<T*>(a.var)[line] = s.squares / s.count + (a.centered ? T(0) : s.mean * s.mean);
-}
-constexpr int finish_columns = 32, finish_rows = 8;
-template <class T>
-__global__ __launch_bounds__(finish_columns* finish_rows) void finish_sums(const __grid_constant__ LineArgs a) {
-  __shared__ TwoSumsOf<T> held[finish_rows][finish_columns];
-  const int64_t lines = a.groups * a.channels, line = int64_t(blockIdx.x) * finish_columns + threadIdx.x;
-  auto s = TwoSums<T>::start();
-  for (int64_t k = threadIdx.y; line < lines && k < a.parts; k += finish_rows)
-    s = TwoSums<T>::merge(s, static_cast<const TwoSumsOf<T>*>(a.partial)[k * lines + line]);
-  held[threadIdx.y][threadIdx.x] = s;
-  __syncthreads();
-  if (threadIdx.y != 0 || line >= lines) return;
-  for (int k = 1; k < finish_rows; ++k) s = TwoSums<T>::merge(s, held[k][threadIdx.x]);
-  static_cast<T*>(a.sums)[line] = s.plain;
-  static_cast<T*>(a.sums)[lines + line] = s.weighted;
-}
-
 // Every element by itself, once the statistics (and, backward, the sums of its set) are known: a team of threads for each
 // run of `inner` elements.
 template <class T, class S, int V, bool Back>
@@ -336,22 +252,12 @@ NormArgs args_of(const NormOperands& n) {
   return a;
 }
 
-bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
 template <class T, class S, int V, int U, bool Back> void start_rows(Context& c, const NormArgs& a) {
   const int64_t n = a.channels * a.inner, sets = a.outer * a.groups;
   const auto team = unsigned(std::bit_ceil(uint64_t(std::clamp<int64_t>((n + V * U - 1) / (V * U), 1, 1024))));
   const unsigned together = std::max(1u, threads / team);
   const auto kernel = Back ? &backward_rows<T, S, V, U> : &forward_rows<T, S, V, U>;
   launch(c, "norm", kernel, blocks_for(sets, together), dim3(team, together), a);
-}
-
-// f.template operator()<T, S>() with the type computed in and the stored one.
-template <class F> void with_types(DType stored, F f) {
-  if (stored == f64) f.template operator()<double, double>();
-  else if (stored == f32) f.template operator()<float, float>();
-  else if (stored == f16) f.template operator()<float, float16>();
-  else f.template operator()<float, bfloat16>();
 }
 
 template <bool Back> void rows(Context& c, DType stored, const NormArgs& a) {
@@ -364,28 +270,15 @@ template <bool Back> void rows(Context& c, DType stored, const NormArgs& a) {
   });
 }
 
-// Starts `kernel` over lines in so many parts that the device is busy; its partial states live as long as `use` runs.
-template <class State, class F>
-void in_parts(Context& c, const NormArgs& from, int64_t line_elements, int64_t blocks, int64_t least, F use) {
-  constexpr int64_t wanted_blocks = 132 * 8;
-  LineArgs a{from, 1, line_elements, nullptr};
-  const int64_t most = (line_elements + least - 1) / least;
-  a.parts = std::clamp<int64_t>(wanted_blocks / std::max<int64_t>(blocks, 1), 1, std::min<int64_t>(most, 1024));
-  a.per_part = (line_elements + a.parts - 1) / a.parts;
-  const Room room = c.memory().take(a.parts * a.groups * a.channels * int64_t(sizeof(State)), "norm");
-  a.partial = room->data;
-  use(a);
-}
-
 // Mean and variance of channels that lie apart.
 void channel_moments(Context& c, DType stored, const NormArgs& from) {
   with_types(stored, [&]<class T, class S>() {
-    in_parts<typename Moments<T>::State>(
-        c, from, from.outer * from.inner, from.groups, 4 * threads, [&](const LineArgs& a) {
-          launch(c, "norm", &line_parts<Moments<T>, T, S, false>, dim3(unsigned(a.groups), unsigned(a.parts)), threads,
-                 a);
-          launch(c, "norm", &finish_moments<T>, blocks_for(a.groups, threads), threads, a);
-        });
+    in_parts<typename Moments<T>::State>(c, from, from.outer * from.inner, from.groups, 4 * threads,
+                                         [&](const LineArgs& a) {
+                                           launch(c, "norm", &line_parts<Moments<T>, T, S, false>,
+                                                  dim3(unsigned(a.groups), unsigned(a.parts)), threads, a);
+                                           finish(c, &finish_moments<T>, a);
+                                         });
   });
 }
 
@@ -394,19 +287,16 @@ void channel_sums(Context& c, DType stored, const NormArgs& from) {
   with_types(stored, [&]<class T, class S>() {
     const int64_t lines = from.groups * from.channels;
     using State = typename TwoSums<T>::State;
-    const auto finish = [&](const LineArgs& a) {
-      launch(c, "norm", &finish_sums<T>, blocks_for(lines, finish_columns), dim3(finish_columns, finish_rows), a);
-    };
     if (from.inner == 1)
       return in_parts<State>(
           c, from, from.outer, blocks_for(lines, column_threads), 4 * column_rows, [&](const LineArgs& a) {
             launch(c, "norm", &column_parts<T, S>, dim3(blocks_for(lines, column_threads), unsigned(a.parts)),
                    dim3(column_threads, column_rows), a);
-            finish(a);
+            finish(c, &finish_sums<T>, a);
           });
     in_parts<State>(c, from, from.outer * from.inner, lines, 4 * threads, [&](const LineArgs& a) {
       launch(c, "norm", &line_parts<TwoSums<T>, T, S, true>, dim3(unsigned(lines), unsigned(a.parts)), threads, a);
-      finish(a);
+      finish(c, &finish_sums<T>, a);
     });
   });
 }
@@ -426,8 +316,7 @@ bool rows_and_columns(Context& c, DType stored, const NormArgs& from) {
     const Room room = c.memory().take(parts * n * int64_t(sizeof(TwoSumsOf<T>)), "norm");
     launch(c, "norm", &backward_rows_and_columns<T, S, V, U>, unsigned(blocks), dim3(team, together), from,
            reinterpret_cast<TwoSumsOf<T>*>(room->data));
-    const LineArgs a{from, parts, 0, room->data};
-    launch(c, "norm", &finish_sums<T>, blocks_for(n, finish_columns), dim3(finish_columns, finish_rows), a);
+    finish(c, &finish_sums<T>, LineArgs{from, parts, 0, room->data});
     done = true;
   });
   return done;
@@ -445,9 +334,12 @@ template <bool Back> void apply(Context& c, DType stored, const NormArgs& a) {
   });
 }
 
+bool are_rows(const NormOperands& n) { return n.over_outer && n.inner == 1; }
+
 }  // namespace
 
 bool Context::offers(const NormCall& call) const {
+  if (are_rows(call)) return call.outer < chunk_limit && call.groups < chunk_limit;
   const int64_t lines = call.groups * call.channels, row = call.channels * call.inner;
   // Longer rows, which a team goes over in several batches, are left to the composed form until a test has run them.
   const bool wide = lines == call.channels && call.inner == 1 && row % 8 == 0 && row <= 8192 && call.x.dtype != f64;
@@ -460,6 +352,7 @@ void Context::norm(const NormCall& call) {
   const OnDevice current(device);
   NormArgs a = args_of(call);
   a.bias = call.bias.data, a.out = static_cast<char*>(call.y.data);
+  if (are_rows(call)) return batch_norm_of_rows(*this, call.x.dtype, a);
   if (!call.given && !call.over_outer) return rows<false>(*this, call.x.dtype, a);
   if (!call.given) channel_moments(*this, call.x.dtype, a);
   apply<false>(*this, call.x.dtype, a);
@@ -470,6 +363,7 @@ void Context::norm_backward(const NormBackwardCall& call) {
   NormArgs a = args_of(call);
   a.g = static_cast<const char*>(call.g.data), a.out = static_cast<char*>(call.dx.data);
   a.sums = call.grad_weights.data;
+  if (are_rows(call)) return batch_norm_of_rows_backward(*this, call.x.dtype, a);
   if (rows_and_columns(*this, call.x.dtype, a)) return;
   channel_sums(*this, call.x.dtype, a);
   if (!call.dx.data) return;

@@ -1,5 +1,6 @@
-// Pooling on the GPU, one thread for each element that is written: outputs look at the window they were given, and, backward,
-// inputs at the outputs whose windows they lie in. So nothing is added by several threads, and no table is uploaded.
+// Pooling on the GPU, one thread for each element that is written, or for a pack of neighbouring channels: outputs look at the
+// window they were given, and, backward, inputs at the outputs whose windows they lie in. So nothing is added by several
+// threads, and no table is uploaded.
 #include "backend/pool.h"
 
 #include "backend/cuda/element.h"
@@ -55,30 +56,38 @@ struct Axis {
 
 struct PoolArgs {
   Axis axis[3];
-  Divisor by[3];   // splits the number of an element into its places along the axes, the last first, and its plane
-  uint32_t count;  // elements that are written
-  int64_t in_plane, out_plane;  // elements of what is seen, and of the outputs
+  Divisor by_packs, by[3];  // split the number of a pack: its channels, its places along the axes, and its plane
+  uint32_t count;           // packs that are written
+  int64_t channels, in_plane, out_plane;  // planes: places of what is seen, and of the outputs
   const void* from;
   void* to;
   int64_t* indices;
 };
 
-// The element of this thread: its plane, and its place along the axes.
-struct Mine {
+// The V elements of this thread: their plane, their place along the axes, and the first's channel.
+template <int V> struct Mine {
   bool valid;
-  int64_t plane;
+  int64_t plane, channel;
   int at[3];
   __device__ explicit Mine(const PoolArgs& a) {
     uint32_t n = blockIdx.x * threads + threadIdx.x;
     valid = n < a.count;
-    for (int i = 2; i >= 0; --i) {
-      const uint32_t outer = a.by[2 - i].divide(n);
-      at[i] = int(n - outer * a.by[2 - i].size);
+    const auto split = [&](const Divisor& by) {
+      const uint32_t outer = by.divide(n), inner = n - outer * by.size;
       n = outer;
-    }
+      return int(inner);
+    };
+    channel = int64_t(split(a.by_packs)) * V;
+    for (int i = 2; i >= 0; --i) at[i] = split(a.by[i]);
     plane = n;
   }
 };
+
+// Data as packs of V channels; `place` counts those of all planes.
+template <class E, int V>
+__device__ inline Pack<E, V>& pack(const void* data, const PoolArgs& a, int64_t place, int64_t channel) {
+  return *reinterpret_cast<Pack<E, V>*>(static_cast<E*>(const_cast<void*>(data)) + place * a.channels + channel);
+}
 
 // Calls f(offset) for all combinations of three lists of places, the last fastest.
 template <class F> __device__ inline void for_places(const Axis::Places (&p)[3], int64_t rows, int64_t columns, F f) {
@@ -87,67 +96,89 @@ template <class F> __device__ inline void for_places(const Axis::Places (&p)[3],
       for (int k = 0, z = p[2].first; k < p[2].count; ++k, z += p[2].step) f((x * rows + y) * columns + z);
 }
 
-template <class T, class S, bool Max>
+template <class T, class S, int V, bool Max>
 __global__ __launch_bounds__(threads) void pool_forward(const __grid_constant__ PoolArgs a) {
-  const Mine me(a);
+  const Mine<V> me(a);
   if (!me.valid) return;
-  const S* in = static_cast<const S*>(a.from) + me.plane * a.in_plane;
   const Axis::Places p[] = {a.axis[0].inputs(me.at[0]), a.axis[1].inputs(me.at[1]), a.axis[2].inputs(me.at[2])};
   const int64_t out =
       me.plane * a.out_plane + (int64_t(me.at[0]) * a.axis[1].out + me.at[1]) * a.axis[2].out + me.at[2];
-  T value = T(0);
-  if constexpr (Max) {
-    int64_t best = -1;
-    for_places(p, a.axis[1].in, a.axis[2].in, [&](int64_t i) {
-      const T x = convert<T>(in[i]);
-      if (best >= 0 && (value != value || !(x > value || x != x)))
-        return;  // the first NaN, else the first of the largest
-      value = x, best = i;
+  T value[V] = {};
+  int best[V];
+  unroll<V>([&](int j) { best[j] = -1; });
+  for_places(p, a.axis[1].in, a.axis[2].in, [&](int64_t i) {
+    const auto seen = pack<S, V>(a.from, a, me.plane * a.in_plane + i, me.channel);
+    unroll<V>([&](int j) {
+      const T x = convert<T>(seen.v[j]);
+      if constexpr (!Max) value[j] += x;
+      else if (best[j] < 0 || (value[j] == value[j] && (x > value[j] || x != x)))
+        value[j] = x, best[j] = int(i);  // the first NaN, else the first of the largest
     });
-    if (a.indices) a.indices[out] = best;
-  } else {
-    for_places(p, a.axis[1].in, a.axis[2].in, [&](int64_t i) { value += convert<T>(in[i]); });
-    value /= T(a.axis[0].divided_by(me.at[0]) * a.axis[1].divided_by(me.at[1]) * a.axis[2].divided_by(me.at[2]));
+  });
+  if constexpr (!Max) {
+    const T by = T(a.axis[0].divided_by(me.at[0]) * a.axis[1].divided_by(me.at[1]) * a.axis[2].divided_by(me.at[2]));
+    unroll<V>([&](int j) { value[j] /= by; });
+  } else if (a.indices) {
+    auto& to = pack<int64_t, V>(a.indices, a, out, me.channel);
+    unroll<V>([&](int j) { to.v[j] = best[j]; });
   }
-  static_cast<S*>(a.to)[out] = convert<S>(value);
+  Pack<S, V> result;
+  unroll<V>([&](int j) { result.v[j] = convert<S>(value[j]); });
+  pack<S, V>(a.to, a, out, me.channel) = result;
 }
 
-template <class T, class S, bool Max>
+template <class T, class S, int V, bool Max>
 __global__ __launch_bounds__(threads) void pool_backward(const __grid_constant__ PoolArgs a) {
-  const Mine me(a);
+  const Mine<V> me(a);
   if (!me.valid) return;
-  const S* g = static_cast<const S*>(a.from) + me.plane * a.out_plane;
-  const int64_t* indices = a.indices + me.plane * a.out_plane;
   const int64_t mine = (int64_t(me.at[0]) * a.axis[1].in + me.at[1]) * a.axis[2].in + me.at[2];
-  T sum = T(0);
+  T sum[V] = {};
   Axis::Places p[3];
   for (int i = 0; i < 3; ++i) p[i] = a.axis[i].outputs(me.at[i]);
   for (int x = p[0].first; x < p[0].first + p[0].count; ++x)
     for (int y = p[1].first; y < p[1].first + p[1].count; ++y)
       for (int z = p[2].first; z < p[2].first + p[2].count; ++z) {
-        const int64_t j = (int64_t(x) * a.axis[1].out + y) * a.axis[2].out + z;
+        const int64_t from = me.plane * a.out_plane + (int64_t(x) * a.axis[1].out + y) * a.axis[2].out + z;
+        const auto g = pack<S, V>(a.from, a, from, me.channel);
         if constexpr (Max) {
-          if (indices[j] == mine) sum += convert<T>(g[j]);
+          const auto indices = pack<int64_t, V>(a.indices, a, from, me.channel);
+          unroll<V>([&](int j) {
+            if (indices.v[j] == mine) sum[j] += convert<T>(g.v[j]);
+          });
         } else if (a.axis[0].sees(x, me.at[0]) && a.axis[1].sees(y, me.at[1]) && a.axis[2].sees(z, me.at[2])) {
-          sum += convert<T>(g[j]) / T(a.axis[0].divided_by(x) * a.axis[1].divided_by(y) * a.axis[2].divided_by(z));
+          const T by = T(a.axis[0].divided_by(x) * a.axis[1].divided_by(y) * a.axis[2].divided_by(z));
+          unroll<V>([&](int j) { sum[j] += convert<T>(g.v[j]) / by; });
         }
       }
-  static_cast<S*>(a.to)[me.plane * a.in_plane + mine] = convert<S>(sum);
+  Pack<S, V> result;
+  unroll<V>([&](int j) { result.v[j] = convert<S>(sum[j]); });
+  pack<S, V>(a.to, a, me.plane * a.in_plane + mine, me.channel) = result;
 }
 
-template <class T, class S> auto kernel_of(Pool pool) {
+using Kernel = void (*)(PoolArgs);
+
+template <class T, class S, int V> Kernel kernel_of(Pool pool) {
   switch (pool) {
-    case Pool::max: return &pool_forward<T, S, true>;
-    case Pool::sum: return &pool_forward<T, S, false>;
-    case Pool::max_back: return &pool_backward<T, S, true>;
-    default: return &pool_backward<T, S, false>;
+    case Pool::max: return &pool_forward<T, S, V, true>;
+    case Pool::sum: return &pool_forward<T, S, V, false>;
+    case Pool::max_back: return &pool_backward<T, S, V, true>;
+    default: return &pool_backward<T, S, V, false>;
   }
+}
+
+// With packs of 16 bytes, or of one element.
+template <class T, class S> Kernel kernel_of(const PoolCall& call, int64_t& pack_size) {
+  constexpr int V = 16 / int(sizeof(S));
+  pack_size = call.channels % V == 0 ? V : 1;
+  for (const void* p : {call.in.data, call.out.data, call.indices.data})
+    if (reinterpret_cast<uintptr_t>(p) % 16 != 0) pack_size = 1;
+  return pack_size == V ? kernel_of<T, S, V>(call.pool) : kernel_of<T, S, 1>(call.pool);
 }
 
 }  // namespace
 
 bool Context::offers(const PoolCall& call) const {
-  int64_t in = 1, out = 1;
+  int64_t in = call.channels, out = call.channels;
   for (const PoolAxis& a : call.axis) {
     if (a.rule.kind == TapRule::Kind::table) return false;
     for (const int64_t n : {a.in, a.out, a.rule.kernel, a.rule.stride, a.rule.padding, a.rule.dilation})
@@ -164,7 +195,7 @@ void Context::pool(const PoolCall& call) {
   const OnDevice current(device);
   const bool back = call.pool == Pool::max_back || call.pool == Pool::sum_back;
   PoolArgs a{};
-  a.in_plane = a.out_plane = 1;
+  a.channels = call.channels, a.in_plane = a.out_plane = 1;
   for (int i = 0; i < 3; ++i) {
     const PoolAxis& from = call.axis[i];
     const TapRule& r = from.rule;
@@ -180,20 +211,23 @@ void Context::pool(const PoolCall& call) {
                  Divisor(uint32_t(r.stride))};
     a.in_plane *= from.in, a.out_plane *= from.out;
   }
-  for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[2 - i].in : a.axis[2 - i].out));
+  for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[i].in : a.axis[i].out));
   const DType stored = call.in.dtype;
-  const auto kernel = stored == f64   ? kernel_of<double, double>(call.pool)
-                      : stored == f32 ? kernel_of<float, float>(call.pool)
-                      : stored == f16 ? kernel_of<float, float16>(call.pool)
-                                      : kernel_of<float, bfloat16>(call.pool);
-  const int64_t written = back ? a.in_plane : a.out_plane, seen = back ? a.out_plane : a.in_plane;
+  int64_t pack_size = 1;
+  const Kernel kernel = stored == f64   ? kernel_of<double, double>(call, pack_size)
+                        : stored == f32 ? kernel_of<float, float>(call, pack_size)
+                        : stored == f16 ? kernel_of<float, float16>(call, pack_size)
+                                        : kernel_of<float, bfloat16>(call, pack_size);
+  a.by_packs = Divisor(uint32_t(call.channels / pack_size));
+  const int64_t in = a.in_plane * a.channels, out = a.out_plane * a.channels;
+  const int64_t written = back ? in : out, seen = back ? out : in;
   const int64_t together = std::max<int64_t>(1, chunk_limit / written);
   for (int64_t first = 0; first < call.planes; first += together) {
     const int64_t planes = std::min(together, call.planes - first);
-    a.count = uint32_t(planes * written);
+    a.count = uint32_t(planes * written / pack_size);
     a.from = static_cast<const char*>(call.in.data) + first * seen * size_of(stored);
     a.to = static_cast<char*>(call.out.data) + first * written * size_of(stored);
-    if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * a.out_plane;
+    if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * out;
     launch(*this, "pool", kernel, blocks_for(a.count, threads), threads, a);
   }
 }
