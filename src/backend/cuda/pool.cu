@@ -1,8 +1,7 @@
 // Pooling on the GPU, one thread for each element that is written: outputs look at the window they were given, and, backward,
 // inputs at the outputs whose windows they lie in. So nothing is added by several threads, and no table is uploaded.
-#include "backend/pool.h"
-
 #include "backend/cuda/element.h"
+#include "backend/cuda/planes.h"
 
 namespace volta::cuda {
 namespace {
@@ -53,31 +52,9 @@ struct Axis {
   }
 };
 
-struct PoolArgs {
+struct PoolArgs : Planes {
   Axis axis[3];
-  Divisor by[3];   // splits the number of an element into its places along the axes, the last first, and its plane
-  uint32_t count;  // elements that are written
-  int64_t in_plane, out_plane;  // elements of what is seen, and of the outputs
-  const void* from;
-  void* to;
   int64_t* indices;
-};
-
-// The element of this thread: its plane, and its place along the axes.
-struct Mine {
-  bool valid;
-  int64_t plane;
-  int at[3];
-  __device__ explicit Mine(const PoolArgs& a) {
-    uint32_t n = blockIdx.x * threads + threadIdx.x;
-    valid = n < a.count;
-    for (int i = 2; i >= 0; --i) {
-      const uint32_t outer = a.by[2 - i].divide(n);
-      at[i] = int(n - outer * a.by[2 - i].size);
-      n = outer;
-    }
-    plane = n;
-  }
 };
 
 // Calls f(offset) for all combinations of three lists of places, the last fastest.
@@ -147,24 +124,21 @@ template <class T, class S> auto kernel_of(Pool pool) {
 }  // namespace
 
 bool Context::offers(const PoolCall& call) const {
-  int64_t in = 1, out = 1;
+  if (!counts_planes(call)) return false;
   for (const PoolAxis& a : call.axis) {
     if (a.rule.kind == TapRule::Kind::table) return false;
-    for (const int64_t n : {a.in, a.out, a.rule.kernel, a.rule.stride, a.rule.padding, a.rule.dilation})
+    for (const int64_t n : {a.rule.kernel, a.rule.stride, a.rule.padding, a.rule.dilation})
       if (n >= chunk_limit / 2) return false;
     // Numbers of places are counted in 32 bits.
     if (a.out * a.rule.stride >= chunk_limit || (a.rule.kernel - 1) * a.rule.dilation >= chunk_limit) return false;
-    in *= a.in, out *= a.out;
-    if (in >= chunk_limit || out >= chunk_limit) return false;
   }
   return true;
 }
 
 void Context::pool(const PoolCall& call) {
+  if (call.axis[2].rule.kind == TapRule::Kind::resampling) return resample(call);
   const OnDevice current(device);
-  const bool back = call.pool == Pool::max_back || call.pool == Pool::sum_back;
   PoolArgs a{};
-  a.in_plane = a.out_plane = 1;
   for (int i = 0; i < 3; ++i) {
     const PoolAxis& from = call.axis[i];
     const TapRule& r = from.rule;
@@ -178,24 +152,17 @@ void Context::pool(const PoolCall& call) {
                  int(r.dilation),
                  r.constant,
                  Divisor(uint32_t(r.stride))};
-    a.in_plane *= from.in, a.out_plane *= from.out;
   }
-  for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[2 - i].in : a.axis[2 - i].out));
   const DType stored = call.in.dtype;
   const auto kernel = stored == f64   ? kernel_of<double, double>(call.pool)
                       : stored == f32 ? kernel_of<float, float>(call.pool)
                       : stored == f16 ? kernel_of<float, float16>(call.pool)
                                       : kernel_of<float, bfloat16>(call.pool);
-  const int64_t written = back ? a.in_plane : a.out_plane, seen = back ? a.out_plane : a.in_plane;
-  const int64_t together = std::max<int64_t>(1, chunk_limit / written);
-  for (int64_t first = 0; first < call.planes; first += together) {
-    const int64_t planes = std::min(together, call.planes - first);
-    a.count = uint32_t(planes * written);
-    a.from = static_cast<const char*>(call.in.data) + first * seen * size_of(stored);
-    a.to = static_cast<char*>(call.out.data) + first * written * size_of(stored);
+  for_planes(call, [&](const Planes& planes, int64_t first) {
+    static_cast<Planes&>(a) = planes;
     if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * a.out_plane;
     launch(*this, "pool", kernel, blocks_for(a.count, threads), threads, a);
-  }
+  });
 }
 
 }  // namespace volta::cuda
