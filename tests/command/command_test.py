@@ -91,6 +91,24 @@ class Words(Folder):
         self.assertIn("lenet", volta("summary").stdout)
         subprocess.run(["bash", "-n"], input=volta("completion", "bash").stdout, text=True, check=True)
 
+    def test_doctor_names_what_a_gpu_needs(self):
+        found = json.loads(volta("doctor", "--json").stdout)
+        if found["cuda"]["state"] == "not built":
+            self.assertIn("VOLTA_CUDA", found["cuda"]["cure"])
+            return
+        for name in ["driver", "GPU", "cuBLASLt", "cuDNN"]:
+            self.assertEqual(found[name]["state"] == "missing", found[name]["cure"] != "", name)
+        for name in ["cuBLASLt", "cuDNN"]:
+            self.assertRegex(found[name]["state"], r"^(missing|lib\S+ \d+\.\d+\.\d+)$")
+        if found["cuDNN"]["cure"]:
+            self.assertIn("convolutions are matrix products", found["cuDNN"]["cure"])
+
+    def test_without_a_gpu_no_library_of_it_is_loaded(self):
+        table = iris_like(self.folder / "kinds.csv")
+        done = subprocess.run([PROGRAM, "train", "mlp", "--data", f"csv:{table}", "--epochs", "1", "--out", self.folder / "run"],
+                              env={**ENVIRONMENT, "LD_DEBUG": "libs"}, capture_output=True, text=True, timeout=600, check=True)
+        self.assertNotRegex(done.stderr, r"libcuda\.|libcublas|libcudnn")
+
     def test_a_closed_pipe_ends_quietly(self):
         for arguments in [("summary", "resnet50"), ("summary", "resnet50", "--json"), ("--help",)]:
             read, write = os.pipe()
