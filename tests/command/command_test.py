@@ -227,9 +227,16 @@ class Training(Folder):
         self.assertEqual(safetensors(files[0]), safetensors(files[1]))
         self.assertEqual(safetensors(files[0]), safetensors(files[2]))
 
+    def test_halves_learn_too(self):
+        for precision in ["f32", "bf16", "f16"]:
+            self.assertGreater(self.train_table(precision, "--precision", precision)["test"]["accuracy"], 0.9)
+        self.assertNotEqual(safetensors(self.folder / "f32/model.safetensors"), safetensors(self.folder / "bf16/model.safetensors"))
+        self.assertEqual({dtype for dtype, _, _ in safetensors(self.folder / "f16/model.safetensors").values()}, {"F32"})
+        self.assertIn("known are f32, bf16, f16", volta("train", "mlp", "--data", "digits", "--precision", "f8", status=1).stderr)
+
     def test_killed_and_resumed_equals_uninterrupted(self):
         table = iris_like(self.folder / "kinds.csv", 600)
-        flags = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 12, "--batch", 8, "--save-every", 7, "--json"]
+        flags = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 12, "--batch", 8, "--save-every", 7, "--precision", "f16", "--json"]
         whole = safetensors(json.loads(volta(*flags, "--out", self.folder / "whole").stdout)["file"])
         draw = random.Random(2)
         killed = 0
