@@ -178,6 +178,51 @@ TEST(CaptureOnToy, RefusesWhatNoReplayWouldRepeat) {
   refused([&] { plateau.step(1.0); }, "ReduceLROnPlateau");
 }
 
+// What depends on data that the host must read is refused by the name that the user called.
+TEST(CaptureErrors, NameTheOp) {
+  std::vector<Device> devices = {toy_device()};
+  if (cuda::is_available()) devices.emplace_back("cuda");
+  for (const Device& device : devices) {
+    const Tensor x = tensor<float>({0.25, 0, 0.5, 0.5}).to(device), whole = tensor({1, 0, 2, 2}).to(device);
+    const Tensor mask = x > 0, y = ones({4}, {.device = device});
+    const std::pair<const char*, std::function<void()>> calls[] = {
+        {"item", [&] { x.sum().item<float>(); }},
+        {"to_vector", [&] { x.to_vector<float>(); }},
+        {"nonzero", [&] { nonzero(x); }},
+        {"argwhere", [&] { argwhere(x); }},
+        {"unique", [&] { unique(whole); }},
+        {"unique_consecutive", [&] { unique_consecutive(whole); }},
+        {"masked_select", [&] { masked_select(x, mask); }},
+        {"masked_scatter", [&] { masked_scatter(x, mask, y); }},
+        {"index", [&] { x[{mask}]; }},
+        {"index", [&] { x[{whole[0]}]; }},
+        {"repeat_interleave", [&] { repeat_interleave(x, whole); }},
+        {"bincount", [&] { bincount(whole); }},
+        {"histogram", [&] { histogram(x, 3); }},
+        {"one_hot", [&] { one_hot(whole); }},
+        {"multinomial", [&] { multinomial(x, 2); }},
+        {"bernoulli", [&] { bernoulli(x); }},
+        {"poisson", [&] { poisson(x); }},
+        {"quantile", [&] { quantile(x, y); }},
+        {"equal", [&] { equal(x, y); }},
+        {"allclose", [&] { allclose(x, y); }},
+        {"check_finite", [&] { check_finite(x); }},
+        {"binary_cross_entropy", [&] { binary_cross_entropy(x, y); }},
+        {"embedding_bag", [&] {
+           embedding_bag(whole, ones({3, 2}, {.device = device}), whole.narrow(0, 1, 1));
+         }}};
+    for (const auto& [op, call] : calls) {
+      bool first = true;
+      auto step = capture([&] {
+        const Tensor z = x + 1;
+        if (!std::exchange(first, false)) call();
+      });
+      step();
+      EXPECT_TRUE(says([&] { step(); }, (std::string(op) + ": cannot be part of a captured step").c_str())) << op;
+    }
+  }
+}
+
 TEST(CaptureOnToy, CanBeTriedAgainAfterAnError) {
   const Tensor x = ones({4}, {.device = toy_device()});
   bool wrong = true;

@@ -23,7 +23,8 @@ Checkpoint sample() {
                .generator = {.seed = ~uint64_t(0), .offset = uint64_t(1) << 63},
                .loader = {.epoch = 3, .batch = 17, .seed = ~uint64_t(1)},
                .step = 123456789012,
-               .values = {{"name", "a \"run\"\n"}, {"größe", ""}}};
+               .values = {{"name", "a \"run\"\n"}, {"größe", ""}},
+               .scaler = {{"scale", 65536}, {"_growth_tracker", 3}}};
   c.model.add("big", arange(0, 5));
   c.model.add("truth", tensor({true, false}));
   return c;
@@ -43,6 +44,7 @@ void expect_equal(const Checkpoint& a, const Checkpoint& b) {
     EXPECT_EQ(a.optimizer.param_groups[i].params, b.optimizer.param_groups[i].params);
   }
   EXPECT_EQ(a.scheduler, b.scheduler);
+  EXPECT_EQ(a.scaler, b.scaler);
   EXPECT_EQ(a.generator, b.generator);
   EXPECT_EQ(a.loader, b.loader);
   EXPECT_EQ(a.step, b.step);

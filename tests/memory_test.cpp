@@ -196,6 +196,18 @@ TEST(MemoryTransfers, TenThousandStepsOnTheGpuTakeNoMoreMemoryThanAHundred) {
   EXPECT_EQ(late.transfers, early.transfers);
 }
 
+TEST(MemoryTransfers, InterpolationUploadsNoTable) {
+  if (!cuda::is_available()) GTEST_SKIP() << "needs a GPU";
+  const Tensor x = randn({2, 3, 19, 23}, {.device = "cuda", .requires_grad = true});
+  const cuda::MemoryStats before = cuda::memory_stats();
+  for (const char* mode : {"nearest", "nearest-exact", "bilinear", "bicubic", "area"})
+    for (const bool antialias : {false, true})
+      if (!antialias || mode[0] == 'b')
+        interpolate(x, {.size = {31, 11}, .mode = mode, .antialias = antialias}).sum().backward();
+  EXPECT_EQ(cuda::memory_stats().transfers, before.transfers);
+  EXPECT_EQ(cuda::memory_stats().reads, before.reads);
+}
+
 TEST(MemoryLarge, MoreThanTwoToTheThirtyOneElements) {
   const int64_t n = (int64_t(1) << 31) + 5;
   Tensor x = zeros({n}, {.dtype = i8});

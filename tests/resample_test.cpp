@@ -76,6 +76,49 @@ TEST(ResampleInterpolate, FusedEqualsComposed) {
         }
 }
 
+// Growing, shrinking, kept and single sizes, by size and by factor: what a device computes by itself against tables.
+TEST(ResampleInterpolate, EverySizeEqualsTheHosts) {
+  struct Sizes {
+    Shape in, out;
+    std::vector<double> factors = {};
+  };
+  const Sizes list[] = {{{5, 4}, {13, 11}}, {{23, 17}, {4, 5}},  {{1, 7}, {6, 1}},
+                        {{6, 6}, {6, 6}},   {{9, 8}, {}, {1.3}}, {{9, 8}, {}, {0.45, 2.6}}};
+  for (const Device& device : test::devices())
+    for (const char* mode : {"nearest", "nearest-exact", "bilinear", "bicubic", "area"})
+      for (const bool aligned : {false, true})
+        for (const bool antialias : {false, true})
+          for (const Sizes& sizes : list) {
+            const bool smooth = mode[0] == 'b';
+            if ((aligned || antialias) && !smooth) continue;
+            const Tensor x = randn(joined({2, 3}, sizes.in), {.dtype = f64});
+            const auto run = [&](const Device& on) {
+              const Tensor in = x.to(on).requires_grad_();
+              const Tensor y = interpolate(in, {.size = sizes.out,
+                                                .scale_factor = sizes.factors,
+                                                .mode = mode,
+                                                .align_corners = aligned,
+                                                .antialias = antialias});
+              y.square().sum().backward();
+              return std::pair{y.detach().to("cpu"), in.grad()->to("cpu")};
+            };
+            const auto got = run(device);
+            const Composed only;
+            const auto wanted = run("cpu");
+            EXPECT_TRUE(close(got.first, wanted.first, 1e-12)) << mode << sizes.in << sizes.out << antialias;
+            EXPECT_TRUE(close(got.second, wanted.second, 1e-12)) << mode << sizes.in << sizes.out << antialias;
+          }
+}
+
+// An input of weight 0 is not read, and a gradient goes to no input that is not.
+TEST(ResampleInterpolate, InfinitiesStayWhereTheyAre) {
+  for (const Device& device : test::devices())
+    for (const char* mode : {"nearest", "bilinear", "bicubic"}) {
+      const Tensor x = tensor<float>({{1, INFINITY}, {2, 3}}).reshape({1, 1, 2, 2}).to(device);
+      EXPECT_TRUE(equal(interpolate(x, {.size = 2, .mode = mode}), x)) << mode;
+    }
+}
+
 TEST(ResampleGradients, Interpolate) {
   for (const Mode& mode : modes) {
     Shape shape{1, 2}, size;

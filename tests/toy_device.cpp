@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/backend.h"
+#include "core/recording.h"
 
 namespace volta::test {
 namespace {
@@ -49,8 +50,13 @@ class ToyBackend final : public Backend {
     std::memcpy(device, bytes, size_t(n));
   }
   void download(void* bytes, const void* device, int64_t n) override {
+    Recording::refuse("download", "it needs the host");
     ++traffic.downloads;
     std::memcpy(bytes, device, size_t(n));
+  }
+  void read(void* bytes, const void* device, int64_t n) override {
+    Recording::refuse("item", "it needs the host");
+    download(bytes, device, n);
   }
   // A recorder that carries out the step at once and counts its replays: the first is the recording.
   bool records() const override { return true; }

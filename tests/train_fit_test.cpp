@@ -343,9 +343,10 @@ TEST(TrainFit, ResumedFromACheckpointEqualsUninterrupted) {
   const data::TensorDataset set(randn({40, 4}), randint(0, 3, {40}));
   const std::string path =
       (std::filesystem::temp_directory_path() / ("volta_fit_" + std::to_string(::getpid()))).string();
-  const auto run = [&](int64_t kill_at, bool resume) {
+  const auto run = [&](int64_t kill_at, bool resume, std::optional<DType> half) {
     Net net = seeded_net();
     optim::Adam adam(parameters(net), {.lr = 0.01});
+    GradScaler scaler({.init_scale = 0x1p30, .growth_interval = 3, .enabled = half == f16});
     optim::StepLR rate(adam, {.step_size = 1, .gamma = 0.5});
     data::DataLoader loader(set, {.batch_size = 8, .shuffle = true, .seed = 5});
     manual_seed(6);
@@ -355,12 +356,18 @@ TEST(TrainFit, ResumedFromACheckpointEqualsUninterrupted) {
       load_state_dict(net, from.model);
       adam.load_state_dict(from.optimizer);
       rate.load_state_dict(from.scheduler);
+      if (!from.scaler.empty()) scaler.load_state_dict(from.scaler);
       default_generator().set_state(from.generator);
       loader.set_state(from.loader);
     }
     const auto save = [&](FitState& s) {
-      save_checkpoint(path, {state_dict(net), adam.state_dict(), rate.state_dict(), default_generator().state(),
-                             loader.state(), s.step});
+      save_checkpoint(path, {.model = state_dict(net),
+                             .optimizer = adam.state_dict(),
+                             .scheduler = rate.state_dict(),
+                             .generator = default_generator().state(),
+                             .loader = loader.state(),
+                             .step = s.step,
+                             .scaler = scaler.state_dict()});
     };
     const auto kill = [&](FitState& s) {
       if (s.step == kill_at) throw std::runtime_error("killed");
@@ -370,17 +377,95 @@ TEST(TrainFit, ResumedFromACheckpointEqualsUninterrupted) {
           {.epochs = 3,
            .callbacks = {callbacks::checkpoint(save, {.unit = "step"}), callbacks::lambda({.step_end = kill})},
            .scheduler = rate,
+           .autocast = half,
+           .scaler = &scaler,
            .start_epoch = from.loader.epoch,
            .start_step = from.step});
     } catch (const std::runtime_error&) {}
     return net;
   };
-  const Net whole = run(-1, false);
-  for (int64_t step = 1; step <= 15; ++step) {
-    (void)run(step, false);
-    EXPECT_TRUE(same(run(-1, true), whole)) << "killed after step " << step;
+  for (const std::optional<DType> half : {std::optional<DType>(), std::optional(f16)}) {
+    const Net whole = run(-1, false, half);
+    for (int64_t step = 1; step <= 15; ++step) {
+      (void)run(step, false, half);
+      EXPECT_TRUE(same(run(-1, true, half), whole)) << "killed after step " << step;
+    }
   }
   std::filesystem::remove(path);
+}
+
+TEST(TrainMixed, EqualsTheLoopWrittenByHand) {
+  const Pairs data = batches(7, 16, 1);
+  for (const DType half : {bf16, f16}) {
+    Net by_hand = seeded_net();
+    optim::AdamW own(parameters(by_hand), {.lr = 1e-2});
+    // The first steps overflow, and the scale grows again.
+    GradScaler a({.init_scale = 0x1p40, .growth_interval = 3, .enabled = half == f16}), b = a;
+    manual_seed(9);
+    for (int epoch = 0; epoch < 8; ++epoch)
+      for (const auto& [x, y] : data) {
+        own.zero_grad();
+        Tensor loss;
+        {
+          const Autocast guard(half);
+          loss = cross_entropy(by_hand(x), y);
+        }
+        a.scale(loss).backward();
+        a.unscale_(own);
+        nn::clip_grad_norm_(parameters(by_hand), 1.0);
+        a.step(own);
+        a.update();
+      }
+    Net net = seeded_net();
+    optim::AdamW optimizer(parameters(net), {.lr = 1e-2});
+    manual_seed(9);
+    const History history = fit(net, data, optimizer,
+                                {.epochs = 8,
+                                 .validation = data,
+                                 .metrics = {metrics::Accuracy()},
+                                 .max_grad_norm = 1.0,
+                                 .autocast = half,
+                                 .scaler = &b});
+    EXPECT_TRUE(same(net, by_hand));
+    EXPECT_EQ(b.state_dict(), a.state_dict());
+    EXPECT_EQ(net.in.weight.dtype(), f32);
+    EXPECT_GT(history.epochs.back().values.at("val_accuracy"), 0.8);
+    const Dict<double> again = evaluate(net, data, {.autocast = half});
+    EXPECT_EQ(again.at("loss"), history.epochs.back().values.at("val_loss"));
+    EXPECT_NE(again.at("loss"), evaluate(net, data).at("loss"));
+  }
+}
+
+TEST(TrainMixed, LearnsDigits) {
+  const auto digits = data::digits(VOLTA_TEST_DATA "/../../data/digits");
+  const data::TensorDataset some(digits.tensors()[0].slice(0, 0, 512), digits.tensors()[1].slice(0, 0, 512));
+  const auto losses = [&](std::optional<DType> half) {
+    manual_seed(1);
+    auto net = nn::Sequential(nn::Flatten(), nn::Linear(196, 32), nn::ReLU(), nn::Linear(32, 10));
+    optim::Adam adam(parameters(net), {.lr = 1e-2});
+    data::DataLoader loader(some, {.batch_size = 32});
+    return fit(net, loader, adam, {.epochs = 8, .autocast = half}).values("loss");
+  };
+  const std::vector<double> full = losses({});
+  for (const DType half : {bf16, f16}) {
+    const std::vector<double> mixed = losses(half);
+    EXPECT_LT(mixed.back(), 0.3);
+    EXPECT_NEAR(mixed.back(), full.back(), 0.05);
+    EXPECT_NE(mixed.back(), full.back());
+  }
+}
+
+// A batch whose gradients overflow in f16 is left out, and the next one is scaled by less.
+TEST(TrainMixed, SkipsWhatOverflows) {
+  const Pairs data = batches(6, 8, 1);
+  nn::Linear model(4, 3);
+  optim::SGD sgd(parameters(model), {.lr = 0.1});
+  GradScaler scaler({.init_scale = 0x1p30});
+  const History history = fit(model, data, sgd, {.non_finite = "skip", .autocast = f16, .scaler = &scaler});
+  EXPECT_GT(history.epochs[0].skipped, 0);
+  EXPECT_EQ(history.epochs[0].step + history.epochs[0].skipped, 6);
+  EXPECT_EQ(scaler.get_scale(), std::ldexp(1.0, 30 - int(history.epochs[0].skipped)));
+  EXPECT_TRUE(isfinite(model.weight).all().item<bool>());
 }
 
 TEST(TrainFit, MovesToTheDevice) {
@@ -409,6 +494,8 @@ TEST(TrainFit, BadArguments) {
   EXPECT_NE(why({.accumulate = 0}), "");
   EXPECT_NE(why({.non_finite = "explode"}).find("error, skip, ignore"), std::string::npos);
   EXPECT_NE(why({.schedule_every = "day"}), "");
+  EXPECT_NE(why({.autocast = f64}).find("bf16 or f16, not f64"), std::string::npos);
+  EXPECT_NE(error_of([&] { (void)evaluate(net, data, {.autocast = i32}); }), "");
   EXPECT_NE(why({.callbacks = {nullptr}}), "");
   EXPECT_NE(why({.metrics = {metrics::Accuracy(), metrics::Accuracy()}}).find("accuracy"), std::string::npos);
   EXPECT_NE(why({.loss = [](const Tensor& p, const Tensor&) { return p; }}).find("one number"), std::string::npos);

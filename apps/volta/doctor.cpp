@@ -25,6 +25,27 @@ std::string processor() {
 #endif
 }
 
+std::string cure_of(const cuda::Component& c) {
+  if (!c.found.empty()) return "";
+  const std::string why = c.missing + "; ";
+  if (c.name == "driver") return why + "install NVIDIA's driver";
+  if (c.name == "GPU") return why + "is CUDA_VISIBLE_DEVICES empty?";
+  if (c.name == "cuBLASLt") return why + "without it a GPU multiplies no matrices: install libcublas";
+  return why + "without it convolutions are matrix products, and long attention has our own kernels: install libcudnn";
+}
+
+// What a GPU needs, each by itself.
+std::vector<Finding> cuda_findings() {
+  const std::vector<cuda::Component> components = cuda::components();
+  if (components.empty())
+    return {{"cuda", "not built",
+             "for a GPU: build with -D VOLTA_CUDA=ON on a machine with the CUDA toolkit and a driver"}};
+  std::vector<Finding> list = {{"cuda", cuda::is_available() ? "usable" : "not usable", ""}};
+  for (const cuda::Component& c : components)
+    list.push_back({c.name, c.found.empty() ? "missing" : c.found, cure_of(c)});
+  return list;
+}
+
 std::vector<Finding> findings() {
   std::vector<Finding> list = {
       {"volta", VOLTA_VERSION, ""},
@@ -32,10 +53,7 @@ std::vector<Finding> findings() {
       {"threads", std::to_string(get_num_threads()) + " of " + std::to_string(std::thread::hardware_concurrency()), ""},
       {"memory limit", bytes_text(double(memory::stats().limit)), ""},
   };
-  if (cuda::is_available()) list.push_back({"cuda", std::to_string(cuda::device_count()) + " device(s)", ""});
-  else
-    list.push_back(
-        {"cuda", "not used", "for a GPU: build with -D VOLTA_CUDA=ON on a machine with the CUDA toolkit and a driver"});
+  for (Finding& f : cuda_findings()) list.push_back(std::move(f));
 #ifdef VOLTA_IMAGES
   list.push_back({"images", "PNG and JPEG", ""});
 #else

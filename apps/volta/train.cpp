@@ -125,6 +125,7 @@ void add_train(Command program, Common& common) {
   command.option("--seed", f.seed, "the same seed gives the same model").shown();
   command.option("--workers", f.workers, "threads that prepare batches").shown().within(0, 256);
   command.option("--device", f.device, "cpu or cuda").shown();
+  command.option("--precision", f.precision, "f32, or mixed with halves: bf16 or f16").shown();
   command.option("--set", state->sizes, "a size of the model: --set hidden=256");
   command.option("--held-out", f.set.held_out, "share of the items kept for testing, where the set does not say")
       .shown()

@@ -38,6 +38,14 @@ std::optional<optim::AnyScheduler> make_schedule(const TrainFlags& f, optim::Opt
   refuse_training("there is no schedule '" + f.schedule + "'; known are onecycle, cosine, warmup-cosine, constant");
 }
 
+// Nothing: all in f32.
+std::optional<DType> half_of(const TrainFlags& f) {
+  if (f.precision == "f32") return {};
+  if (f.precision == "bf16") return bf16;
+  if (f.precision == "f16") return f16;
+  refuse_training("there is no precision '" + f.precision + "'; known are f32, bf16, f16");
+}
+
 // Whatever the architecture insists on, then the data, then the flags.
 Recipe combined(const TrainFlags& f, const NamedSet& set) {
   Recipe recipe = set.recipe;
@@ -111,6 +119,7 @@ std::function<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&)> preparin
 
 TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   const auto start = Clock::now();
+  const std::optional<DType> half = half_of(f);
   manual_seed(f.seed);
   NamedSet set = open_set(sized_for(f));
   Network network(combined(f, set));
@@ -135,12 +144,18 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   const int64_t steps = f.epochs * ((loader.size() + f.accumulate - 1) / f.accumulate);
   const std::optional<optim::AnyScheduler> schedule = make_schedule(f, *optimizer, steps);
 
-  FitOptions options{
-      .epochs = f.epochs, .loss = loss_of(network.recipe), .validation = test, .metrics = metrics_of(network.recipe)};
+  GradScaler scaler({.enabled = half == f16});
+  FitOptions options{.epochs = f.epochs,
+                     .loss = loss_of(network.recipe),
+                     .validation = test,
+                     .metrics = metrics_of(network.recipe),
+                     .autocast = half,
+                     .scaler = &scaler};
   if (const auto last = f.resume ? run.checkpoints.load_latest() : std::optional<Checkpoint>()) {
     load_state_dict(network.module, last->model);
     optimizer->load_state_dict(last->optimizer);
     if (schedule) schedule->load_state_dict(last->scheduler);
+    if (!last->scaler.empty()) scaler.load_state_dict(last->scaler);
     default_generator().set_state(last->generator);
     loader.set_state(last->loader);
     options.start_epoch = last->loader.epoch, options.start_step = last->step;
@@ -161,7 +176,8 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
                             .scheduler = schedule ? schedule->state_dict() : optim::SchedulerState{},
                             .generator = default_generator().state(),
                             .loader = loader.state(),
-                            .step = state.step});
+                            .step = state.step,
+                            .scaler = scaler.state_dict()});
     } catch (const Error& e) {
       if (e.kind() != Error::Kind::io) throw;
       throw Error(Error::Kind::io, "train",

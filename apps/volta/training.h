@@ -8,7 +8,7 @@
 namespace volta::app {
 
 struct TrainFlags {
-  std::string model, out, optimizer = "adamw", schedule = "onecycle", device = "cpu";
+  std::string model, out, optimizer = "adamw", schedule = "onecycle", device = "cpu", precision = "f32";
   SetFlags set;
   std::map<std::string, int64_t> sizes;  // of the model, in place of its own
   int64_t epochs = 20, batch = 64, workers = 1, save_every = 0, patience = 0, accumulate = 1;

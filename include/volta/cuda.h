@@ -3,12 +3,23 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace volta::cuda {
 
 // Memory that a convolution may use beside its operands, 256 MiB unless set: set_conv_workspace(int64_t(1) << 30). The way
 // in which a convolution is computed is chosen among those that do with it.
 void set_conv_workspace(int64_t bytes);
+
+// What computing on a GPU rests on: the driver, the GPUs, cuBLASLt and cuDNN, in this order. Asking loads the libraries,
+// which other programs do when they first need one. Builds without CUDA have none of them.
+struct Component {
+  std::string name;
+  std::string found;    // names and versions; empty: nothing
+  std::string missing;  // why
+};
+std::vector<Component> components();
 
 // A point in the work of a stream:
 //   cuda::Event begin, end;

@@ -1,18 +1,20 @@
 // PoolCall: windows along up to three axes, folded by maximum or by a weighted sum, and the transposes of both.
 #pragma once
 #include "backend/backend.h"
+#include "math/resampling.h"
 
 namespace volta {
 
 // How a table of taps came about, for devices that had better compute it than read it.
 struct TapRule {
-  enum class Kind : uint8_t { table, window, adaptive };  // table: none is known
+  enum class Kind : uint8_t { table, window, adaptive, resampling };  // table: none is known
   // What an output of a sum is divided by: 1, its places in the input, those and the ones in the padding, or a number.
   enum class Divisor : uint8_t { none, inside, padded, constant };
   Kind kind = Kind::table;
   Divisor divisor = Divisor::none;
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;  // of a window
   double constant = 1;
+  Resampling resampling = {};
 };
 
 // Output position j reads the input at index[k * out + j] for each tap k.

@@ -73,6 +73,7 @@ std::string state_text(const Checkpoint& c, std::optional<double> measure) {
   text += ",\"loader\":{\"epoch\":" + std::to_string(c.loader.epoch) + ",\"batch\":" + std::to_string(c.loader.batch) +
           ",\"seed\":" + exact(c.loader.seed) + "}";
   text += ",\"scheduler\":" + named(c.scheduler, [](double x) { return exact(x); });
+  if (!c.scaler.empty()) text += ",\"scaler\":" + named(c.scaler, [](double x) { return exact(x); });
   text += ",\"values\":" + named(c.values, [](const std::string& s) { return json_quote(s); });
   text += ",\"model\":" + joined('[', ']', c.model, [](const auto& entry) { return json_quote(entry.first); });
   text += ",\"optimizer\":{\"param_groups\":" + joined('[', ']', c.optimizer.param_groups, group_text) + ",\"state\":";
@@ -102,6 +103,7 @@ void check_texts(const FileContext& context, const Checkpoint& c) {
   };
   for (const auto& [key, value] : c.values) check(key), check(value);
   for (const auto& [key, value] : c.scheduler) check(key);
+  for (const auto& [key, value] : c.scaler) check(key);
   for (const auto& group : c.optimizer.param_groups)
     for (const auto& [key, value] : group.options) check(key);
 }
@@ -161,6 +163,7 @@ class StateReader {
       else if (key == "generator") json_.object([&](const std::string& k) { read_generator(c.generator, k); });
       else if (key == "loader") json_.object([&](const std::string& k) { read_loader(c.loader, k); });
       else if (key == "scheduler") json_.object([&](const std::string& k) { c.scheduler[k] = read_exact(json_); });
+      else if (key == "scaler") json_.object([&](const std::string& k) { c.scaler[k] = read_exact(json_); });
       else if (key == "values") json_.object([&](const std::string& k) { c.values.add(k, json_.string()); });
       else if (key == "model") json_.array([&] { read_model(c.model); });
       else if (key == "optimizer") read_optimizer(c.optimizer);

@@ -15,6 +15,11 @@ void require_fitting(DType values, DType place, const char* op);          // no 
 // Pieces are tensors, each with memory of its own to describe it: an expanded axis can have more than any memory holds.
 void require_pieces(const Tensor& x, int64_t pieces, const char* op);
 
+// The one element of x, read for an op, which an Error names: in a captured step nothing can be read.
+template <class T> T read_for(const char* op, const Tensor& x) {
+  return blamed_on(op, [&] { return x.item<T>(); });
+}
+
 // Whether a dtype of integers holds the number, less its fraction.
 bool holds(DType dtype, const Scalar& value);
 

@@ -44,7 +44,7 @@ Alignment prepare(const Tensor& log_probs, const Tensor& targets, const std::vec
   require(rows || total == targets.numel(), ErrorKind::shape, op, targets.numel(),
           " targets, target_lengths add up to ", total);
 
-  const std::vector<int64_t> all = targets.to(i64).to("cpu").to_vector<int64_t>();
+  const std::vector<int64_t> all = blamed_on(op, [&] { return targets.to(i64).to("cpu").to_vector<int64_t>(); });
   const int64_t width = 2 * p.longest + 1;
   p.labels.assign(size_t(p.batch * width), blank);
   int64_t begin = 0;

@@ -24,7 +24,7 @@ const Tensor& fillable(const Tensor& x, const char* op, bool floating) {
 }
 
 void require_all(const Tensor& truth, const char* op, const char* what) {
-  require(truth.numel() == 0 || truth.all().item<bool>(), ErrorKind::argument, op, what);
+  require(truth.numel() == 0 || read_for<bool>(op, truth.all()), ErrorKind::argument, op, what);
 }
 
 Tensor drawable(const Tensor& x, const char* op) {

@@ -396,14 +396,14 @@ Tensor isclose(const Tensor& x, const Tensor& other, const CloseOptions& options
 bool allclose(const Tensor& x, const Tensor& other, const CloseOptions& options) {
   common_device(x, other, "allclose");
   require(x.shape() == other.shape(), ErrorKind::shape, "allclose", "shapes ", x, " and ", other, " differ");
-  return isclose(x, other, options).all().item<bool>();
+  return read_for<bool>("allclose", isclose(x, other, options).all());
 }
 
 bool equal(const Tensor& x, const Tensor& other) {
   common_device(x, other, "equal");
   if (x.shape() != other.shape()) return false;
   const NoGrad off;
-  return equal_elements(x, other).all().item<bool>();
+  return read_for<bool>("equal", equal_elements(x, other).all());
 }
 
 }  // namespace volta

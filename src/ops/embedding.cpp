@@ -73,7 +73,7 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
   }
   if (indices.dim() != 1) fail("indices must be [n] or [bags, n], got " + indices.shape().str());
   if (!offsets.defined() || offsets.dim() != 1 || offsets.numel() == 0) fail("indices [n] need offsets [bags]");
-  const std::vector<int64_t> starts = offsets.to_vector<int64_t>();
+  const std::vector<int64_t> starts = blamed_on("embedding_bag", [&] { return offsets.to_vector<int64_t>(); });
   for (size_t i = 0; i < starts.size(); ++i)
     if (starts[i] < (i ? starts[i - 1] : 0) || starts[i] > indices.numel() || (i == 0 && starts[i] != 0))
       fail("offsets must start at 0, not fall, and stay within the " + std::to_string(indices.numel()) + " indices");

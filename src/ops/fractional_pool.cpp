@@ -60,7 +60,7 @@ ValuesIndices pooled(int axes, const Tensor& x, const PerAxis& kernel, const Fra
     require(o.random_samples.dtype() == x.dtype(), ErrorKind::dtype, op, "random_samples is ", o.random_samples.dtype(),
             ", the input ", x.dtype());
     common_device(x, o.random_samples, op);
-    require(!any((o.random_samples < 0) | (o.random_samples >= 1) | isnan(o.random_samples)).item<bool>(),
+    require(!read_for<bool>(op, any((o.random_samples < 0) | (o.random_samples >= 1) | isnan(o.random_samples))),
             ErrorKind::argument, op, "random_samples must lie in [0, 1)");
   }
   const DType wide = x.dtype() == f64 ? f64 : f32;

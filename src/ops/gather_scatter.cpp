@@ -446,7 +446,7 @@ Tensor embedding(const Tensor& indices, const Tensor& weight) {
   return blamed_on(op, [&] { return pick_slices(op, weight, 0, index_for(weight, 0, indices, op)); });
 }
 
-Tensor true_positions(const Tensor& mask) {
+Tensor true_positions(const char* op, const Tensor& mask) {
   const NoGrad off;
   const int64_t n = mask.numel();
   const Options options{i64, mask.device()};
@@ -463,7 +463,7 @@ Tensor true_positions(const Tensor& mask) {
   }
   // Each true element's place among the true ones is a running count; the others go to one place past the end.
   const Tensor count = flat.to(i64).cumsum(0);
-  const int64_t found = count.select(0, n - 1).item<int64_t>();
+  const int64_t found = read_for<int64_t>(op, count.select(0, n - 1));
   const Tensor place = where(flat, count - 1, found), order = counting(n, mask);
   return scattered(Combine::set, empty({found + 1}, options), 0, place, order).narrow(0, 0, found);
 }
@@ -488,7 +488,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   const char* op = "masked_select";
   require_mask(x, mask, op);
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), op);
-  return pick(op, x.expand(shape).reshape({shape.numel()}), 0, true_positions(mask.expand(shape)));
+  return pick(op, x.expand(shape).reshape({shape.numel()}), 0, true_positions(op, mask.expand(shape)));
 }
 
 namespace {
@@ -497,7 +497,7 @@ Tensor mask_scattered(const Tensor& x, const Tensor& mask, const Tensor& source,
   require_mask(x, mask, op);
   require_source(x, source, op);
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), op);
-  const Tensor places = true_positions(mask.expand(shape));
+  const Tensor places = true_positions(op, mask.expand(shape));
   const int64_t n = places.numel();
   require(n <= source.numel(), ErrorKind::shape, op, "a source of shape ", source, " has fewer elements than the ", n,
           " places of the mask");
@@ -518,11 +518,13 @@ Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) & {
   return copy_(mask_scattered(*this, mask, source, op));
 }
 
-Tensor argwhere(const Tensor& x) { return nonzero(x.checked("argwhere")); }
+Tensor argwhere(const Tensor& x) {
+  return blamed_on("argwhere", [&] { return nonzero(x); });
+}
 
 Tensor nonzero(const Tensor& x) {
   const NoGrad off;
-  Tensor rest = true_positions(x.checked("nonzero").dtype() == boolean ? x : x != 0);
+  Tensor rest = true_positions("nonzero", x.checked("nonzero").dtype() == boolean ? x : x != 0);
   const Tensor out = allocate({rest.numel(), x.dim()}, i64, x.device(), "nonzero");
   for (int axis = int(x.dim()) - 1; axis >= 0; --axis) {
     const int64_t size = std::max<int64_t>(1, x.shape()[axis]);
@@ -539,7 +541,7 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   require(num_classes >= -1, ErrorKind::argument, op, "num_classes is -1 or not negative, got ", num_classes);
   require(num_classes >= 0 || x.numel() > 0, ErrorKind::argument, op,
           "an empty tensor does not say how many classes there are; give num_classes");
-  const int64_t n = num_classes < 0 ? (Checked(amax(classes).item<int64_t>()) + 1).value(op) : num_classes;
+  const int64_t n = num_classes < 0 ? (Checked(read_for<int64_t>(op, amax(classes))) + 1).value(op) : num_classes;
   check_indices(classes, n, int(x.dim()), op);
   blamed_on(op, [&] { checked_numel(joined(x.shape(), {n}), op); });
   return blamed_on(op, [&] { return (classes.unsqueeze(-1) == counting(n, x)).to(i64); });

@@ -44,8 +44,8 @@ Tensor spread_index(const Tensor& index, const Shape& shape, int axis);
 // Combines src into `out`, and gives it back; no graph.
 Tensor scattered(Combine combine, const Tensor& out, int axis, const Tensor& index, const Tensor& src);
 
-// Positions of the true elements of a flattened boolean mask (i64).
-Tensor true_positions(const Tensor& mask);
+// Positions of the true elements of a flattened boolean mask (i64), for an op whose result depends on their number.
+Tensor true_positions(const char* op, const Tensor& mask);
 
 // A 0-d tensor of the number, with the dtype and device of another.
 Tensor number(Scalar value, const Tensor& like);

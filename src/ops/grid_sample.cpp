@@ -1,12 +1,12 @@
 // Sampling at given places: for each axis the taps around every place with their weights, and sums over their products.
 #include <algorithm>
+#include <array>
 
 #include <volta/create.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>
 #include <volta/plain.h>
 #include "ops/check.h"
-#include "ops/cubic.h"
 #include "ops/reduce.h"
 
 namespace volta {
@@ -39,6 +39,14 @@ Tap tap_at(const Tensor& whole, const Tensor& weight, int64_t n) {
   const Tensor index = clamp(where(place == place, place, -1), -1, double(n));  // NaN and far places are outside
   const Tensor valid = logical_and(index >= 0, index <= double(n - 1));
   return {clamp(index, 0, double(n - 1)).to(i64), weight, valid};
+}
+
+// Cubic convolution: the weights of the four neighbours of a place that lies t in [0, 1) behind the second.
+std::array<Tensor, 4> cubic_weights(const Tensor& t) {
+  constexpr double a = -0.75;
+  const auto near = [=](const Tensor& d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };       // |d| <= 1
+  const auto far = [=](const Tensor& d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };  // 1 < |d| < 2
+  return {far(t + 1), near(t), near(1 - t), far(2 - t)};
 }
 
 // The taps of one axis of n elements around places in [-1, 1].

@@ -28,7 +28,7 @@ void Tensor::copy_to(void* out, DType as) const {
   reads(*this);
   const Tensor x = to(as).contiguous();
   if (x.numel() == 0) return;
-  backend(device()).download(out, address(x), x.nbytes());
+  blamed_on("to_vector", [&] { backend(device()).download(out, address(x), x.nbytes()); });
 }
 
 }  // namespace volta

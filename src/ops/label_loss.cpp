@@ -19,7 +19,7 @@ Tensor Plain::multilabel_margin_loss(const Tensor& input, const Tensor& target, 
   const int64_t classes = input.size(-1);
   const Tensor labels = target.detach().to(input.device());
   const Tensor counts = cumprod((labels >= 0).to(i64), -1) > 0;  // until the first -1
-  require(!any((labels < -1) | (labels >= classes)).item<bool>(), ErrorKind::index, op,
+  require(!read_for<bool>(op, any((labels < -1) | (labels >= classes))), ErrorKind::index, op,
           "a label is neither -1 nor one of the ", classes, " classes");
   const Tensor index = where(counts, labels, 0);
   const Tensor wanted = scatter_add(zeros_like(index), -1, index, counts.to(i64)) > 0;

@@ -75,7 +75,7 @@ Tensor Plain::binary_cross_entropy(const Tensor& input, const Tensor& target, co
   Tensor losses;
   {
     const NoGrad off;
-    if (any((input < 0) | (input > 1)).item<bool>())
+    if (read_for<bool>(op, any((input < 0) | (input > 1))))
       throw Error(Error::Kind::argument, op, "the input must be probabilities, between 0 and 1");
     losses = (y - 1) * clamp_min(log1p(-input), -100) - y * clamp_min(log(input), -100);
   }
@@ -141,7 +141,7 @@ Tensor Plain::gaussian_nll_loss(const Tensor& input, const Tensor& target, const
   Tensor variance = var.checked(op).dim() == input.dim() - 1 ? var.unsqueeze(-1) : var;
   {
     const NoGrad off;
-    if (any(variance < 0).item<bool>()) throw Error(Error::Kind::argument, op, "a variance is negative");
+    if (read_for<bool>(op, any(variance < 0))) throw Error(Error::Kind::argument, op, "a variance is negative");
   }
   variance = variance + (clamp_min(variance, o.eps) - variance).detach();  // the gradient passes the clamp
   Tensor losses = blamed_on(op, [&] { return 0.5 * (log(variance) + square(input - target) / variance); });
@@ -223,12 +223,13 @@ Tensor Plain::triplet_margin_loss(const Tensor& anchor, const Tensor& positive, 
 
 const Tensor& check_finite(const Tensor& loss) {
   const NoGrad off;
-  const int64_t bad = loss.checked("check_finite").numel() - count_nonzero(isfinite(loss)).item<int64_t>();
+  const char* op = "check_finite";
+  const int64_t bad = loss.checked(op).numel() - read_for<int64_t>(op, count_nonzero(isfinite(loss)));
   if (bad == 0) return loss;
   const std::string what =
       loss.numel() == 1 ? "the loss is " + std::to_string(loss.item<double>())
                         : std::to_string(bad) + " of " + std::to_string(loss.numel()) + " losses are NaN or infinite";
-  throw Error(Error::Kind::argument, "check_finite", what);
+  throw Error(Error::Kind::argument, op, what);
 }
 
 }  // namespace volta

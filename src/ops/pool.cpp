@@ -181,7 +181,7 @@ Tensor unpool(int axes, const Tensor& x, const Tensor& indices, const PerAxis& k
   checked_numel(shape, op);
   const int64_t plane = checked_numel(out, op);
   if (x.numel() > 0) {
-    const auto low = indices.min().item<int64_t>(), high = indices.max().item<int64_t>();
+    const auto low = read_for<int64_t>(op, indices.min()), high = read_for<int64_t>(op, indices.max());
     require(low >= 0 && high < plane, ErrorKind::index, op, "indices from ", low, " to ", high, " leave a plane of ",
             out);
   }

@@ -66,9 +66,9 @@ void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
   check(samples >= 0, ErrorKind::argument, samples, " samples");
   check(weights.size(-1) > 0 || samples == 0, ErrorKind::argument, "there is nothing to draw from");
   if (weights.numel() == 0) return;
-  const bool proper = logical_and(ge(weights, 0), isfinite(weights)).all().item<bool>();
+  const bool proper = read_for<bool>("multinomial", logical_and(ge(weights, 0), isfinite(weights)).all());
   check(proper, ErrorKind::argument, "must be finite and not negative");
-  const int64_t fewest = count_nonzero(weights, -1).min().item<int64_t>();
+  const int64_t fewest = read_for<int64_t>("multinomial", count_nonzero(weights, -1).min());
   check(fewest > 0, ErrorKind::argument, "some row is all zero");
   check(replacement || samples <= fewest, ErrorKind::argument, samples, " samples without replacement of ", fewest,
         " non-zero weights");
@@ -190,8 +190,8 @@ Tensor bernoulli(const Tensor& probability, Generator* generator) {
   const Tensor& p = probability;
   require_floating(p, "bernoulli");
   refuse_grad("bernoulli", {p});
-  require(p.numel() == 0 || logical_and(ge(p, 0), le(p, 1)).all().item<bool>(), ErrorKind::argument, "bernoulli",
-          "probabilities must be between 0 and 1");
+  require(p.numel() == 0 || read_for<bool>("bernoulli", logical_and(ge(p, 0), le(p, 1)).all()), ErrorKind::argument,
+          "bernoulli", "probabilities must be between 0 and 1");
   return lt(rand(p.shape(), {traits(p.dtype()).compute, p.device(), false, generator}), p).to(p.dtype());
 }
 

@@ -289,11 +289,11 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
   const int64_t size = source.size(axis);
   require(n.dim() <= 1 && (n.numel() == 1 || n.numel() == size), ErrorKind::shape, op, "repeats of shape ", n,
           " do not fit ", size, " elements along axis ", axis);
-  require(n.numel() == 0 || amin(n).item<int64_t>() >= 0, ErrorKind::argument, op,
+  require(n.numel() == 0 || read_for<int64_t>(op, amin(n)) >= 0, ErrorKind::argument, op,
           "a number of repetitions is negative");
   if (size == 0) return source.clone();
   const Tensor each = n.reshape({n.numel()}).expand({size});
-  require(each.to(f64).sum().item<double>() < 0x1p59, ErrorKind::shape, op, "too many elements");
+  require(read_for<double>(op, each.to(f64).sum()) < 0x1p59, ErrorKind::shape, op, "too many elements");
   return blamed_on(op, [&] {
     const Tensor ends = each.cumsum(0), places = counting(ends.select(0, size - 1).item<int64_t>(), x);
     return pick_slices(op, source, axis, searchsorted(ends, places, {.right = true}));

@@ -78,7 +78,7 @@ UniqueResult grouped(const char* op, const Tensor& x, std::optional<int64_t> dim
       list = pick_slices(op, list, 0, order);
     }
   }
-  const Tensor first = begins_group(list), places = true_positions(first);
+  const Tensor first = begins_group(list), places = true_positions(op, first);
   Tensor values = pick_slices(op, list, 0, places);
   if (!whole) values = movedim(values.reshape(spliced(moved.shape(), 0, 1, {places.numel()})), 0, axis).contiguous();
   UniqueResult r{values, {}, {}};
@@ -189,8 +189,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
             x);
   }
   const NoGrad off;
-  const int64_t low = x.numel() == 0 ? 0 : amin(numbers).item<int64_t>();
-  const int64_t high = x.numel() == 0 ? -1 : amax(numbers).item<int64_t>();
+  const int64_t low = x.numel() == 0 ? 0 : read_for<int64_t>(op, amin(numbers));
+  const int64_t high = x.numel() == 0 ? -1 : read_for<int64_t>(op, amax(numbers));
   require(low >= 0, ErrorKind::index, op, "counts numbers that are not negative, got ", low);
   const Tensor w = weights.defined() && !is_floating(weights.dtype()) ? weights.to(f64) : weights;
   const int64_t bins = std::max((Checked(high) + 1).value(op), minlength);
@@ -205,7 +205,8 @@ HistogramResult histogram(const Tensor& x, int64_t bins, std::optional<std::pair
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : default_dtype();
   const Tensor values = x.reshape({x.numel()}).to(traits(dtype).compute);
   if (!range)
-    range = x.numel() == 0 ? std::pair(0.0, 1.0) : std::pair(amin(values).item<double>(), amax(values).item<double>());
+    range = x.numel() == 0 ? std::pair(0.0, 1.0)
+                           : std::pair(read_for<double>(op, amin(values)), read_for<double>(op, amax(values)));
   double low = range->first, high = range->second;
   require(std::isfinite(low) && std::isfinite(high) && low <= high, ErrorKind::argument, op, "the range [", low, ", ",
           high, "] is not one of finite numbers");

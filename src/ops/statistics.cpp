@@ -28,7 +28,7 @@ Tensor shares(const Operand& q, const Tensor& x, const char* op) {
   const Tensor list = q.tensor ? q.tensor->to(dtype).reshape({q.tensor->numel()})
                                : full({1}, q.scalar.as<double>(), {dtype, x.device()});
   const NoGrad off;
-  require(list.numel() == 0 || logical_and(list >= 0, list <= 1).all().item<bool>(), ErrorKind::argument, op,
+  require(list.numel() == 0 || read_for<bool>(op, logical_and(list >= 0, list <= 1).all()), ErrorKind::argument, op,
           "every q must lie between 0 and 1");
   return list;
 }
@@ -79,7 +79,7 @@ Tensor weights_for(const Tensor& w, const Tensor& x, int64_t n, const char* op, 
   common_device(x, w, op);
   require(w.dim() == 1 && w.numel() == n, ErrorKind::shape, op, what, " of shape ", w, " do not fit ", n,
           " observations");
-  require(w.numel() == 0 || (w >= 0).all().item<bool>(), ErrorKind::argument, op, what, " must not be negative");
+  require(w.numel() == 0 || read_for<bool>(op, (w >= 0).all()), ErrorKind::argument, op, what, " must not be negative");
   return w;
 }
 

@@ -20,7 +20,7 @@ bool is_mask(const Index& i) { return i.kind == Index::Kind::tensor && i.tensor.
 std::optional<int64_t> whole(const Index& i) {
   if (i.kind == Index::Kind::integer) return i.integer;
   if (i.kind != Index::Kind::tensor || i.tensor.checked(op).dim() > 0 || !is_integral(i.tensor.dtype())) return {};
-  const Scalar value = i.tensor.item();
+  const Scalar value = blamed_on(op, [&] { return i.tensor.item(); });
   return value.fits<int64_t>() ? value.as<int64_t>() : INT64_MAX;
 }
 
@@ -61,7 +61,7 @@ Advanced advanced(Tensor& view, int axis, const Index& i, const Shape& shape, in
     require(t.shape()[k] == shape[from + k], ErrorKind::index, op, "a mask of shape ", t, " does not fit axes ", from,
             " to ", from + t.dim() - 1, " of shape ", shape);
   if (t.dim() == 0) view = view.unsqueeze(axis);  // one truth: an axis of size 0 or 1
-  return {axis, std::max(1, int(t.dim())), true_positions(t), t.numel()};
+  return {axis, std::max(1, int(t.dim())), true_positions(op, t), t.numel()};
 }
 
 // Several indices as one into the joined axes. Where a device does not know their range, a bad one becomes a place past

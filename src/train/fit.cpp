@@ -6,6 +6,7 @@
 #include <limits>
 #include <new>
 
+#include <volta/autocast.h>
 #include <volta/create.h>
 #include <volta/grad_mode.h>
 #include <volta/nn/model.h>
@@ -52,6 +53,21 @@ Tensor loss_of(const LossFunction& loss, const Tensor& prediction, const Tensor&
   return value;
 }
 
+void check_autocast(const std::optional<DType>& dtype, const char* op) {
+  require(!dtype || is_half(*dtype), ErrorKind::dtype, op, "autocast is to bf16 or f16, not ", dtype.value_or(f32));
+}
+
+struct Forward {
+  Tensor prediction, loss;
+};
+Forward forward(const ModelRef& model, const Tensor& x, const Tensor& y, const LossFunction& loss,
+                const std::optional<DType>& autocast, const char* op) {
+  std::optional<Autocast> guard;  // without one, that of the caller counts
+  if (autocast) guard.emplace(*autocast);
+  const Tensor prediction = model(x);
+  return {prediction, loss_of(loss, prediction, y, op)};
+}
+
 Tensor plus_weighted(const Tensor& total, const Tensor& loss, int64_t samples) {
   const NoGrad off;
   const Tensor part = loss.detach().to(f64).reshape({}) * double(samples);
@@ -81,8 +97,8 @@ Dict<double> measured(const ModelRef& model, const Batches& data, const Evaluate
   int64_t samples = 0;
   data.each([&](const Tensor& given, const Tensor& target) {
     const Tensor x = moved(given.checked(op), options.device), y = moved(target.checked(op), options.device);
-    const Tensor prediction = model(x);
-    total = plus_weighted(total, loss_of(options.loss, prediction, y, op), samples_of(x));
+    const auto [prediction, loss] = forward(model, x, y, options.loss, options.autocast, op);
+    total = plus_weighted(total, loss, samples_of(x));
     for (metrics::AnyMetric& m : list) m.update(prediction, y);
     samples += samples_of(x);
     return true;
@@ -117,6 +133,8 @@ class Trainer {
     check();
     for (const optim::ParamGroup& g : optimizer.param_groups())
       params_.insert(params_.end(), g.params.begin(), g.params.end());
+    if (options.autocast == f16) scaler_ = &own_scaler_;
+    if (options.scaler) scaler_ = options.scaler;
     state_.metrics_ = options.metrics;
     state_.epochs = options.epochs;
     state_.step = options.start_step;
@@ -142,6 +160,7 @@ class Trainer {
     const char* op = "fit";
     require_callable(state_.model, op);
     require(bool(data_), ErrorKind::argument, op, "there is no data");
+    check_autocast(o_.autocast, op);
     require(o_.epochs >= 0 && o_.start_epoch >= 0 && o_.start_step >= 0, ErrorKind::argument, op,
             "epochs, start_epoch and start_step are not negative, got ", o_.epochs, ", ", o_.start_epoch, ", ",
             o_.start_step);
@@ -188,8 +207,7 @@ class Trainer {
   bool batch(const Tensor& given, const Tensor& target) {
     const Tensor x = moved(given.checked("fit"), o_.device), y = moved(target.checked("fit"), o_.device);
     if (in_group_ == 0) state_.optimizer.zero_grad();
-    const Tensor prediction = state_.model(x);
-    const Tensor loss = loss_of(o_.loss, prediction, y, "fit");
+    const auto [prediction, loss] = forward(state_.model, x, y, o_.loss, o_.autocast, "fit");
     ++state_.batch;
     ++in_group_;
     if (accepted(loss)) {
@@ -225,12 +243,9 @@ class Trainer {
 
   // Gradients of a group are sums weighted by sizes relative to its first batch; step() divides them by the whole.
   void contribute(const Tensor& loss, int64_t samples) {
-    if (o_.accumulate == 1) {
-      loss.backward();
-    } else {
-      if (group_samples_ == 0) first_samples_ = samples;
-      (samples == first_samples_ ? loss : loss * (double(samples) / double(first_samples_))).backward();
-    }
+    if (group_samples_ == 0) first_samples_ = samples;
+    const Tensor part = samples == first_samples_ ? loss : loss * (double(samples) / double(first_samples_));
+    (scaler_ ? scaler_->scale(part) : part).backward();
     group_samples_ += samples;
     state_.total_ = plus_weighted(state_.total_, loss, samples);
     state_.samples += samples;
@@ -246,20 +261,28 @@ class Trainer {
   void step() {
     const int64_t batches = std::exchange(in_group_, 0), samples = std::exchange(group_samples_, 0);
     if (samples == 0) return;  // every batch of the group was left out
-    if (o_.accumulate > 1 && samples != first_samples_) {
+    if (scaler_) scaler_->unscale_(state_.optimizer);
+    if (samples != first_samples_) {
       const NoGrad off;
       for (Tensor g : gradients()) g.mul_(double(first_samples_) / double(samples));
     }
     if (o_.non_finite == NonFinite::skip && !all_finite(gradients())) {
       skipped_ += batches;
+      if (scaler_) scaled_step();  // which it leaves out
       return;
     }
     if (o_.clip_value) nn::clip_grad_value_(params_, *o_.clip_value);
     if (o_.max_grad_norm) nn::clip_grad_norm_(params_, *o_.max_grad_norm);
-    state_.optimizer.step();
+    if (scaler_) scaled_step();
+    else state_.optimizer.step();
     ++state_.step;
     if (o_.scheduler && o_.schedule_every == ScheduleEvery::step) o_.scheduler.step(undefined_value);
     tell(&Callback::step_end);
+  }
+
+  void scaled_step() {
+    scaler_->step(state_.optimizer);
+    scaler_->update();
   }
 
   void drop() {
@@ -274,7 +297,7 @@ class Trainer {
     double measure = state_.loss();
     if (o_.validation) {
       const Dict<double> found =
-          measured(state_.model, o_.validation, {o_.loss, o_.metrics, o_.device}, "fit (validation)");
+          measured(state_.model, o_.validation, {o_.loss, o_.metrics, o_.device, o_.autocast}, "fit (validation)");
       for (const auto& [name, value] : found) record.values.add("val_" + name, value);
       measure = found.at("loss");
     }
@@ -291,6 +314,7 @@ class Trainer {
   FitState state_;
   Interrupt interrupt_;
   std::vector<Tensor> params_;
+  GradScaler own_scaler_, *scaler_ = nullptr;
   int64_t in_group_ = 0, group_samples_ = 0, first_samples_ = 0, skipped_ = 0;
   bool cut_ = false;  // this epoch, before its last batch or after
 };
@@ -313,6 +337,7 @@ History fit(const ModelRef& model, const Batches& data, optim::Optimizer& optimi
 Dict<double> evaluate(const ModelRef& model, const Batches& data, const EvaluateOptions& options) {
   require_callable(model, "evaluate");
   require(bool(data), ErrorKind::argument, "evaluate", "there is no data");
+  check_autocast(options.autocast, "evaluate");
   if (options.device) to(model, *options.device);
   return measured(model, data, options, "evaluate");
 }

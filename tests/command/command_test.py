@@ -91,6 +91,24 @@ class Words(Folder):
         self.assertIn("lenet", volta("summary").stdout)
         subprocess.run(["bash", "-n"], input=volta("completion", "bash").stdout, text=True, check=True)
 
+    def test_doctor_names_what_a_gpu_needs(self):
+        found = json.loads(volta("doctor", "--json").stdout)
+        if found["cuda"]["state"] == "not built":
+            self.assertIn("VOLTA_CUDA", found["cuda"]["cure"])
+            return
+        for name in ["driver", "GPU", "cuBLASLt", "cuDNN"]:
+            self.assertEqual(found[name]["state"] == "missing", found[name]["cure"] != "", name)
+        for name in ["cuBLASLt", "cuDNN"]:
+            self.assertRegex(found[name]["state"], r"^(missing|lib\S+ \d+\.\d+\.\d+)$")
+        if found["cuDNN"]["cure"]:
+            self.assertIn("convolutions are matrix products", found["cuDNN"]["cure"])
+
+    def test_without_a_gpu_no_library_of_it_is_loaded(self):
+        table = iris_like(self.folder / "kinds.csv")
+        done = subprocess.run([PROGRAM, "train", "mlp", "--data", f"csv:{table}", "--epochs", "1", "--out", self.folder / "run"],
+                              env={**ENVIRONMENT, "LD_DEBUG": "libs"}, capture_output=True, text=True, timeout=600, check=True)
+        self.assertNotRegex(done.stderr, r"libcuda\.|libcublas|libcudnn")
+
     def test_a_closed_pipe_ends_quietly(self):
         for arguments in [("summary", "resnet50"), ("summary", "resnet50", "--json"), ("--help",)]:
             read, write = os.pipe()
@@ -209,9 +227,16 @@ class Training(Folder):
         self.assertEqual(safetensors(files[0]), safetensors(files[1]))
         self.assertEqual(safetensors(files[0]), safetensors(files[2]))
 
+    def test_halves_learn_too(self):
+        for precision in ["f32", "bf16", "f16"]:
+            self.assertGreater(self.train_table(precision, "--precision", precision)["test"]["accuracy"], 0.9)
+        self.assertNotEqual(safetensors(self.folder / "f32/model.safetensors"), safetensors(self.folder / "bf16/model.safetensors"))
+        self.assertEqual({dtype for dtype, _, _ in safetensors(self.folder / "f16/model.safetensors").values()}, {"F32"})
+        self.assertIn("known are f32, bf16, f16", volta("train", "mlp", "--data", "digits", "--precision", "f8", status=1).stderr)
+
     def test_killed_and_resumed_equals_uninterrupted(self):
         table = iris_like(self.folder / "kinds.csv", 600)
-        flags = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 12, "--batch", 8, "--save-every", 7, "--json"]
+        flags = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 12, "--batch", 8, "--save-every", 7, "--precision", "f16", "--json"]
         whole = safetensors(json.loads(volta(*flags, "--out", self.folder / "whole").stdout)["file"])
         draw = random.Random(2)
         killed = 0

@@ -1,5 +1,6 @@
 // Checkpoints: everything that training needs to go on as if it had not stopped, in one file.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ struct Checkpoint {
   Generator::State generator = {};
   data::LoaderState loader = {};  // of a DataLoader: loader.state()
   int64_t step = 0;
-  Metadata values = {};  // one's own: the name of the run, the best loss so far, …
+  Metadata values = {};                       // one's own: the name of the run, the best loss so far, …
+  std::map<std::string, double> scaler = {};  // of a GradScaler: scaler.state_dict()
 };
 
 // The file appears whole or not at all: a process that is killed leaves the one that was there before.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <volta/optim/grad_scaler.h>
 #include <volta/optim/schedule.h>
 #include <volta/train/callbacks.h>
 
@@ -108,6 +109,8 @@ struct FitOptions {
   // device, within 50 steps. skip: the batch is left out, also when only its gradients are not finite; reads every loss.
   Choice<NonFinite> non_finite = NonFinite::error;
   std::optional<Device> device = {};    // where model and batches are moved to
+  std::optional<DType> autocast = {};   // bf16 or f16: model and loss run under Autocast; f16 with a GradScaler
+  GradScaler* scaler = nullptr;         // the one to use, so that its state can be saved; null: fit's own, for f16
   Int start_epoch = 0, start_step = 0;  // of training that is resumed; batches of the epoch are the data's to skip
   bool catch_interrupt = false;         // Ctrl-C ends the training after the step; a second one ends the program
 };
@@ -119,6 +122,7 @@ struct EvaluateOptions {
   LossFunction loss = {};  // empty: cross_entropy
   std::vector<metrics::AnyMetric> metrics = {};
   std::optional<Device> device = {};
+  std::optional<DType> autocast = {};  // bf16 or f16
 };
 // "loss" and the metrics, in eval mode and without a graph: evaluate(model, loader).at("loss"). Every layer is in its own
 // mode again afterwards.

@@ -164,6 +164,7 @@ class Context final : public Backend {
   bool offers(const CrossEntropyCall& call) const override;
   void conv(const ConvCall& call) override;
   void pool(const PoolCall& call) override;
+  void resample(const PoolCall& call);  // a pool of weighted sums
   void norm(const NormCall& call) override;
   void norm_backward(const NormBackwardCall& call) override;
   void attention(const AttentionCall& call) override;

@@ -13,8 +13,6 @@ namespace volta::cuda {
 
 constexpr int64_t cudnn_alignment = 16;  // of the operands, in bytes
 
-const Library& cudnn_library();
-
 struct Cudnn {
   decltype(&cudnnGetVersion) version;
   decltype(&cudnnCreate) create;

@@ -19,6 +19,7 @@ class Library {
     if (const char* why = dlerror()) why_ = why;
   }
   bool loaded() const { return handle_ != nullptr; }
+  const std::string& name() const { return name_; }
   const std::string& why() const { return why_; }
 
   // Converts to a pointer to whatever function it is asked for.
@@ -37,5 +38,8 @@ class Library {
   std::string name_, why_;
   void* handle_ = nullptr;
 };
+
+const Library& cublas_library();
+const Library& cudnn_library();  // in builds that found cudnn.h
 
 }  // namespace volta::cuda

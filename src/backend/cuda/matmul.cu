@@ -76,10 +76,14 @@ constexpr size_t workspace_bytes = size_t(32) << 20, most_plans = 4096;
 constexpr int64_t most_batches = 65535;
 std::atomic<bool> tf32_allowed{false};
 
+}  // namespace
+
 const Library& cublas_library() {
   static const Library library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR));
   return library;
 }
+
+namespace {
 
 struct CublasLt {
   decltype(&cublasLtCreate) create = cublas_library().symbol("cublasLtCreate", "matmul");

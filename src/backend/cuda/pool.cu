@@ -1,9 +1,15 @@
+<<<<<<< HEAD
 // Pooling on the GPU, one thread for each element that is written, or for a pack of neighbouring channels: outputs look at the
 // window they were given, and, backward, inputs at the outputs whose windows they lie in. So nothing is added by several
 // threads, and no table is uploaded.
 #include "backend/pool.h"
 
+=======
+// Pooling on the GPU, one thread for each element that is written: outputs look at the window they were given, and, backward,
+// inputs at the outputs whose windows they lie in. So nothing is added by several threads, and no table is uploaded.
+>>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
 #include "backend/cuda/element.h"
+#include "backend/cuda/planes.h"
 
 namespace volta::cuda {
 namespace {
@@ -54,8 +60,9 @@ struct Axis {
   }
 };
 
-struct PoolArgs {
+struct PoolArgs : Planes {
   Axis axis[3];
+<<<<<<< HEAD
   Divisor by_packs, by[3];  // split the number of a pack: its channels, its places along the axes, and its plane
   uint32_t count;           // packs that are written
   int64_t channels, in_plane, out_plane;  // planes: places of what is seen, and of the outputs
@@ -89,6 +96,11 @@ __device__ inline Pack<E, V>& pack(const void* data, const PoolArgs& a, int64_t 
   return *reinterpret_cast<Pack<E, V>*>(static_cast<E*>(const_cast<void*>(data)) + place * a.channels + channel);
 }
 
+=======
+  int64_t* indices;
+};
+
+>>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
 // Calls f(offset) for all combinations of three lists of places, the last fastest.
 template <class F> __device__ inline void for_places(const Axis::Places (&p)[3], int64_t rows, int64_t columns, F f) {
   for (int i = 0, x = p[0].first; i < p[0].count; ++i, x += p[0].step)
@@ -178,24 +190,29 @@ template <class T, class S> Kernel kernel_of(const PoolCall& call, int64_t& pack
 }  // namespace
 
 bool Context::offers(const PoolCall& call) const {
+<<<<<<< HEAD
   int64_t in = call.channels, out = call.channels;
+=======
+  if (!counts_planes(call)) return false;
+>>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
   for (const PoolAxis& a : call.axis) {
     if (a.rule.kind == TapRule::Kind::table) return false;
-    for (const int64_t n : {a.in, a.out, a.rule.kernel, a.rule.stride, a.rule.padding, a.rule.dilation})
+    for (const int64_t n : {a.rule.kernel, a.rule.stride, a.rule.padding, a.rule.dilation})
       if (n >= chunk_limit / 2) return false;
     // Numbers of places are counted in 32 bits.
     if (a.out * a.rule.stride >= chunk_limit || (a.rule.kernel - 1) * a.rule.dilation >= chunk_limit) return false;
-    in *= a.in, out *= a.out;
-    if (in >= chunk_limit || out >= chunk_limit) return false;
   }
   return true;
 }
 
 void Context::pool(const PoolCall& call) {
+  if (call.axis[2].rule.kind == TapRule::Kind::resampling) return resample(call);
   const OnDevice current(device);
-  const bool back = call.pool == Pool::max_back || call.pool == Pool::sum_back;
   PoolArgs a{};
+<<<<<<< HEAD
   a.channels = call.channels, a.in_plane = a.out_plane = 1;
+=======
+>>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
   for (int i = 0; i < 3; ++i) {
     const PoolAxis& from = call.axis[i];
     const TapRule& r = from.rule;
@@ -209,8 +226,8 @@ void Context::pool(const PoolCall& call) {
                  int(r.dilation),
                  r.constant,
                  Divisor(uint32_t(r.stride))};
-    a.in_plane *= from.in, a.out_plane *= from.out;
   }
+<<<<<<< HEAD
   for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[i].in : a.axis[i].out));
   const DType stored = call.in.dtype;
   int64_t pack_size = 1;
@@ -228,8 +245,18 @@ void Context::pool(const PoolCall& call) {
     a.from = static_cast<const char*>(call.in.data) + first * seen * size_of(stored);
     a.to = static_cast<char*>(call.out.data) + first * written * size_of(stored);
     if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * out;
+=======
+  const DType stored = call.in.dtype;
+  const auto kernel = stored == f64   ? kernel_of<double, double>(call.pool)
+                      : stored == f32 ? kernel_of<float, float>(call.pool)
+                      : stored == f16 ? kernel_of<float, float16>(call.pool)
+                                      : kernel_of<float, bfloat16>(call.pool);
+  for_planes(call, [&](const Planes& planes, int64_t first) {
+    static_cast<Planes&>(a) = planes;
+    if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * a.out_plane;
+>>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
     launch(*this, "pool", kernel, blocks_for(a.count, threads), threads, a);
-  }
+  });
 }
 
 }  // namespace volta::cuda
