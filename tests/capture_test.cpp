@@ -131,6 +131,52 @@ TEST(CaptureSteps, HoldSchedulersAndCheckpoints) {
   for (const Device& device : places()) expect_same(run(device, true), run(device, false));
 }
 
+// Steps that overflow are left out, and the scale falls and grows: replays decide that as the function would.
+TEST(CaptureSteps, TakeAGradScaler) {
+  const auto run = [](Device device, bool captured, const Optimizers& optimizer) {
+    manual_seed(5);
+    Net net;
+    to(net, device);
+    const Tensor x = randn({16, 20}).to(device), y = randint(0, 4, {16}).to(device);
+    const auto opt = optimizer(parameters(net));
+    GradScaler scaler({.init_scale = 0x1p26, .growth_interval = 3});
+    const auto step = [&] {
+      opt->zero_grad();
+      Tensor loss;
+      {
+        const Autocast half(f16);
+        loss = cross_entropy(net(x), y);
+      }
+      scaler.scale(loss).backward();
+      scaler.unscale_(*opt);
+      nn::clip_grad_norm_(parameters(net), 0.5);
+      scaler.step(*opt);
+      scaler.update();
+      return loss.detach();
+    };
+    auto replayed = capture(step);
+    std::vector<Tensor> results;
+    double least = scaler.get_scale();
+    for (int i = 0; i < 30; ++i) {
+      opt->set_lr(0.1 / (1 + i));
+      results.push_back((captured ? replayed() : step()).to("cpu").clone());
+      results.push_back(tensor(scaler.get_scale()));
+      least = std::min(least, scaler.get_scale());
+    }
+    EXPECT_LT(least, 0x1p26);
+    EXPECT_GT(scaler.get_scale(), 1);
+    for (const Tensor& p : parameters(net)) results.push_back(p.detach().to("cpu").clone());
+    for (const auto& [number, slots] : opt->state_dict().state)
+      for (const auto& [name, value] : slots) results.push_back(value.to("cpu"));
+    return results;
+  };
+  for (const Device& device : places())
+    for (const Optimizers& optimizer :
+         {make<optim::SGD>({.lr = 0.1, .momentum = 0.9}), make<optim::AdamW>({.lr = 0.1}),
+          make<optim::Adam>({.lr = 0.1, .amsgrad = true}), make<optim::Lion>({.lr = 0.1})})
+      expect_same(run(device, true, optimizer), run(device, false, optimizer));
+}
+
 TEST(CaptureSteps, RunOnTheCpu) {
   int runs = 0;
   auto count = capture([&] { return ++runs; });
@@ -223,6 +269,24 @@ TEST(CaptureErrors, NameTheOp) {
   }
 }
 
+TEST(CaptureOnToy, AnErrorLeavesAScalerAsItWas) {
+  const Tensor p = ones({4}, {.device = toy_device()}).requires_grad_();
+  optim::SGD opt({p}, {.lr = 0.1});
+  GradScaler scaler;
+  int runs = 0;
+  auto step = capture([&] {
+    opt.zero_grad();
+    scaler.scale(p.sum()).backward();
+    scaler.unscale_(opt);
+    if (++runs == 2) p.sum().item<float>();
+    scaler.update();
+  });
+  step();
+  EXPECT_TRUE(says([&] { step(); }, "item"));
+  step();
+  EXPECT_EQ(runs, 3);
+}
+
 TEST(CaptureOnToy, CanBeTriedAgainAfterAnError) {
   const Tensor x = ones({4}, {.device = toy_device()});
   bool wrong = true;
@@ -261,7 +325,14 @@ TEST(CaptureOnGpu, RefusesTheHost) {
   const Tensor p = ones({4}, {.device = "cuda"}).requires_grad_();
   optim::Adam opt({p});
   scaler.scale(p.square().sum()).backward();
-  refused([&] { scaler.step(opt); }, "GradScaler");
+  scaler.step(opt);
+  refused([&] { scaler.step(opt); }, "update() is no part of it");
+  GradScaler fresh;
+  refused([&] { fresh.scale(p.square().sum()); }, "first loss");
+  const Tensor late = ones({4}, {.device = "cuda"}).requires_grad_();
+  optim::Adam other({late});
+  late.square().sum().backward();
+  refused([&] { other.step(); }, "first gradient");
 }
 
 TEST(CaptureOnGpu, AnErrorCountsNoStep) {

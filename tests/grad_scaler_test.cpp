@@ -16,7 +16,11 @@ namespace {
 
 const double inf = std::numeric_limits<double>::infinity();
 
-std::vector<Device> places() { return {Device(), toy_device()}; }
+std::vector<Device> places() {
+  std::vector<Device> all = {Device(), toy_device()};
+  if (cuda::is_available()) all.emplace_back("cuda");
+  return all;
+}
 
 Tensor parameter(Device device = {}) { return tensor<float>({1, -2, 3}, {.device = device}).requires_grad_(); }
 

@@ -11,6 +11,7 @@ namespace volta::update {
 
 using scalar::abs;
 using scalar::max;
+using scalar::pow;
 using scalar::select;
 using scalar::sign;
 using scalar::sqrt;
@@ -42,7 +43,17 @@ template <class T> [[gnu::always_inline]] VOLTA_HD inline T moments(const T* c, 
   return d;
 }
 
-struct Adam : Rule<8, 2> {  // moments, root of the correction of squares, eps, step
+// Moments, root of the correction of squares, eps, step; the learning rate and the number of steps, of which these follow
+// where a device alone knows how many were taken.
+template <int States> struct CountedRule : Rule<10, States> {
+  static constexpr int count = 9;
+  template <class T> VOLTA_HD static void recount(T* c, const T& taken) {
+    c[5] = sqrt(T(1) - pow(c[3], taken));
+    c[7] = c[8] / (T(1) - pow(T(1) - c[2], taken));
+  }
+};
+
+struct Adam : CountedRule<2> {
   static constexpr auto name = "Adam";
   template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     moments(c, x, g, s);
@@ -50,7 +61,7 @@ struct Adam : Rule<8, 2> {  // moments, root of the correction of squares, eps, 
   }
 };
 
-struct Amsgrad : Rule<8, 3> {
+struct Amsgrad : CountedRule<3> {
   static constexpr auto name = "Adam";
   template <class T> [[gnu::always_inline]] VOLTA_HD static void f(const T* c, T& x, const T& g, T* s) {
     moments(c, x, g, s);

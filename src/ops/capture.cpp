@@ -78,7 +78,7 @@ void Replay::run(const std::function<void()>& step) {
     try {
       return own_backend(devices[0]).record(s.recording, step);
     } catch (...) {
-      for (const auto& work : s.recording.undo) work();
+      for (auto work = s.recording.undo.rbegin(); work != s.recording.undo.rend(); ++work) (*work)();
       throw;
     }
   }();

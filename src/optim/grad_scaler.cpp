@@ -11,6 +11,7 @@
 #include <volta/optim/optimizer.h>
 
 #include "core/check.h"
+#include "core/recording.h"
 
 namespace volta {
 namespace {
@@ -59,6 +60,7 @@ void GradScaler::require_scale(const char* call) const {
 Tensor GradScaler::scale(const Tensor& loss) {
   if (!options_.enabled) return loss.checked(who);
   if (!scale_.defined()) {
+    Recording::refuse(who, "this is its first loss; run the step once before");
     scale_ = full({}, next_scale_, {.dtype = f32, .device = loss.checked(who).device()});
     growth_tracker_ = full({}, next_tracker_, {.dtype = i32, .device = loss.device()});
   }
@@ -95,14 +97,25 @@ bool GradScaler::is_alone(const Progress& progress) const {
   });
 }
 
+// If the recording of a step fails, its calls did not happen.
+void GradScaler::note_undo() {
+  if (Recording* const recording = Recording::current())
+    recording->undo.emplace_back([this, progress = progress_, alone = updates_itself_] {
+      progress_ = progress;
+      updates_itself_ = alone;
+    });
+}
+
 void GradScaler::unscale_(optim::Optimizer& optimizer) {
   if (!options_.enabled) return;
   require_scale("unscale_");
+  note_undo();
   Progress& progress = progress_[&optimizer];
   check(progress.stage != Stage::unscaled,
         "unscale_() has already been called on this optimizer since the last update().");
   if (progress.stage == Stage::stepped) {
     check(is_alone(progress), "unscale_() is being called after step().");
+    Recording::refuse(who, "update() is no part of it");
     updates_itself_ = true;
   }
   progress.stage = Stage::ready;
@@ -112,9 +125,11 @@ void GradScaler::unscale_(optim::Optimizer& optimizer) {
 void GradScaler::step(optim::Optimizer& optimizer) {
   if (!options_.enabled) return optimizer.step();
   require_scale("step");
+  note_undo();
   Progress& progress = progress_[&optimizer];
   if (progress.stage == Stage::stepped) {
     check(is_alone(progress), "step() has already been called since the last update().");
+    Recording::refuse(who, "update() is no part of it");
     updates_itself_ = true;
     progress.stage = Stage::ready;
   }
@@ -127,6 +142,7 @@ void GradScaler::step(optim::Optimizer& optimizer) {
 void GradScaler::update() {
   if (!options_.enabled) return;
   require_scale("update");
+  note_undo();
   const NoGrad off;
   Tensor any;
   for (const auto& [optimizer, progress] : progress_) any = either(any, either(progress.earlier, progress.found_inf));
@@ -139,8 +155,8 @@ void GradScaler::adapt(const Tensor& found_inf) {
   const Tensor grown = growth_tracker_ + 1, due = grown >= int64_t(options_.growth_interval);
   const Tensor larger = scale_ * options_.growth_factor, smaller = scale_ * options_.backoff_factor;
   const Tensor kept = where(due & isfinite(larger), larger, scale_);
-  scale_ = where(found_inf, smaller, kept);
-  growth_tracker_ = where(found_inf | due, 0, grown);
+  scale_.copy_(where(found_inf, smaller, kept));
+  growth_tracker_.copy_(where(found_inf | due, 0, grown));
 }
 
 void GradScaler::update(double new_scale) {
@@ -148,7 +164,7 @@ void GradScaler::update(double new_scale) {
   require_scale("update");
   check_scale(new_scale);
   const NoGrad off;
-  scale_ = full_like(scale_, new_scale);
+  scale_.fill_(new_scale);
   progress_.clear();
 }
 
@@ -197,8 +213,9 @@ void GradScaler::load_state_dict(const std::map<std::string, double>& saved) {
   next_scale_ = scale;
   next_tracker_ = int64_t(tracker);
   if (!scale_.defined()) return;
-  scale_ = full_like(scale_, scale);
-  growth_tracker_ = full_like(growth_tracker_, next_tracker_);
+  const NoGrad off;
+  scale_.fill_(scale);
+  growth_tracker_.fill_(next_tracker_);
 }
 
 }  // namespace volta

@@ -135,12 +135,16 @@ void Optimizer::step() {
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
     if (group.params.size() != states_[i].size()) throw_error("use add_param_group to add parameters");
-    for (size_t j = 0; j < group.params.size(); ++j) check_used(group.params[j], i, j);
+    for (size_t j = 0; j < group.params.size(); ++j) {
+      check_used(group.params[j], i, j);
+      if (states_[i][j].step == 0 && group.params[j].grad())
+        Recording::refuse(name_.c_str(), "a parameter has its first gradient; run the step once before");
+    }
   }
   if (!skips_on_device()) Recording::refuse(name_.c_str(), "its step computes with numbers of the host");
-  if (skip_.defined()) Recording::refuse("GradScaler", "how many steps were left out is part of many kernels");
   Recording* const recording = Recording::current();
   RecordedStep recorded{recording, {}, {}};
+  Tensor before;  // how many steps were left out before this one
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
     for (size_t j = 0; j < group.params.size(); ++j) {
@@ -148,7 +152,10 @@ void Optimizer::step() {
       if (!g) continue;
       if (recording) recorded.parameters.emplace_back(i, j);
       State& state = states_[i][j];
-      if (state.step == 0) state.skipped_before = skipped_;
+      if (state.step == 0 && skipped_.defined()) {
+        if (!before.defined()) before = skipped_.clone();
+        state.skipped_before = before;
+      }
       ++state.step;
       const Tensor p = master_of(group.params[j], state), along = maximize_ ? -*g : *g;
       update(p, along.to(p.dtype()), state, group);
@@ -190,7 +197,10 @@ void Optimizer::step_unless(const Tensor& skip) {
     return;
   }
   const NoGrad off;
-  if (!skipped_.defined()) skipped_ = zeros({}, {.dtype = f64, .device = skip.device()});
+  if (!skipped_.defined()) {
+    Recording::refuse(name_.c_str(), "it may leave a step out for the first time; run the step once before");
+    skipped_ = zeros({}, {.dtype = f64, .device = skip.device()});
+  }
   skip_ = skip;
   try {
     step();
@@ -199,7 +209,7 @@ void Optimizer::step_unless(const Tensor& skip) {
     throw;
   }
   skip_ = {};
-  skipped_ = skipped_ + skip.to(f64).to(skipped_.device());
+  skipped_.add_(skip.to(f64).to(skipped_.device()));  // in place: replays count there
 }
 
 // What takes the step: the parameter, or its copy in f32. Elements of the parameter that someone else wrote since the last
@@ -224,14 +234,10 @@ void Optimizer::write_masters() {
     }
 }
 
-Tensor Optimizer::steps_taken(const State& state) const {
-  if (!skipped_.defined()) return {};
-  const Tensor since = state.skipped_before.defined() ? skipped_ - state.skipped_before : skipped_;
-  return double(state.step) - since;
-}
-
 int64_t Optimizer::count_of(const State& state) const {
-  return state.step == 0 || !skipped_.defined() ? state.step : steps_taken(state).item<int64_t>();
+  if (state.step == 0 || !skipped_.defined()) return state.step;
+  const Tensor since = state.skipped_before.defined() ? skipped_ - state.skipped_before : skipped_;
+  return state.step - since.item<int64_t>();
 }
 
 Tensor Optimizer::step(const Closure& closure) {

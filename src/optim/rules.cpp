@@ -48,22 +48,19 @@ void Adam::update(const Tensor& p, const Tensor& g, State& state, const ParamGro
 void Optimizer::adam_step(const Tensor& p, const Tensor& g, State& state, const AdamStep& s) {
   const auto [b1, b2] = s.betas;
   const auto slot = [&](size_t i) { return state.at(s.slot + i, p); };
-  const UpdateConstants constants{s.into_gradient, s.shrink,
-                                  1 - b1,          b2,
-                                  1 - b2,          std::sqrt(bias_correction(b2, state.step)),
-                                  s.eps,           s.lr / bias_correction(b1, state.step)};
+  const UpdateConstants constants{s.into_gradient,
+                                  s.shrink,
+                                  1 - b1,
+                                  b2,
+                                  1 - b2,
+                                  std::sqrt(bias_correction(b2, state.step)),
+                                  s.eps,
+                                  s.lr / bias_correction(b1, state.step),
+                                  s.lr,
+                                  double(state.step)};
   if (s.amsgrad) queue(update_rule<update::Amsgrad>, constants, p, g, {slot(0), slot(1), slot(2)});
   else queue(update_rule<update::Adam>, constants, p, g, {slot(0), slot(1)});
-  if (!skipped_.defined()) return;
-  const DType dtype = traits(p.dtype()).compute;
-  const auto make = [&, beta1 = b1, beta2 = b2] {
-    const Tensor taken = steps_taken(state);
-    return std::array{sqrt(1 - pow(beta2, taken)).to(dtype), (s.lr / (1 - pow(beta1, taken))).to(dtype)};
-  };
-  const auto& [root, rate] =
-      queued_->shared({state.step, state.skipped_before.impl_pointer(), dtype, b1, b2, s.lr}, make);
-  queued_->replace(5, root);
-  queued_->replace(7, rate);
+  if (skipped_.defined()) queued_->count(skipped_, state.skipped_before);
 }
 
 Adamax::Adamax(Params params, const Options& o)

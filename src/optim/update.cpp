@@ -9,6 +9,7 @@
 
 #include "core/impl.h"
 #include "core/recording.h"
+#include "core/watch.h"
 
 namespace volta::optim {
 namespace {
@@ -24,6 +25,16 @@ Tensor expression(const UpdateRule& rule, std::vector<TensorExpr> c, const Tenso
   });
   for (int k = 0; k < rule.states; ++k) states[k] = s[size_t(k)].tensor();
   return value.tensor();
+}
+
+// The constants, with those that depend on the steps taken as tensors.
+void recount(const UpdateRule& rule, std::vector<TensorExpr>& c, const Tensor& skipped, DType compute) {
+  for_each(UpdateRules{}, [&]<class Rule>(int index) {
+    if constexpr (requires { Rule::count; })
+      if (index == rule.index) Rule::recount(c.data(), c[Rule::count] - TensorExpr(skipped));
+  });
+  for (TensorExpr& x : c)
+    if (!x.constant()) x = TensorExpr(x.tensor().to(compute));
 }
 
 UpdateTensor described(const UpdateRule& rule, const Tensor& x, const Tensor& g, const Tensor* states) {
@@ -46,8 +57,9 @@ void UpdateBatch::add(const UpdateRule& rule, std::initializer_list<double> cons
 }
 
 bool UpdateBatch::Step::alike(const Step& other) const {
-  return on_device.empty() && other.on_device.empty() && rule == other.rule && x().dtype() == other.x().dtype() &&
-         x().device() == other.x().device() && has_constants_of(other);
+  return rule == other.rule && x().dtype() == other.x().dtype() && x().device() == other.x().device() &&
+         skipped.impl_pointer() == other.skipped.impl_pointer() &&
+         skipped_before.impl_pointer() == other.skipped_before.impl_pointer() && has_constants_of(other);
 }
 
 bool UpdateBatch::Step::has_constants_of(const Step& other) const {
@@ -58,7 +70,10 @@ void UpdateBatch::Step::composed(const Tensor& skip) const {
   Tensor value = x().detach();
   const DType compute = traits(value.dtype()).compute;
   std::vector<TensorExpr> c(constants.begin(), constants.begin() + rule->constants);
-  for (const auto& [i, t] : on_device) c[size_t(i)] = TensorExpr(t.to(value.device()).to(compute));
+  if (skipped.defined()) {
+    const Tensor since = skipped_before.defined() ? skipped - skipped_before : skipped;
+    recount(*rule, c, since.to(value.device()), compute);
+  }
   auto next = states;
   Tensor stepped = expression(*rule, std::move(c), value.to(compute), g.to(compute), next.data());
   const Tensor keep = skip.defined() ? skip.to(value.device()) : skip;
@@ -84,7 +99,16 @@ UpdateBatch::Slots UpdateBatch::run(const Tensor& skip) {
     UpdateCall call{first.rule, first.x().dtype(), {}, {}};
     std::copy(first.constants.begin(), first.constants.end(), call.constants);
     Backend& device = backend(first.x().device());
-    if (!skip.defined() && first.on_device.empty() && device.offers(call)) {
+    const auto held = [&](const Tensor& x) {
+      if (!x.defined()) return x;
+      reads(x);
+      return x.to(first.x().device());
+    };
+    const Tensor keep = held(skip), skipped = held(first.skipped), before = held(first.skipped_before);
+    if (keep.defined()) call.skip = static_cast<const uint8_t*>(address(keep));
+    if (skipped.defined()) call.skipped = static_cast<const double*>(address(skipped));
+    if (before.defined()) call.skipped_before = static_cast<const double*>(address(before));
+    if (device.offers(call)) {
       tensors_.clear();
       for (size_t i = begin; i < end; ++i)
         tensors_.push_back(described(*first.rule, steps_[i].x(), steps_[i].g, steps_[i].states.data()));

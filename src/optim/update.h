@@ -2,8 +2,6 @@
 #pragma once
 #include <array>
 #include <cmath>
-#include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,14 +24,10 @@ class UpdateBatch {
   // Nothing is read or changed before run. States have the shape of p and its compute dtype.
   void add(const UpdateRule& rule, std::initializer_list<double> constants, const Tensor& p, const Tensor& g,
            std::initializer_list<Tensor> states);
-  // Constants that many steps share, made for the first of them.
-  using Key = std::tuple<int64_t, const void*, DType, double, double, double>;
-  template <class Make> const std::array<Tensor, 2>& shared(const Key& key, const Make& make) {
-    const auto found = shared_.find(key);
-    return found != shared_.end() ? found->second : shared_.emplace(key, make()).first->second;
+  // Of the steps that the last one's constants count, `skipped` less `before` were not taken (0-d; before may be undefined).
+  void count(const Tensor& skipped, const Tensor& before) {
+    steps_.back().skipped = skipped, steps_.back().skipped_before = before;
   }
-  // A constant of the last step, as a 0-d tensor of its device.
-  void replace(int constant, const Tensor& value) { steps_.back().on_device.emplace_back(constant, value); }
   // The steps before `end` that no earlier slot has share a slot of a recording's constants.
   struct Slot {
     size_t end;
@@ -45,10 +39,7 @@ class UpdateBatch {
   Slots run(const Tensor& skip = {});
   // In place of run where a recorded step is about to be replayed: its constants are those of the steps added now.
   void renew(Recording& recording, const Slots& slots);
-  void clear() {
-    steps_.clear();
-    shared_.clear();
-  }
+  void clear() { steps_.clear(); }
 
  private:
   struct Step {
@@ -57,7 +48,7 @@ class UpdateBatch {
     Tensor parameter;
     Tensor copy, g;  // copy: of a parameter that is not contiguous
     std::array<Tensor, UpdateRule::max_states> states;
-    std::vector<std::pair<int, Tensor>> on_device;  // constants that the host does not know
+    Tensor skipped, skipped_before;  // undefined: the host knows how many were taken
     const Tensor& x() const { return copy.defined() ? copy : parameter; }
     bool alike(const Step& other) const;
     bool has_constants_of(const Step& other) const;
@@ -66,7 +57,6 @@ class UpdateBatch {
   };
   std::vector<Step> steps_;
   std::vector<UpdateTensor> tensors_;  // kept for its memory
-  std::map<Key, std::array<Tensor, 2>> shared_;
 };
 
 }  // namespace volta::optim

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <volta/nn/parameter.h>
 #include <volta/tensor.h>
 
 namespace volta {
@@ -60,10 +61,12 @@ class GradScaler {
   bool is_alone(const Progress& progress) const;
   void look_at(const optim::Optimizer& optimizer, Progress& progress);
   void adapt(const Tensor& found_inf);
+  void note_undo();
 
   Options options_;
-  Tensor scale_, growth_tracker_;  // undefined until the first loss
-  double next_scale_;              // what they begin with
+  // Undefined until the first loss; then written in place, as replays of a captured step do.
+  nn::Buffer scale_, growth_tracker_;
+  double next_scale_;  // what they begin with
   int64_t next_tracker_ = 0;
   bool updates_itself_ = false;
   std::map<const optim::Optimizer*, Progress> progress_;

@@ -143,8 +143,7 @@ class Optimizer {
   void write_masters();
   struct RecordedStep;
   void renew(const RecordedStep& step);
-  Tensor steps_taken(const State& state) const;  // on the device, if it skipped some
-  int64_t count_of(const State& state) const;
+  int64_t count_of(const State& state) const;  // steps taken; reads, if a device skipped some
   std::map<std::string, Tensor> save(const State& state) const;
   void restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const;
   std::map<std::string, std::vector<double>> settings(const ParamGroup& group) const;

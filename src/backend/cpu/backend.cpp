@@ -41,7 +41,7 @@ class CpuBackend final : public Backend {
   bool offers(const AttentionCall&) const override { return true; }
   bool offers(const RecurrentCall& call) const override { return !is_half(call.dtype); }
   bool offers(const CrossEntropyCall& call) const override { return cpu::offers_cross_entropy(call); }
-  bool offers(const UpdateCall&) const override { return true; }
+  bool offers(const UpdateCall& call) const override { return !call.skip && !call.skipped; }
   bool offers(const PositionsCall&) const override { return true; }
   ConvAlgorithm algorithm(const ConvCall& call) const override { return cpu::chosen_algorithm(call); }
   bool fuses_inputs(const RecurrentCall& call) const override { return cpu::fuses_inputs(call); }

@@ -15,14 +15,35 @@ constexpr int64_t tile = threads * per_thread;
 
 struct UpdateArgs {
   double constants[UpdateRule::max_constants];
+  const uint8_t* skip;
+  const double *skipped, *skipped_before;
   int count = 0;
   uint32_t first_block[most_tensors + 1] = {};
   UpdateTensor tensor[most_tensors];
 };
 static_assert(sizeof(UpdateArgs) <= 4096);
 
+// The constants; where the device counts the steps, for as many as were taken.
+template <class Rule> __device__ inline const double* constants_of(const UpdateArgs& a) {
+  if constexpr (requires { Rule::count; }) {
+    __shared__ double counted[UpdateRule::max_constants];
+    if (!a.skipped) return a.constants;
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < UpdateRule::max_constants; ++i) counted[i] = a.constants[i];
+      const double left_out = *a.skipped - (a.skipped_before ? *a.skipped_before : 0);
+      Rule::recount(counted, counted[Rule::count] - left_out);
+    }
+    __syncthreads();
+    return counted;
+  } else {
+    return a.constants;
+  }
+}
+
 template <class Rule, class T, class P>
 __global__ __launch_bounds__(threads) void update_kernel(const __grid_constant__ UpdateArgs a) {
+  if (a.skip && *a.skip) return;
+  const double* constants = constants_of<Rule>(a);
   int low = 0, high = a.count;
   while (high - low > 1) {
     const int middle = (low + high) / 2;
@@ -34,7 +55,7 @@ __global__ __launch_bounds__(threads) void update_kernel(const __grid_constant__
   P* x = static_cast<P*>(t.x);
   const P* g = static_cast<const P*>(t.g);
   T c[UpdateRule::max_constants], value[per_thread], gradient[per_thread], s[per_thread][UpdateRule::max_states];
-  unroll<Rule::constants>([&](int i) { c[i] = T(a.constants[i]); });
+  unroll<Rule::constants>([&](int i) { c[i] = T(constants[i]); });
   unroll<per_thread>([&](int u) {
     const int64_t i = begin + u * threads;
     if (i >= t.n) return;
@@ -74,6 +95,7 @@ void Context::update(const UpdateCall& call) {
   const UpdateKernel kernel = find(UpdateRules{}, call.rule->index, call.dtype);
   UpdateArgs a;
   std::copy(call.constants, call.constants + UpdateRule::max_constants, a.constants);
+  a.skip = call.skip, a.skipped = call.skipped, a.skipped_before = call.skipped_before;
   const auto flush = [&] {
     if (a.count > 0) launch(*this, call.rule->name, kernel, a.first_block[a.count], threads, a);
     if (Capture* const capture = Capture::current(); capture && a.count > 0 && call.slot >= 0)
