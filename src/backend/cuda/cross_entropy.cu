@@ -102,6 +102,12 @@ template <class S, int team, class F> __device__ inline void for_packs(const cha
   }
 }
 
+// Of halves, a power that is right to f32's last bits but a few.
+template <class S, class T> __device__ inline T power(T x) {
+  if constexpr (std::is_same_v<S, float16> || std::is_same_v<S, bfloat16>) return __expf(x);
+  else return ::exp(x);
+}
+
 // The sum over a row, its scores of type S contiguous and aligned.
 template <class T, class S, int team> __device__ inline ScoreSum<T> sum_of_packs(const char* row, int64_t classes) {
   constexpr int V = pack_size<S>, U = packs_at_once;
@@ -112,7 +118,7 @@ template <class T, class S, int team> __device__ inline ScoreSum<T> sum_of_packs
       v[e] = convert<T>(held[e / V].v[e % V]);
       top = scalar::max(top, v[e]);
     });
-    const auto share = [&](T x) { return x == top ? T(1) : T(::exp(x - top)); };
+    const auto share = [&](T x) { return x == top ? T(1) : power<S>(x - top); };
     T sum = s.sum * share(s.top);
     unroll<U>([&](int u) {
       if (first + u * team < count) unroll<V>([&](int j) { sum += share(v[u * V + j]); });
@@ -157,7 +163,7 @@ __global__ __launch_bounds__(threads) void backward(const __grid_constant__ Back
   const int64_t label = factor == T(0) ? 0 : clamped(a, row.label(a));
   char* out = a.out + (row.outer * a.classes * a.inner + row.inner) * a.size;
   const auto slope = [&](T score, int64_t c) {
-    const T p = ::exp(score - top) * scale;
+    const T p = power<S>(score - top) * scale;
     return factor == T(0) ? T(0) : c == label ? p - upstream : p;
   };
   if constexpr (!std::is_void_v<S>) {
