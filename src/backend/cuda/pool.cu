@@ -1,13 +1,6 @@
-<<<<<<< HEAD
 // Pooling on the GPU, one thread for each element that is written, or for a pack of neighbouring channels: outputs look at the
 // window they were given, and, backward, inputs at the outputs whose windows they lie in. So nothing is added by several
 // threads, and no table is uploaded.
-#include "backend/pool.h"
-
-=======
-// Pooling on the GPU, one thread for each element that is written: outputs look at the window they were given, and, backward,
-// inputs at the outputs whose windows they lie in. So nothing is added by several threads, and no table is uploaded.
->>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
 #include "backend/cuda/element.h"
 #include "backend/cuda/planes.h"
 
@@ -62,32 +55,7 @@ struct Axis {
 
 struct PoolArgs : Planes {
   Axis axis[3];
-<<<<<<< HEAD
-  Divisor by_packs, by[3];  // split the number of a pack: its channels, its places along the axes, and its plane
-  uint32_t count;           // packs that are written
-  int64_t channels, in_plane, out_plane;  // planes: places of what is seen, and of the outputs
-  const void* from;
-  void* to;
   int64_t* indices;
-};
-
-// The V elements of this thread: their plane, their place along the axes, and the first's channel.
-template <int V> struct Mine {
-  bool valid;
-  int64_t plane, channel;
-  int at[3];
-  __device__ explicit Mine(const PoolArgs& a) {
-    uint32_t n = blockIdx.x * threads + threadIdx.x;
-    valid = n < a.count;
-    const auto split = [&](const Divisor& by) {
-      const uint32_t outer = by.divide(n), inner = n - outer * by.size;
-      n = outer;
-      return int(inner);
-    };
-    channel = int64_t(split(a.by_packs)) * V;
-    for (int i = 2; i >= 0; --i) at[i] = split(a.by[i]);
-    plane = n;
-  }
 };
 
 // Data as packs of V channels; `place` counts those of all planes.
@@ -96,11 +64,6 @@ __device__ inline Pack<E, V>& pack(const void* data, const PoolArgs& a, int64_t 
   return *reinterpret_cast<Pack<E, V>*>(static_cast<E*>(const_cast<void*>(data)) + place * a.channels + channel);
 }
 
-=======
-  int64_t* indices;
-};
-
->>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
 // Calls f(offset) for all combinations of three lists of places, the last fastest.
 template <class F> __device__ inline void for_places(const Axis::Places (&p)[3], int64_t rows, int64_t columns, F f) {
   for (int i = 0, x = p[0].first; i < p[0].count; ++i, x += p[0].step)
@@ -190,11 +153,7 @@ template <class T, class S> Kernel kernel_of(const PoolCall& call, int64_t& pack
 }  // namespace
 
 bool Context::offers(const PoolCall& call) const {
-<<<<<<< HEAD
-  int64_t in = call.channels, out = call.channels;
-=======
   if (!counts_planes(call)) return false;
->>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
   for (const PoolAxis& a : call.axis) {
     if (a.rule.kind == TapRule::Kind::table) return false;
     for (const int64_t n : {a.rule.kernel, a.rule.stride, a.rule.padding, a.rule.dilation})
@@ -209,10 +168,6 @@ void Context::pool(const PoolCall& call) {
   if (call.axis[2].rule.kind == TapRule::Kind::resampling) return resample(call);
   const OnDevice current(device);
   PoolArgs a{};
-<<<<<<< HEAD
-  a.channels = call.channels, a.in_plane = a.out_plane = 1;
-=======
->>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
   for (int i = 0; i < 3; ++i) {
     const PoolAxis& from = call.axis[i];
     const TapRule& r = from.rule;
@@ -227,34 +182,15 @@ void Context::pool(const PoolCall& call) {
                  r.constant,
                  Divisor(uint32_t(r.stride))};
   }
-<<<<<<< HEAD
-  for (int i = 0; i < 3; ++i) a.by[i] = Divisor(uint32_t(back ? a.axis[i].in : a.axis[i].out));
   const DType stored = call.in.dtype;
   int64_t pack_size = 1;
   const Kernel kernel = stored == f64   ? kernel_of<double, double>(call, pack_size)
                         : stored == f32 ? kernel_of<float, float>(call, pack_size)
                         : stored == f16 ? kernel_of<float, float16>(call, pack_size)
                                         : kernel_of<float, bfloat16>(call, pack_size);
-  a.by_packs = Divisor(uint32_t(call.channels / pack_size));
-  const int64_t in = a.in_plane * a.channels, out = a.out_plane * a.channels;
-  const int64_t written = back ? in : out, seen = back ? out : in;
-  const int64_t together = std::max<int64_t>(1, chunk_limit / written);
-  for (int64_t first = 0; first < call.planes; first += together) {
-    const int64_t planes = std::min(together, call.planes - first);
-    a.count = uint32_t(planes * written / pack_size);
-    a.from = static_cast<const char*>(call.in.data) + first * seen * size_of(stored);
-    a.to = static_cast<char*>(call.out.data) + first * written * size_of(stored);
-    if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * out;
-=======
-  const DType stored = call.in.dtype;
-  const auto kernel = stored == f64   ? kernel_of<double, double>(call.pool)
-                      : stored == f32 ? kernel_of<float, float>(call.pool)
-                      : stored == f16 ? kernel_of<float, float16>(call.pool)
-                                      : kernel_of<float, bfloat16>(call.pool);
-  for_planes(call, [&](const Planes& planes, int64_t first) {
+  for_planes(call, pack_size, [&](const Planes& planes, int64_t first) {
     static_cast<Planes&>(a) = planes;
-    if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * a.out_plane;
->>>>>>> 19617841e055cf9f94a8d7e092fc40d9ba244dc0
+    if (call.indices.data) a.indices = static_cast<int64_t*>(call.indices.data) + first * a.out_plane * a.channels;
     launch(*this, "pool", kernel, blocks_for(a.count, threads), threads, a);
   });
 }

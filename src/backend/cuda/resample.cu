@@ -30,7 +30,7 @@ template <class T, int Taps, class F> __device__ inline void for_inputs(const Re
 
 template <class T, class S, int Taps>
 __global__ __launch_bounds__(threads) void resample_forward(const __grid_constant__ ResampleArgs a) {
-  const Mine me(a);
+  const Mine<> me(a);
   if (!me.valid) return;
   const S* in = static_cast<const S*>(a.from) + me.plane * a.in_plane;
   T sum = T(0);
@@ -80,7 +80,7 @@ template <class T, class F> __device__ inline void for_outputs(const Resampling&
 
 template <class T, class S>
 __global__ __launch_bounds__(threads) void resample_backward(const __grid_constant__ ResampleArgs a) {
-  const Mine me(a);
+  const Mine<> me(a);
   if (!me.valid) return;
   const S* g = static_cast<const S*>(a.from) + me.plane * a.out_plane;
   int64_t first[3];
@@ -124,7 +124,7 @@ void Context::resample(const PoolCall& call) {
                       : stored == f32 ? kernel_of<float, float>(last, back)
                       : stored == f16 ? kernel_of<float, float16>(last, back)
                                       : kernel_of<float, bfloat16>(last, back);
-  for_planes(call, [&](const Planes& planes, int64_t) {
+  for_planes(call, 1, [&](const Planes& planes, int64_t) {
     static_cast<Planes&>(a) = planes;
     launch(*this, "interpolate", kernel, blocks_for(a.count, threads), threads, a);
   });
