@@ -259,9 +259,9 @@ TEST(CaptureErrors, NameTheOp) {
          }}};
     for (const auto& [op, call] : calls) {
       bool first = true;
-      auto step = capture([&] {
+      auto step = capture([&, &reads = call] {
         const Tensor z = x + 1;
-        if (!std::exchange(first, false)) call();
+        if (!std::exchange(first, false)) reads();
       });
       step();
       EXPECT_TRUE(says([&] { step(); }, (std::string(op) + ": cannot be part of a captured step").c_str())) << op;

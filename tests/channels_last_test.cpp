@@ -243,6 +243,41 @@ TEST(PoolChannelsLast, OtherRanksAndIndices) {
   }
 }
 
+TEST(ResampleChannelsLast, EqualsContiguous) {
+  manual_seed(9);
+  const InterpolateOptions ways[] = {{.size = {9, 4}, .mode = "nearest"},
+                                     {.size = {3, 11}, .mode = "nearest-exact"},
+                                     {.size = {9, 4}, .mode = "bilinear"},
+                                     {.scale_factor = 2, .mode = "bilinear", .align_corners = true},
+                                     {.size = {4, 13}, .mode = "bicubic"},
+                                     {.size = {3, 4}, .mode = "bilinear", .antialias = true},
+                                     {.size = {3, 4}, .mode = "bicubic", .antialias = true},
+                                     {.size = {2, 3}, .mode = "area"}};
+  for (const Device& device : devices()) {
+    for (const Shape& shape : {Shape{2, 1, 7, 6}, {1, 3, 5, 5}, {2, 17, 6, 7}, {2, 64, 5, 8}})
+      for (const DType dtype : {f16, bf16, f32, f64})
+        for (const InterpolateOptions& o : ways) {
+          SCOPED_TRACE(shape.str() + " way " + std::to_string(&o - ways));
+          const Function f = [&](const Tensors& in) { return interpolate(in[0], o); };
+          const Tensor x = drawn(shape, dtype), g = drawn(f({x}).shape(), dtype);
+          const Tensors expected = run(f, {x}, g);
+          const Tensor here = channels_last(x.to(device)), up = g.to(device);
+          expect_near(run(f, {here}, channels_last(up)), expected);
+          expect_near(run(f, {here}, up), expected);
+        }
+    const Tensor line = drawn({2, 5, 9}, f32), solid = drawn({2, 3, 4, 5, 6}, f32);
+    const auto both = [&](const Tensor& x, const InterpolateOptions& o) {
+      const Function f = [&](const Tensors& in) { return interpolate(in[0], o); };
+      const Tensor g = drawn(f({x}).shape(), f32);
+      expect_near(run(f, {channels_last(x.to(device))}, channels_last(g.to(device))), run(f, {x}, g));
+    };
+    both(line, {.size = {14}, .mode = "linear"});
+    both(line, {.size = {4}, .mode = "nearest"});
+    both(solid, {.size = {3, 7, 4}, .mode = "trilinear"});
+    both(solid, {.size = {3, 7, 4}, .mode = "nearest"});
+  }
+}
+
 TEST(PointwiseChannelsLast, ResultsLieTheSameWay) {
   manual_seed(9);
   for (const Device& device : devices()) {

@@ -14,8 +14,8 @@ struct Planes {
   void* to;
 };
 
-// The V elements of this thread: their plane, their place along the axes, and the first's channel.
-template <int V = 1> struct Mine {
+// The V elements of this thread: their plane, their place along the axes, and, where there are Channels, the first's.
+template <int V = 1, bool Channels = true> struct Mine {
   bool valid;
   int64_t plane, channel;
   int at[3];
@@ -27,7 +27,7 @@ template <int V = 1> struct Mine {
       n = outer;
       return int(inner);
     };
-    channel = V == 1 && a.channels == 1 ? 0 : int64_t(split(a.by_packs)) * V;
+    channel = Channels ? int64_t(split(a.by_packs)) * V : 0;
     for (int i = 2; i >= 0; --i) at[i] = split(a.by[i]);
     plane = n;
   }

@@ -59,9 +59,10 @@ struct PoolArgs : Planes {
 };
 
 // Data as packs of V channels; `place` counts those of all planes.
-template <class E, int V>
+template <class E, int V, bool Channels>
 __device__ inline Pack<E, V>& pack(const void* data, const PoolArgs& a, int64_t place, int64_t channel) {
-  return *reinterpret_cast<Pack<E, V>*>(static_cast<E*>(const_cast<void*>(data)) + place * a.channels + channel);
+  const int64_t at = Channels ? place * a.channels + channel : place;
+  return *reinterpret_cast<Pack<E, V>*>(static_cast<E*>(const_cast<void*>(data)) + at);
 }
 
 // Calls f(offset) for all combinations of three lists of places, the last fastest.
@@ -71,9 +72,9 @@ template <class F> __device__ inline void for_places(const Axis::Places (&p)[3],
       for (int k = 0, z = p[2].first; k < p[2].count; ++k, z += p[2].step) f((x * rows + y) * columns + z);
 }
 
-template <class T, class S, int V, bool Max>
+template <class T, class S, int V, bool Channels, bool Max>
 __global__ __launch_bounds__(threads) void pool_forward(const __grid_constant__ PoolArgs a) {
-  const Mine<V> me(a);
+  const Mine<V, Channels> me(a);
   if (!me.valid) return;
   const Axis::Places p[] = {a.axis[0].inputs(me.at[0]), a.axis[1].inputs(me.at[1]), a.axis[2].inputs(me.at[2])};
   const int64_t out =
@@ -82,7 +83,7 @@ __global__ __launch_bounds__(threads) void pool_forward(const __grid_constant__ 
   int best[V];
   unroll<V>([&](int j) { best[j] = -1; });
   for_places(p, a.axis[1].in, a.axis[2].in, [&](int64_t i) {
-    const auto seen = pack<S, V>(a.from, a, me.plane * a.in_plane + i, me.channel);
+    const auto seen = pack<S, V, Channels>(a.from, a, me.plane * a.in_plane + i, me.channel);
     unroll<V>([&](int j) {
       const T x = convert<T>(seen.v[j]);
       if constexpr (!Max) value[j] += x;
@@ -94,17 +95,17 @@ __global__ __launch_bounds__(threads) void pool_forward(const __grid_constant__ 
     const T by = T(a.axis[0].divided_by(me.at[0]) * a.axis[1].divided_by(me.at[1]) * a.axis[2].divided_by(me.at[2]));
     unroll<V>([&](int j) { value[j] /= by; });
   } else if (a.indices) {
-    auto& to = pack<int64_t, V>(a.indices, a, out, me.channel);
+    auto& to = pack<int64_t, V, Channels>(a.indices, a, out, me.channel);
     unroll<V>([&](int j) { to.v[j] = best[j]; });
   }
   Pack<S, V> result;
   unroll<V>([&](int j) { result.v[j] = convert<S>(value[j]); });
-  pack<S, V>(a.to, a, out, me.channel) = result;
+  pack<S, V, Channels>(a.to, a, out, me.channel) = result;
 }
 
-template <class T, class S, int V, bool Max>
+template <class T, class S, int V, bool Channels, bool Max>
 __global__ __launch_bounds__(threads) void pool_backward(const __grid_constant__ PoolArgs a) {
-  const Mine<V> me(a);
+  const Mine<V, Channels> me(a);
   if (!me.valid) return;
   const int64_t mine = (int64_t(me.at[0]) * a.axis[1].in + me.at[1]) * a.axis[2].in + me.at[2];
   T sum[V] = {};
@@ -114,30 +115,35 @@ __global__ __launch_bounds__(threads) void pool_backward(const __grid_constant__
     for (int y = p[1].first; y < p[1].first + p[1].count; ++y)
       for (int z = p[2].first; z < p[2].first + p[2].count; ++z) {
         const int64_t from = me.plane * a.out_plane + (int64_t(x) * a.axis[1].out + y) * a.axis[2].out + z;
-        const auto g = pack<S, V>(a.from, a, from, me.channel);
+        const auto& g = pack<S, V, Channels>(a.from, a, from, me.channel);
         if constexpr (Max) {
-          const auto indices = pack<int64_t, V>(a.indices, a, from, me.channel);
+          const auto indices = pack<int64_t, V, Channels>(a.indices, a, from, me.channel);
+          bool any = false;  // few are: what is not needed is not loaded
+          unroll<V>([&](int j) { any |= indices.v[j] == mine; });
+          if (!any) continue;
+          const auto held = g;
           unroll<V>([&](int j) {
-            if (indices.v[j] == mine) sum[j] += convert<T>(g.v[j]);
+            if (indices.v[j] == mine) sum[j] += convert<T>(held.v[j]);
           });
         } else if (a.axis[0].sees(x, me.at[0]) && a.axis[1].sees(y, me.at[1]) && a.axis[2].sees(z, me.at[2])) {
           const T by = T(a.axis[0].divided_by(x) * a.axis[1].divided_by(y) * a.axis[2].divided_by(z));
-          unroll<V>([&](int j) { sum[j] += convert<T>(g.v[j]) / by; });
+          const auto held = g;
+          unroll<V>([&](int j) { sum[j] += convert<T>(held.v[j]) / by; });
         }
       }
   Pack<S, V> result;
   unroll<V>([&](int j) { result.v[j] = convert<S>(sum[j]); });
-  pack<S, V>(a.to, a, me.plane * a.in_plane + mine, me.channel) = result;
+  pack<S, V, Channels>(a.to, a, me.plane * a.in_plane + mine, me.channel) = result;
 }
 
 using Kernel = void (*)(PoolArgs);
 
-template <class T, class S, int V> Kernel kernel_of(Pool pool) {
+template <class T, class S, int V, bool Channels> Kernel kernel_of(Pool pool) {
   switch (pool) {
-    case Pool::max: return &pool_forward<T, S, V, true>;
-    case Pool::sum: return &pool_forward<T, S, V, false>;
-    case Pool::max_back: return &pool_backward<T, S, V, true>;
-    default: return &pool_backward<T, S, V, false>;
+    case Pool::max: return &pool_forward<T, S, V, Channels, true>;
+    case Pool::sum: return &pool_forward<T, S, V, Channels, false>;
+    case Pool::max_back: return &pool_backward<T, S, V, Channels, true>;
+    default: return &pool_backward<T, S, V, Channels, false>;
   }
 }
 
@@ -147,7 +153,8 @@ template <class T, class S> Kernel kernel_of(const PoolCall& call, int64_t& pack
   pack_size = call.channels % V == 0 ? V : 1;
   for (const void* p : {call.in.data, call.out.data, call.indices.data})
     if (reinterpret_cast<uintptr_t>(p) % 16 != 0) pack_size = 1;
-  return pack_size == V ? kernel_of<T, S, V>(call.pool) : kernel_of<T, S, 1>(call.pool);
+  if (pack_size == V) return kernel_of<T, S, V, true>(call.pool);
+  return call.channels > 1 ? kernel_of<T, S, 1, true>(call.pool) : kernel_of<T, S, 1, false>(call.pool);
 }
 
 }  // namespace

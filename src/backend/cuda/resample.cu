@@ -32,18 +32,19 @@ template <class T, class S, int Taps>
 __global__ __launch_bounds__(threads) void resample_forward(const __grid_constant__ ResampleArgs a) {
   const Mine<> me(a);
   if (!me.valid) return;
-  const S* in = static_cast<const S*>(a.from) + me.plane * a.in_plane;
+  const S* in = static_cast<const S*>(a.from) + me.plane * a.in_plane * a.channels + me.channel;
   T sum = T(0);
   for_inputs<T, 0>(a.axis[0], me.at[0], [&](int64_t z, T by_z) {  // two axes unrolled are enough
     for_inputs<T, Taps>(a.axis[1], me.at[1], [&](int64_t y, T by_y) {
-      const S* row = in + (z * a.axis[1].in + y) * a.axis[2].in;
+      const S* row = in + (z * a.axis[1].in + y) * a.axis[2].in * a.channels;
       T part = T(0);
-      for_inputs<T, Taps>(a.axis[2], me.at[2], [&](int64_t x, T by_x) { part += by_x * convert<T>(row[x]); });
+      for_inputs<T, Taps>(a.axis[2], me.at[2],
+                          [&](int64_t x, T by_x) { part += by_x * convert<T>(row[x * a.channels]); });
       sum += by_z * by_y * part;
     });
   });
   const int64_t out = (int64_t(me.at[0]) * a.axis[1].out + me.at[1]) * a.axis[2].out + me.at[2];
-  static_cast<S*>(a.to)[me.plane * a.out_plane + out] = convert<S>(sum);
+  static_cast<S*>(a.to)[(me.plane * a.out_plane + out) * a.channels + me.channel] = convert<S>(sum);
 }
 
 // The first output that input i may be a part of: the last inputs that outputs see never move to the left.
@@ -82,20 +83,21 @@ template <class T, class S>
 __global__ __launch_bounds__(threads) void resample_backward(const __grid_constant__ ResampleArgs a) {
   const Mine<> me(a);
   if (!me.valid) return;
-  const S* g = static_cast<const S*>(a.from) + me.plane * a.out_plane;
+  const S* g = static_cast<const S*>(a.from) + me.plane * a.out_plane * a.channels + me.channel;
   int64_t first[3];
   for (int i = 0; i < 3; ++i) first[i] = first_output(a.axis[i], me.at[i]);
   T sum = T(0);
   for_outputs<T>(a.axis[0], me.at[0], first[0], [&](int64_t z, T by_z) {
     for_outputs<T>(a.axis[1], me.at[1], first[1], [&](int64_t y, T by_y) {
-      const S* row = g + (z * a.axis[1].out + y) * a.axis[2].out;
+      const S* row = g + (z * a.axis[1].out + y) * a.axis[2].out * a.channels;
       T part = T(0);
-      for_outputs<T>(a.axis[2], me.at[2], first[2], [&](int64_t x, T by_x) { part += by_x * convert<T>(row[x]); });
+      for_outputs<T>(a.axis[2], me.at[2], first[2],
+                     [&](int64_t x, T by_x) { part += by_x * convert<T>(row[x * a.channels]); });
       sum += by_z * by_y * part;
     });
   });
   const int64_t in = (int64_t(me.at[0]) * a.axis[1].in + me.at[1]) * a.axis[2].in + me.at[2];
-  static_cast<S*>(a.to)[me.plane * a.in_plane + in] = convert<S>(sum);
+  static_cast<S*>(a.to)[(me.plane * a.in_plane + in) * a.channels + me.channel] = convert<S>(sum);
 }
 
 template <class T, class S> auto kernel_of(const Resampling& axis, bool back) {
