@@ -22,7 +22,7 @@ struct Checkpoint {
   data::LoaderState loader = {};  // of a DataLoader: loader.state()
   int64_t step = 0;
   Metadata values = {};                       // one's own: the name of the run, the best loss so far, …
-  std::map<std::string, double> scaler = {};  // of a GradScaler: scaler.state_dict()
+  std::map<std::string, double> scaler = {};  // what the state_dict of a GradScaler gave
 };
 
 // The file appears whole or not at all: a process that is killed leaves the one that was there before.
