@@ -200,7 +200,7 @@ class Backend {
   virtual void cross_entropy_backward(const CrossEntropyBackwardCall&) {}
   virtual void update(const UpdateCall&) {}
   virtual void positions(const PositionsCall&) {}
-  // Runs f and waits for its uploads, which need not wait for whatever else the device has to do.
+  // Runs f, whose uploads do not wait for other work of the device, and returns when they are done.
   virtual void aside(const std::function<void()>& f) { f(); }
   // Records what `step` asks for, without carrying it out. The recording lives longer than what is returned.
   virtual bool records() const { return false; }

@@ -20,8 +20,8 @@ struct UpdateCall {
   double constants[UpdateRule::max_constants];
   std::span<const UpdateTensor> tensors;
   int slot = -1;  // of a recording's constants, which take the place of these in a replay
-  // On the device, where it decides: whether nothing changes, and how many steps were left out by now, and before the first
-  // that the constants count. Null: the step is taken, and so were all.
+  // In the device's memory. skip: nonzero leaves this step out. skipped: steps left out so far; skipped_before: those left out
+  // before the parameter's first step. Null: no step is left out.
   const uint8_t* skip = nullptr;
   const double *skipped = nullptr, *skipped_before = nullptr;
 };

@@ -17,7 +17,7 @@ struct Layout {
   int rank() const { return shape.size(); }
   int64_t numel() const { return shape.numel(); }
   bool is_contiguous() const;     // row-major without gaps
-  bool is_channels_last() const;  // as channels_last makes it; where one channel or one place is all there is, both
+  bool is_channels_last() const;  // as channels_last makes it; one channel or one pixel is both
   bool is_dense() const;          // some order of the axes is row-major without gaps
   bool overlaps_itself() const;   // two indices share a byte (expanded, or overlapping windows)
   friend bool operator==(const Layout&, const Layout&) = default;

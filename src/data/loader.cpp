@@ -124,7 +124,7 @@ ItemDraws::~ItemDraws() { ThreadGenerator::exchange(outer_); }
 void rethrow_for_item(int64_t item) { rethrow("item " + std::to_string(item) + ": "); }
 void rethrow_for_batch(int64_t item) { rethrow("the batch that begins with item " + std::to_string(item) + ": "); }
 
-// Batches come up while the device computes. What is on a device already may still be in the making there.
+// Uploads run while the device computes. A tensor that is on a device already moves after the work that makes it.
 Tensor moved(const Tensor& x, const Device& device) {
   if (!x.defined() || !x.device().is_cpu()) return x.defined() ? x.to(device) : x;
   Tensor y;

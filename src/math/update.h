@@ -43,8 +43,8 @@ template <class T> [[gnu::always_inline]] VOLTA_HD inline T moments(const T* c, 
   return d;
 }
 
-// Moments, root of the correction of squares, eps, step; the learning rate and the number of steps, of which these follow
-// where a device alone knows how many were taken.
+// Constants: moments, root of the correction of squares (5), eps, step size (7), learning rate (8), number of steps (9).
+// Where only the device knows how many steps were taken, it computes 5 and 7 anew from 8 and that number.
 template <int States> struct CountedRule : Rule<10, States> {
   static constexpr int count = 9;
   template <class T> VOLTA_HD static void recount(T* c, const T& taken) {

@@ -166,7 +166,7 @@ void finish_node(const IntrusivePtr<Node>& node, const Tensor& y) {
   if (n.uses & (2u << n.op->arity)) n.output = save_output(y);
 }
 
-// A dense layout all tensor operands share that do not broadcast, so that the result keeps it and rows stay contiguous.
+// The dense layout that all operands of the result's shape share: the result keeps it, so that rows stay contiguous.
 const Layout* common_layout(std::span<const Operand> x, const Shape& shape) {
   const Layout* found = nullptr;
   for (const Operand& o : x) {

@@ -54,8 +54,8 @@ using Room = std::unique_ptr<Block, GiveBack>;
 // on the stream comes after them. Where there are other streams, a block that comes back waits for what they have queued.
 class Memory {
  public:
-  // Whose work uses it besides the stream's: that of others where there are any; none, for it is a recorded step's alone;
-  // always that of others, for it is filled aside.
+  // Which work uses the blocks. any: the stream's, and that of other streams where there are any. one_step: a recorded
+  // step's alone. others: uploads fill them on a stream of their own, and work of other streams reads them.
   enum class Users { any, one_step, others };
   Memory(class Context& context, Users users);
   ~Memory();

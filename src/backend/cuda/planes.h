@@ -14,7 +14,7 @@ struct Planes {
   void* to;
 };
 
-// The V elements of this thread: their plane, their place along the axes, and, where there are Channels, the first's.
+// The V elements of this thread: their plane, their place along the axes, and (with Channels) the channel of the first.
 template <int V = 1, bool Channels = true> struct Mine {
   bool valid;
   int64_t plane, channel;
