@@ -1,5 +1,7 @@
 // Times a few ops and whole training steps on a GPU and prints one JSON object per line: {"case", "seconds"} for the best
 // repetition, of steps also how many copies between host and device each makes.
+// usage: gpu_volta [memory|products|small|families|optimizers|steps] [PART OF A CASE'S NAME]
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -17,8 +19,12 @@ using volta::Tensor;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+std::string_view part_of_name;  // only cases whose names hold it are run
+bool is_wanted(const std::string& name) { return name.find(part_of_name) != std::string::npos; }
+
 // Seconds per call: the best of several runs of `calls` calls each, with the device idle before and after.
 void measure(const std::string& name, int calls, auto&& f) {
+  if (!is_wanted(name)) return;
   for (int i = 0; i < 3; ++i) f();
   double best = 1e9;
   for (int repetition = 0; repetition < 7; ++repetition) {
@@ -44,6 +50,8 @@ void memory_bound() {
   measure("sum_columns", 20, [&] { rows.sum(0); });
   measure("softmax_rows", 20, [&] { rows.softmax(1); });
   measure("transpose_copy", 20, [&] { rows.t().contiguous(); });
+  const Tensor halves = rows.to(volta::bf16);
+  measure("transpose_copy_bf16", 20, [&] { halves.t().contiguous(); });
   const Tensor bias = volta::randn({1 << 12}, gpu);
   measure("add_bias", 20, [&] { rows + bias; });
 }
@@ -71,13 +79,14 @@ void small() {
 // The forward pass, and the gradients by all inputs from a gradient of the result's shape.
 void both_ways(const std::string& name, int calls, const std::vector<Tensor>& inputs,
                const std::function<Tensor(const std::vector<Tensor>&)>& f) {
+  if (!is_wanted(name + "_fwd") && !is_wanted(name + "_bwd")) return;
   {
     const volta::NoGrad off;
     measure(name + "_fwd", calls, [&] { f(inputs); });
   }
   std::vector<Tensor> leaves;
   for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
-  const Tensor y = f(leaves), g = volta::randn_like(y.detach());
+  const Tensor y = f(leaves), g = y.detach() * 0.5;  // in the order of y, as PyTorch's randn_like is
   measure(name + "_bwd", calls,
           [&] { (void)volta::grad(std::vector<Tensor>{y}, leaves, {.grad_outputs = {g}, .retain_graph = true}); });
 }
@@ -138,6 +147,7 @@ void optimizers() {
 
 // Of a sequence, every element has a target. Images may run as they do in earnest, channels last; products in bf16.
 template <class Model> void step(const std::string& name, Model model, const Tensor& x, int calls, bool amp = false) {
+  if (!is_wanted(name) && !is_wanted(name + "_replay")) return;
   volta::to(model, "cuda");
   volta::optim::Adam optimizer(volta::parameters(model), {});
   const bool sequence = !volta::is_floating(x.dtype());
@@ -188,12 +198,13 @@ int main(int count, char** argument) {
     std::fprintf(stderr, "no GPU\n");
     return 1;
   }
-  if (count > 1 && std::string_view(argument[1]) == "steps") return steps(), 0;
-  if (count > 1 && std::string_view(argument[1]) == "families") return families(), optimizers(), 0;
-  memory_bound();
-  products();
-  small();
-  families();
-  optimizers();
-  steps();
+  const std::pair<std::string_view, void (*)()> groups[] = {{"memory", memory_bound},   {"products", products},
+                                                            {"small", small},           {"families", families},
+                                                            {"optimizers", optimizers}, {"steps", steps}};
+  const std::string_view first = count > 1 ? argument[1] : "", second = count > 2 ? argument[2] : "";
+  const bool is_group =
+      std::any_of(std::begin(groups), std::end(groups), [&](const auto& g) { return g.first == first; });
+  part_of_name = is_group ? second : first;
+  for (const auto& [name, run] : groups)
+    if (!is_group || name == first) run();
 }

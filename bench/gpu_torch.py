@@ -30,6 +30,8 @@ def memory_bound():
     measure("sum_columns", 20, lambda: rows.sum(0))
     measure("softmax_rows", 20, lambda: rows.softmax(1))
     measure("transpose_copy", 20, lambda: rows.t().contiguous())
+    halves = rows.bfloat16()
+    measure("transpose_copy_bf16", 20, lambda: halves.t().contiguous())
     bias = torch.randn(1 << 12, device="cuda")
     measure("add_bias", 20, lambda: rows + bias)
 

@@ -8,8 +8,6 @@
 namespace volta::cuda {
 namespace {
 
-constexpr int tile = 32, tile_rows = 8;
-
 template <class Word> struct Move {
   __device__ Word load(char* const* p) const { return *reinterpret_cast<const Word*>(p[1]); }
   __device__ void store(char* const* p, Word x) const { *reinterpret_cast<Word*>(p[0]) = x; }
@@ -38,20 +36,31 @@ struct TransposeArgs {
   int64_t nx, ny, out_y, in_x;  // sizes; strides in bytes
 };
 
-template <class Word>
-__global__ __launch_bounds__(tile* tile_rows) void transpose(const __grid_constant__ TransposeArgs a) {
-  __shared__ Word held[tile][tile + 1];
+// By tiles of 32 * N elements each way. Threads move N at a time, to which operands are aligned and sizes rounded.
+template <int N> inline constexpr int tile_side = 32 * N;
+template <int N> inline constexpr int tile_rows = 4 * N;  // that a block moves at a time
+template <class Word, int N>
+__global__ __launch_bounds__(32 * tile_rows<N>) void transpose(const __grid_constant__ TransposeArgs a) {
+  constexpr int side = tile_side<N>, rows = tile_rows<N>, each = side / rows;
+  using P = Pack<Word, N>;
+  __shared__ Word held[side][side + (sizeof(Word) < 4 ? 4 / sizeof(Word) : 1)];  // columns lie in different banks
   const auto base = place(a.rest, blockIdx.z);
-  const int64_t x0 = int64_t(blockIdx.x) * tile, y0 = int64_t(blockIdx.y) * tile;
-  for (int r = threadIdx.y; r < tile; r += tile_rows) {
-    const int64_t x = x0 + r, y = y0 + threadIdx.x;
-    if (x < a.nx && y < a.ny) held[r][threadIdx.x] = reinterpret_cast<const Word*>(base.p[0][1] + x * a.in_x)[y];
-  }
+  const int64_t x0 = int64_t(blockIdx.x) * side, y0 = int64_t(blockIdx.y) * side;
+  const int first = int(threadIdx.x) * N, row = int(threadIdx.y);
+  P fetched[each];
+  unroll<each>([&](int i) {
+    const int64_t x = x0 + row + i * rows, y = y0 + first;
+    if (x < a.nx && y < a.ny)
+      fetched[i] = *reinterpret_cast<const P*>(base.p[0][1] + x * a.in_x + y * int64_t(sizeof(Word)));
+  });
+  unroll<each>([&](int i) { unroll<N>([&](int j) { held[row + i * rows][first + j] = fetched[i].v[j]; }); });
   __syncthreads();
-  for (int r = threadIdx.y; r < tile; r += tile_rows) {
-    const int64_t x = x0 + threadIdx.x, y = y0 + r;
-    if (x < a.nx && y < a.ny) reinterpret_cast<Word*>(base.p[0][0] + y * a.out_y)[x] = held[threadIdx.x][r];
-  }
+  unroll<each>([&](int i) {
+    const int64_t x = x0 + first, y = y0 + row + i * rows;
+    P out;
+    unroll<N>([&](int j) { out.v[j] = held[first + j][row + i * rows]; });
+    if (x < a.nx && y < a.ny) *reinterpret_cast<P*>(base.p[0][0] + y * a.out_y + x * int64_t(sizeof(Word))) = out;
+  });
 }
 
 // The second address counts the elements.
@@ -94,11 +103,23 @@ bool copy_transposed(Context& c, const Operands<2>& x, int64_t size) {
   for (int i = x.rank - 1; i > 0; --i)
     if (i != y) rest.add_axis(x.size[i], x.stride[i]);
   rest.finish();
-  const int64_t tiles_y = (x.size[y] + tile - 1) / tile;
-  if (rest.count() > 65535 || tiles_y > 65535 || x.size[0] > (int64_t(1) << 36)) return false;
+  if (rest.count() > 65535 || x.size[y] / 32 >= 65535 || x.size[0] > (int64_t(1) << 36)) return false;
   const TransposeArgs a{Strided<2>(rest), x.size[0], x.size[y], x.stride[y][0], x.stride[0][1]};
-  const dim3 grid(blocks_for(x.size[0], tile), unsigned(tiles_y), unsigned(rest.count())), block(tile, tile_rows);
-  with_word(size, [&]<class Word>(TypeTag<Word>) { launch(c, "copy", &transpose<Word>, grid, block, a); });
+  // Both operands step by `size` along one axis; where all else is a multiple of 8 bytes, these are moved at a time.
+  uintptr_t low =
+      uintptr_t(x.size[0] * size) | uintptr_t(x.size[y] * size) | x.low_bits(0, 1) | uintptr_t(x.stride[0][1]);
+  for (int i = 0; i < x.rank; ++i) low |= i == y ? 0 : uintptr_t(x.stride[i][1]);
+  low |= reinterpret_cast<uintptr_t>(x.data[1]);
+  const auto start = [&]<class Word, int N>() {
+    constexpr int side = tile_side<N>;
+    const dim3 grid(blocks_for(a.nx, side), blocks_for(a.ny, side), unsigned(rest.count()));
+    launch(c, "copy", &transpose<Word, N>, grid, dim3(32, tile_rows<N>), a);
+  };
+  with_word(size, [&]<class Word>(TypeTag<Word>) {
+    constexpr int wide = sizeof(Word) < 8 ? std::min<int>(8 / sizeof(Word), 4) : 1;
+    if (low % (wide * sizeof(Word)) == 0) start.template operator()<Word, wide>();
+    else start.template operator()<Word, 1>();
+  });
   return true;
 }
 

@@ -26,6 +26,12 @@ struct StridedCall {
   DType out_dtype, dtype[max_inputs];
 };
 
+// Rows that are packs of 16 bytes; operands broadcast along the other axes, or along the rows (`still`, a bit for each).
+struct RowsCall {
+  Strided<3> operands;  // the output first; its elements are packs
+  uint32_t still;
+};
+
 constexpr int packs_per_thread(int inputs) { return inputs >= 4 ? 1 : 4 / inputs; }
 constexpr int strided_per_thread(int inputs) { return inputs <= 2 ? 4 : 2; }
 
@@ -40,6 +46,14 @@ template <class S, int V, int U> struct Packs {
       if (given) pack[u] = static_cast<const Pack<S, V>*>(data)[at[u]];
       else if constexpr (!is_half_type<S>)
         for (int j = 0; j < V; ++j) pack[u].v[j] = S(scalar);
+    });
+  }
+  // From an address for each pack; one element for the whole of it where the operand stands still.
+  template <class P> __device__ void fetch_at(P p, bool still) {
+    given = true;
+    unroll<U>([&](int u) {
+      if (!still) pack[u] = *reinterpret_cast<const Pack<S, V>*>(p(u));
+      else unroll<V>([&](int j) { pack[u].v[j] = *reinterpret_cast<const S*>(p(u)); });
     });
   }
   __device__ auto value(int u, int j, float scalar) const {
@@ -85,6 +99,31 @@ __global__ __launch_bounds__(threads) void map_packs(const __grid_constant__ Pac
   if (rest[0] < c.n) map_at<Op, Kernel, S, 1>(c, rest, 1);
 }
 
+// Ops of two numbers, which are often broadcast to each other.
+template <class Op> constexpr bool takes_two() {
+  if constexpr (operands<Op, 0> != 2) return false;
+  else return std::is_same_v<Element<Op, 0, 0, float>, float> && std::is_same_v<Element<Op, 0, 1, float>, float>;
+}
+
+template <class Op, class S> __global__ __launch_bounds__(threads) void map_rows(const __grid_constant__ RowsCall c) {
+  constexpr int V = 16 / sizeof(S), U = packs_per_thread(2);
+  Share<U> share(c.operands.n);
+  if (share.count == 0) return;
+  const Places<U, 3> places(c.operands, share.index);
+  Packs<S, V, U> held[2];
+  unroll<2>([&](int k) { held[k].fetch_at([&](int u) { return places.p[u][k + 1]; }, c.still >> (k + 1) & 1); });
+  using R = decltype(evaluate<Op, 0, float>(0.0f, 0.0f));
+  using Out = std::conditional_t<std::is_same_v<R, bool>, bool, S>;
+  unroll<U>([&](int u) {
+    if (u >= share.count) return;
+    Pack<Out, V> result;
+    unroll<V>([&](int j) {
+      result.v[j] = convert<Out>(evaluate<Op, 0, float>(held[0].value(u, j, 0), held[1].value(u, j, 0)));
+    });
+    *reinterpret_cast<Pack<Out, V>*>(places.p[u][0]) = result;
+  });
+}
+
 template <class Op, int Kernel, class T>
 __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ StridedCall c) {
   constexpr int U = strided_per_thread(operands<Op, Kernel>), K = operands<Op, Kernel> + 1;
@@ -109,6 +148,7 @@ __global__ __launch_bounds__(threads) void map_strided(const __grid_constant__ S
 
 struct MapKernels {
   std::array<void (*)(PackCall), 3> packs = {};  // of f16, bf16, f32
+  std::array<void (*)(RowsCall), 3> rows = {};
   void (*strided)(StridedCall) = nullptr;
 };
 
@@ -118,6 +158,8 @@ template <class Op, int Kernel> MapKernels kernels_of(DType compute) {
     constexpr Domain domain = Kernel == 0 ? domain_of<Op>() : Domain::floating;
     if constexpr (computes_in(domain, f32))
       k.packs = {&map_packs<Op, Kernel, float16>, &map_packs<Op, Kernel, bfloat16>, &map_packs<Op, Kernel, float>};
+    if constexpr (computes_in(domain, f32) && Kernel == 0 && takes_two<Op>())
+      k.rows = {&map_rows<Op, float16>, &map_rows<Op, bfloat16>, &map_rows<Op, float>};
     visit(compute, [&]<class T>(TypeTag<T>) {
       if constexpr (computes_in(domain, dtype_of<T>())) k.strided = &map_strided<Op, Kernel, T>;
     });
@@ -160,6 +202,39 @@ std::optional<DType> pack_dtype(const ElementwiseCall& call, const Args<max_inpu
   return dtype && (*dtype == f32 || is_half(*dtype)) ? dtype : std::nullopt;
 }
 
+// Runs it by rows of packs, where both operands are of one dtype and aligned, and step along the rows or stand still.
+bool map_by_rows(const Context& c, const ElementwiseCall& call, const MapKernels& kernels,
+                 const Operands<max_inputs + 1>& all) {
+  if (call.compute != f32 || call.inputs != 2 || !all.data[1] || !all.data[2]) return false;
+  const DType t = call.in[0].dtype;
+  if (t != call.in[1].dtype || !(t == f32 || is_half(t)) || !kernels.rows[size_t(t)]) return false;
+  const DType expected = call.op->truth ? boolean : t;
+  const int64_t size = size_of(t), each = 16 / size;
+  if (call.out.dtype != expected || all.size[0] % each != 0 || all.stride[0][0] != size_of(expected)) return false;
+  RowsCall rows{};
+  Operands<3> x;
+  for (int k = 0; k < 3; ++k) {
+    const bool still = k > 0 && all.stride[0][k] == 0;
+    const int64_t bytes = k == 0 ? each * size_of(expected) : 16;
+    if (!still && (all.stride[0][k] != size_of(k == 0 ? expected : t) || all.low_bits(k, 1) % uintptr_t(bytes) != 0))
+      return false;
+    rows.still |= uint32_t(still) << k;
+    x.data[k] = all.data[k];
+  }
+  for (int i = all.rank - 1; i >= 0; --i) {
+    int64_t strides[3];
+    for (int k = 0; k < 3; ++k) strides[k] = all.stride[i][k] * (i == 0 ? each : 1);
+    x.add_axis(i == 0 ? all.size[0] / each : all.size[i], strides);
+  }
+  x.finish();
+  in_chunks(x, [&](const Strided<3>& chunk) {
+    rows.operands = chunk;
+    launch(c, call.op->name, kernels.rows[size_t(t)], blocks_for(chunk.n, threads * packs_per_thread(2)), threads,
+           rows);
+  });
+  return true;
+}
+
 }  // namespace
 
 template <> void map_part<VOLTA_SHARD>(const Context& c, const ElementwiseCall& call) {
@@ -183,6 +258,7 @@ template <> void map_part<VOLTA_SHARD>(const Context& c, const ElementwiseCall& 
     const int64_t each = threads * packs_per_thread(read) * (16 / size_of(*dtype));
     return launch(c, op, k.packs[size_t(*dtype)], blocks_for(p.n, each), threads, p);
   }
+  if (call.kernel == 0 && map_by_rows(c, call, k, all)) return;
   require(k.strided, ErrorKind::internal, op, "no GPU kernel computes in ", call.compute);
   StridedCall s{};
   s.out_dtype = call.out.dtype;

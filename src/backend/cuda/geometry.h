@@ -118,11 +118,16 @@ template <int N, class F> void in_chunks(const Operands<N>& x, F&& f, int64_t li
 
 inline unsigned blocks_for(int64_t n, int64_t each) { return unsigned((n + each - 1) / each); }
 
-// Starts a kernel on the device's stream.
+// Starts a kernel on the device's stream, with `shared` bytes of memory that its blocks ask for at run time.
+template <class... P> void launch_with(int shared, const Context& c, const char* op, void (*kernel)(P...), dim3 grid,
+                                       dim3 block, const std::type_identity_t<P>&... arguments) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  check(cudaLaunchKernel(function, grid, block, pointers, size_t(shared), c.stream()), op);
+}
 template <class... P> void launch(const Context& c, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
                                   const std::type_identity_t<P>&... arguments) {
-  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, c.stream()), op);
+  launch_with(0, c, op, kernel, grid, block, arguments...);
 }
 
 inline constexpr int threads = 256;  // of a block

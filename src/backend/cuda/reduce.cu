@@ -78,7 +78,7 @@ __global__ __launch_bounds__(threads) void fold_rows(const __grid_constant__ Fol
   conclude<F>(a, team, s[0], result, a.partial);
 }
 
-// One warp per result merges its pieces.
+// A warp, or of many pieces a block, merges those of a result.
 template <class F> __global__ __launch_bounds__(threads) void fold_pieces(const __grid_constant__ FoldArgs a) {
   const Team team{false};
   const uint32_t result = blockIdx.x * team.rows() + team.row();
@@ -117,7 +117,7 @@ FoldKernels find(const ReduceCall& call) {
   return signs ? find<int64_t>(call.reducer) : find<uint64_t>(call.reducer);
 }
 
-constexpr int64_t enough_blocks = 2048;
+constexpr int64_t enough_blocks = 132 * 8;
 constexpr int64_t elements_per_thread = 32;  // at least, before a result is shared among blocks
 
 }  // namespace
@@ -173,7 +173,8 @@ void Context::reduce(const ReduceCall& call) {
       launch(*this, op, kernel, dim3(blocks_for(chunk.n, together), pieces), block, a);
       a.first_piece += pieces;
     });
-    if (a.partial) launch(*this, op, k.pieces, blocks_for(chunk.n, threads / 32), dim3(32, threads / 32), a);
+    const unsigned merging = a.pieces > threads ? threads : 32, merged = threads / merging;
+    if (a.partial) launch(*this, op, k.pieces, blocks_for(chunk.n, merged), dim3(merging, merged), a);
   });
 }
 
