@@ -79,6 +79,50 @@ __global__ __launch_bounds__(1024) void forward_rows(const __grid_constant__ Nor
   }
 }
 
+// Rows whose elements are channels, and of which a team holds one at once. Blocks stay and take row after row: weight and
+// bias, in shared memory, would otherwise be read again for each.
+template <class S, int V, int U>
+__global__ __launch_bounds__(512, 2) void forward_rows_of_channels(const __grid_constant__ NormArgs a) {
+  extern __shared__ __align__(16) float kept[];
+  const Team team{false};
+  const int64_t n = a.channels, step = int64_t(gridDim.x) * team.rows();
+  for (int64_t i = int64_t(threadIdx.y) * blockDim.x + threadIdx.x; i < n; i += blockDim.x * blockDim.y) {
+    kept[i] = a.weight ? static_cast<const float*>(a.weight)[i] : 1.0f;
+    kept[n + i] = a.bias ? static_cast<const float*>(a.bias)[i] : 0.0f;
+  }
+  __syncthreads();
+  const RowPart<float, S, V, U> part(team, n);
+  const bool even = part.count == U * part.size;  // all threads have as many elements
+  for (int64_t from = int64_t(blockIdx.x) * team.rows(); from < a.outer; from += step) {  // all threads come as often
+    const int64_t row = from + team.row(), begin = row * n * int64_t(sizeof(S));
+    const bool mine = row < a.outer && part.rank < part.count;
+    float v[U * V];
+    if (mine) part.load(v, a.x + begin, part.rank);
+    auto s = Moments<float>::start();
+    if (even) {
+      s = team_merge<EvenMoments<float>>(team, moments_of<float, U * V>(v));
+    } else {
+      unroll<U>([&](int u) {
+        if (mine && part.holds(part.rank, u * V)) s = Moments<float>::merge(s, moments_of<float, V>(v + u * V));
+      });
+      s = team_merge<Moments<float>>(team, s);
+    }
+    if (!mine) continue;
+    const float mean = a.centered ? s.mean : 0.0f;
+    const float var = s.squares / float(n) + (a.centered ? 0.0f : s.mean * s.mean);
+    const float r = 1.0f / ::sqrt(var + float(a.eps));
+    if (part.rank == 0) static_cast<float*>(a.mean)[row] = mean, static_cast<float*>(a.var)[row] = var;
+    unroll<U>([&](int u) {
+      if (!part.holds(part.rank, u * V)) return;
+      const float* at = kept + part.element(part.rank, u * V);
+      const auto weight = *reinterpret_cast<const Pack<float, V>*>(at),
+                 bias = *reinterpret_cast<const Pack<float, V>*>(at + n);
+      unroll<V>([&](int j) { v[u * V + j] = (v[u * V + j] - mean) * r * weight.v[j] + bias.v[j]; });
+    });
+    part.store(v, a.out + begin, part.rank);
+  }
+}
+
 template <class T, class S, int V, int U>
 __global__ __launch_bounds__(1024) void backward_rows(const __grid_constant__ NormArgs a) {
   const Team team{false};
@@ -260,11 +304,31 @@ template <class T, class S, int V, int U, bool Back> void start_rows(Context& c,
   launch(c, "norm", kernel, blocks_for(sets, together), dim3(team, together), a);
 }
 
+// Starts forward_rows_of_channels where it fits: 32 elements a thread, or 24 where a row has none over.
+template <class S> bool rows_of_channels(Context& c, const NormArgs& a) {
+  constexpr int V = 16 / int(sizeof(S)), most_team = 512, shared_of_block = 1 << 10, shared_of_processor = 227 << 10;
+  const int64_t n = a.channels;
+  if (a.groups != 1 || a.inner != 1 || n % V != 0 || n < 256 || n > 32 * most_team || !aligned(a.x) || !aligned(a.out))
+    return false;
+  const bool by_24 = n % 24 == 0 && std::has_single_bit(uint64_t(n / 24));
+  const auto team = unsigned(by_24 ? n / 24 : int64_t(std::bit_ceil(uint64_t((n + 31) / 32))));
+  const unsigned together = std::max(1u, threads / team), in_block = team * together;
+  const auto kernel = by_24 ? &forward_rows_of_channels<S, V, 24 / V> : &forward_rows_of_channels<S, V, 32 / V>;
+  const int bytes = int(2 * n * int64_t(sizeof(float)));
+  if (bytes > 48 << 10) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "norm");
+  const unsigned at_once = std::min(unsigned(shared_of_processor / (bytes + shared_of_block)), 1024 / in_block);
+  launch_with(bytes, c, "norm", kernel, std::min(blocks_for(a.outer, together), 132 * std::max(at_once, 1u)),
+              dim3(team, together), a);
+  return true;
+}
+
 template <bool Back> void rows(Context& c, DType stored, const NormArgs& a) {
   with_types(stored, [&]<class T, class S>() {
     constexpr int V = 16 / int(sizeof(S)), held = sizeof(T) == 8 ? 8 : 16,
                   U = std::max(1, (Back ? held / 2 : held) / V);
     const bool packs = (a.channels * a.inner) % V == 0 && aligned(a.x) && aligned(a.out) && aligned(a.g);
+    if constexpr (!Back && sizeof(T) == 4)
+      if (rows_of_channels<S>(c, a)) return;
     if (packs) start_rows<T, S, V, U, Back>(c, a);
     else start_rows<T, S, 1, 4, Back>(c, a);
   });

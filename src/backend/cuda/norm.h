@@ -22,6 +22,11 @@ template <class T> struct Moments {
     return {a.count + b.count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
   }
 };
+// The same of states that have all seen as many elements.
+template <class T> struct EvenMoments : Moments<T> {
+  using State = typename Moments<T>::State;
+  __device__ static State merge(State a, State b) { return Moments<T>::merge(a, b, T(0.5)); }
+};
 template <class T> struct TwoSums {
   struct State {
     T plain, weighted;
