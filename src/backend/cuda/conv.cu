@@ -11,6 +11,7 @@
 
 #include "backend/cuda/cudnn.h"
 #include "core/recording.h"
+#include "math/reducers.h"
 
 namespace volta::cuda {
 namespace {
@@ -144,7 +145,13 @@ bool is_compiled_late(const Descriptor& config) {
   return std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes.end();
 }
 
-using Plans = std::map<Form, std::optional<CudnnPlan>>;  // those made so far, of a device
+// How a form of convolution is computed: by a plan for the batch, or for an equal part of it, which runs so many times.
+struct Choice {
+  CudnnPlan plan;
+  int64_t parts = 1;
+};
+
+using Plans = std::map<Form, std::optional<Choice>>;  // those made so far, of a device
 Plans& plans_on(const Context& c) {
   static Plans* const plans = new Plans[most_devices];
   return plans[c.device];
@@ -152,49 +159,76 @@ Plans& plans_on(const Context& c) {
 
 const std::vector<int64_t> ids{0, 1, 2};  // x, w, y
 
-// The fastest plan, found by running them on memory of their own; of little work, the library's favourite.
-std::optional<CudnnPlan> best_plan(Context& c, CudnnHandle& h, const ConvCall& call, const Form& form) {
-  const bool timed = call.geometry.work() >= much_work;
-  if (timed) Recording::refuse("conv", "this convolution is run for the first time, which chooses its algorithm");
-  const CudnnGraph graph = graph_of(h.handle, call, form);
-  std::vector<CudnnPlan> plans =
-      plans_of(h.handle, graph, timed ? most_candidates : 1, form.limit,
-               [&](const Descriptor& config) { return is_exact(config, form) && !is_compiled_late(config); });
-  if (plans.empty()) return {};
-  if (plans.size() == 1) return std::move(plans[0]);
-  const ConvGeometry& g = call.geometry;
+// The elements of x, w and y.
+std::array<int64_t, 3> numels_of(const ConvGeometry& g) {
   int64_t inputs = 1;
   for (const ConvAxis& a : g.axes) inputs *= a.input;
-  const int64_t sizes[] = {g.batch * g.in_channels * inputs, g.out_channels * (g.in_channels / g.groups) * g.taps(),
-                           g.batch * g.out_channels * g.outputs()};
+  return {g.batch * g.in_channels * inputs, g.out_channels * (g.in_channels / g.groups) * g.taps(),
+          g.batch * g.out_channels * g.outputs()};
+}
+
+// Memory for x, w and y, on which plans are tried.
+struct Trial {
   std::array<Room, 3> rooms;
-  std::vector<void*> data(3);
-  for (size_t i = 0; i < 3; ++i) {
-    const int64_t bytes = sizes[i] * size_of(form.dtype);
-    rooms[i] = c.memory().take(bytes, op);
-    data[i] = rooms[i]->data;
-    check(cudaMemsetAsync(data[i], 0, size_t(bytes), c.stream()), op);
+  std::vector<void*> data;
+  Trial(Context& c, const ConvGeometry& g, DType dtype) {
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t bytes = numels_of(g)[i] * size_of(dtype);
+      rooms[i] = c.memory().take(bytes, op);
+      data.push_back(rooms[i]->data);
+      check(cudaMemsetAsync(rooms[i]->data, 0, size_t(bytes), c.stream()), op);
+    }
   }
-  std::optional<CudnnPlan> best;
+};
+
+// The fastest way, found by running each on memory of its own; of little work, the library's favourite. Gradients of
+// weights are tried in parts of the batch too where an engine wants more workspace than it may have.
+std::optional<Choice> best_choice(Context& c, CudnnHandle& h, const ConvCall& call, const Form& form) {
+  const bool timed = call.geometry.work() >= much_work;
+  if (timed) Recording::refuse("conv", "this convolution is run for the first time, which chooses its algorithm");
+  bool lacks_room = false;
+  const auto plans_in_parts = [&](int64_t parts) {
+    ConvCall part = call;
+    part.geometry.batch /= parts;
+    return plans_of(
+        h.handle, graph_of(h.handle, part, form), timed ? most_candidates : 1, form.limit,
+        [&](const Descriptor& config) { return is_exact(config, form) && !is_compiled_late(config); }, &lacks_room);
+  };
+  std::vector<CudnnPlan> plans = plans_in_parts(1);
+  if (plans.empty()) return {};
+  if (plans.size() == 1 && !lacks_room) return Choice{std::move(plans[0])};
+  const Trial trial(c, call.geometry, form.dtype);
+  std::optional<Choice> best;
   float least = 0;
-  for (CudnnPlan& plan : plans) {
-    const std::optional<float> time = time_of(c, h, plan, ids, data, op);
-    if (!time || (best && *time >= least)) continue;
-    least = *time;
-    best = std::move(plan);
+  const auto try_all = [&](std::vector<CudnnPlan> candidates, int64_t parts) {
+    for (CudnnPlan& plan : candidates) {
+      const std::optional<float> time = time_of(c, h, plan, ids, trial.data, op);
+      if (!time || (best && *time * float(parts) >= least)) continue;
+      least = *time * float(parts);
+      best = Choice{std::move(plan), parts};
+    }
+  };
+  try_all(std::move(plans), 1);
+  if (!timed || !lacks_room || form.piece != ConvPiece::weight) return best;
+  for (const int64_t parts : {4, 16}) {
+    ConvGeometry part = call.geometry;
+    if (part.batch % parts != 0) continue;
+    part.batch /= parts;
+    const auto aligned = [&](int64_t n) { return n * size_of(form.dtype) % cudnn_alignment == 0; };
+    if (std::ranges::all_of(numels_of(part), aligned)) try_all(plans_in_parts(parts), parts);
   }
   return best;
 }
 
 // With the handle's mutex held. Null: the library has nothing for it.
-const CudnnPlan* plan_of(Context& c, CudnnHandle& h, const ConvCall& call, bool channels_last) {
+const Choice* choice_of(Context& c, CudnnHandle& h, const ConvCall& call, bool channels_last) {
   const Form form(call, channels_last);
   Plans& plans = plans_on(c);
   auto known = plans.find(form);
   if (known == plans.end()) {
     h.make();
     if (plans.size() >= most_plans) plans.clear();
-    known = plans.try_emplace(form, best_plan(c, h, call, form)).first;
+    known = plans.try_emplace(form, best_choice(c, h, call, form)).first;
   }
   return known->second ? &*known->second : nullptr;
 }
@@ -202,12 +236,12 @@ const CudnnPlan* plan_of(Context& c, CudnnHandle& h, const ConvCall& call, bool 
 // In the order that was asked for, or contiguous where the library has nothing for that.
 struct Chosen {
   bool channels_last;
-  const CudnnPlan* plan;
+  const Choice* way;
   Chosen(Context& c, CudnnHandle& h, const ConvCall& call)
-      : channels_last(call.channels_last), plan(plan_of(c, h, call, channels_last)) {
-    if (plan || !channels_last) return;
+      : channels_last(call.channels_last), way(choice_of(c, h, call, channels_last)) {
+    if (way || !channels_last) return;
     channels_last = false;
-    plan = plan_of(c, h, call, false);
+    way = choice_of(c, h, call, false);
   }
 };
 
@@ -229,6 +263,30 @@ struct Dense {
     if (room) c.copy(own, taken());
   }
 };
+
+// Runs it on data, which is x, w, y. In parts, each writes a gradient of w of its own, and these are summed.
+bool run(Context& c, CudnnHandle& h, const Choice& way, const Dense (&operands)[3], std::vector<void*> data) {
+  if (way.parts == 1) return execute(c, h, way.plan, ids, data, op);
+  const DType dtype = operands[1].own.dtype;
+  const auto bytes = [&](int i) { return operands[i].layout.numel() * size_of(dtype); };
+  const Room gradients = c.memory().take(way.parts * bytes(1), op);
+  void* const sum = std::exchange(data[1], gradients->data);
+  for (int64_t k = 0; k < way.parts; ++k) {
+    if (!execute(c, h, way.plan, ids, data, op)) return false;
+    const int64_t steps[] = {bytes(0) / way.parts, bytes(1), bytes(2) / way.parts};
+    for (size_t i = 0; i < 3; ++i) data[i] = static_cast<char*>(data[i]) + steps[i];
+  }
+  const Layout parts = Layout::contiguous({way.parts, operands[1].layout.numel()}),
+               one = Layout::contiguous({1, operands[1].layout.numel()});
+  c.reduce({index_of<reducers::Sum>(Reducers{}),
+            f32,
+            {sum, &one, dtype, {}},
+            {},
+            {gradients->data, &parts, dtype, {}},
+            1,
+            0});
+  return true;
+}
 
 template <class T> struct AddBias {  // out, bias
   __device__ T load(char* const* p) const {
@@ -269,7 +327,7 @@ bool Context::offers(const ConvCall& call) const {
   const OnDevice current(device);
   CudnnHandle& h = CudnnHandle::of(*this);
   const std::lock_guard lock(h.mutex);
-  return Chosen(self, h, call).plan != nullptr;
+  return Chosen(self, h, call).way != nullptr;
 }
 
 void Context::conv(const ConvCall& call) {
@@ -287,7 +345,7 @@ void Context::conv(const ConvCall& call) {
       if (&x != &operands[written]) x.read(*this);
       data.push_back(x.taken().data);
     }
-    require(chosen.plan && execute(*this, h, *chosen.plan, ids, data, op), ErrorKind::device, op,
+    require(chosen.way && run(*this, h, *chosen.way, operands, data), ErrorKind::device, op,
             "cuDNN could not run the convolution");
     operands[written].write(*this);
   }

@@ -56,7 +56,7 @@ void CudnnGraph::finalize(cudnnHandle_t handle) {
 }
 
 std::vector<CudnnPlan> plans_of(cudnnHandle_t handle, const CudnnGraph& graph, size_t wanted, int64_t limit,
-                                const std::function<bool(const Descriptor&)>& accepts) {
+                                const std::function<bool(const Descriptor&)>& accepts, bool* lacks_room) {
   std::vector<CudnnPlan> plans;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -78,6 +78,7 @@ std::vector<CudnnPlan> plans_of(cudnnHandle_t handle, const CudnnGraph& graph, s
       std::vector<int64_t> bytes{0};
       plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, bytes);
       if (bytes[0] <= limit) plans.push_back({std::move(plan), std::move(config), bytes[0]});
+      else if (lacks_room) *lacks_room = true;
     }
   }
   return plans;

@@ -101,9 +101,10 @@ template <class Note> std::vector<Note> notes_of(const Descriptor& engine_config
 }
 
 // Plans of the engines that the library proposes for a graph, the one it likes best first; at most `wanted`, of engines
-// that are accepted, with workspaces of at most `limit` bytes.
+// that are accepted, with workspaces of at most `limit` bytes; lacks_room becomes true where one wants more.
 std::vector<CudnnPlan> plans_of(cudnnHandle_t handle, const CudnnGraph& graph, size_t wanted, int64_t limit,
-                                const std::function<bool(const Descriptor& engine_config)>& accepts);
+                                const std::function<bool(const Descriptor& engine_config)>& accepts,
+                                bool* lacks_room = nullptr);
 
 // Runs a plan on the current stream; data[i] is the tensor that the graph calls ids[i].
 bool execute(Context& c, CudnnHandle& h, const CudnnPlan& plan, const std::vector<int64_t>& ids,
