@@ -123,6 +123,7 @@ template <class... P> void launch(const Context& c, const char* op, void (*kerne
                                   const std::type_identity_t<P>&... arguments) {
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
   check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, c.stream()), op);
+  after_launch(c, op);
 }
 
 inline constexpr int threads = 256;  // of a block
