@@ -25,6 +25,20 @@ MemoryStats memory_stats(int device) {
 void empty_cache(int device) { cuda_backend(device); }
 void allow_tf32(bool) {}
 void set_conv_workspace(int64_t) {}
+void set_timeout(double seconds) { check_timeout(seconds); }
+void set_debug(bool) {}
+void set_memory_limit(int64_t bytes, int device) {
+  check_memory_limit(bytes);
+  cuda_backend(device);
+}
+void on_low_memory(double share, std::function<void(const MemoryStats&)>, int device) {
+  check_share(share);
+  cuda_backend(device);
+}
+std::vector<MemoryBlock> memory_snapshot(int device) {
+  cuda_backend(device);
+  return {};
+}
 std::vector<Component> components() { return {}; }
 
 struct Event::State {};

@@ -66,7 +66,7 @@ Tensor chosen(const char* op, Tensor y, const Tensor& x, int axis, const Tensor&
 
 Tensor pick(const char* op, const Tensor& x, int axis, const Tensor& index) {
   Tensor y = allocate(index.shape(), x.dtype(), x.device(), op);
-  backend(x.device()).gather({row_arg(y), row_arg(x), row_arg(index), axis});
+  blamed_on(op, [&] { backend(x.device()).gather({row_arg(y), row_arg(x), row_arg(index), axis}); });
   return chosen(op, std::move(y), x, axis, index);
 }
 

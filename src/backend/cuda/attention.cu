@@ -516,6 +516,7 @@ void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, in
   void* pointers[] = {const_cast<AttendArgs*>(&a)};
   check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream()),
         op);
+  after_launch(c, op);
 }
 
 // f.template operator()<S, D>() for the dtype, and a width that the heads' is filled up to.

@@ -86,6 +86,7 @@ void Capture::replay() {
   fresh_ = false;
   last_stream_ = context_.stream();
   check(cudaGraphLaunch(ready_, last_stream_), op);
+  after_launch(context_, op);
 }
 
 std::unique_ptr<Recorded> Context::record(Recording& recording, const std::function<void()>& step) {

@@ -2,6 +2,9 @@
 // come from slabs of 2 MiB, middling ones from 32 MiB, and large ones have a slab of their own.
 #include "backend/cuda/context.h"
 
+#include <volta/cuda.h>
+
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -45,9 +48,6 @@ void check(cudaError_t status, const char* op) {
 void GiveBack::operator()(Block* block) const noexcept { block->owner->give(block); }
 
 Memory::Memory(Context& context, Users users) : context_(context), users_(users) {
-  size_t available = 0, total = 0;
-  check(cudaMemGetInfo(&available, &total), "device");
-  total_ = int64_t(total);
   const std::lock_guard lock(context.lanes_mutex_);
   context.memories_.insert(this);
 }
@@ -59,7 +59,7 @@ Memory::~Memory() {
 
 // The best fit among the free blocks, or a part of a new slab.
 Room Memory::take(int64_t bytes, const char* op) {
-  if (bytes > total_) throw_error(bytes, op);
+  if (bytes > context_.may_hold_.load(std::memory_order_relaxed)) throw_error(bytes, op);
   if (Room room = try_take(bytes)) return room;
   context_.release_cached();
   Room room = try_take(bytes);
@@ -92,17 +92,21 @@ Room Memory::try_take(int64_t bytes) {
 }
 
 Block* Memory::grow(int64_t bytes, bool small) {
-  const int64_t size = small ? 2 * mib : bytes <= middle_limit ? 32 * mib : rounded(bytes, 2 * mib);
+  const int64_t least = rounded(bytes, 2 * mib), usual = !small && bytes <= middle_limit ? 32 * mib : least;
+  const int64_t size = context_.reserve(usual) ? usual : context_.reserve(least) ? least : 0;
+  if (size == 0) return nullptr;
   void* data = nullptr;
   if (cudaMalloc(&data, size_t(size)) != cudaSuccess) {
     cudaGetLastError();  // an exhausted device is no lasting error
+    context_.held_ -= size;
     return nullptr;
   }
   reserved_ += size;
-  return new Block{this, static_cast<char*>(data), size, small, true, nullptr, nullptr};
+  return *slabs_.insert(new Block{this, static_cast<char*>(data), size, small, true, nullptr, nullptr}).first;
 }
 
 void Memory::give(Block* block) noexcept {
+  Context& context = context_;  // which stays when this goes
   bool last = false;
   std::vector<cudaEvent_t> events;
   if (users_ == Users::others || (users_ == Users::any && context_.has_streams()))
@@ -118,6 +122,7 @@ void Memory::give(Block* block) noexcept {
     release_cached();
     delete this;
   }
+  context.watch_memory(false);
 }
 
 void Memory::merge(Block* block) noexcept {
@@ -172,6 +177,8 @@ void Memory::release_cached() {
     if (block->before || block->after) return false;
     cudaFree(block->data);
     reserved_ -= block->bytes;
+    context_.held_ -= block->bytes;
+    slabs_.erase(block);
     delete block;
     return true;
   });
@@ -179,8 +186,10 @@ void Memory::release_cached() {
 
 void Memory::throw_error(int64_t bytes, const char* op) const {
   const MemoryStats all = context_.stats();
+  const int64_t limit = context_.may_hold_;
   volta::throw_error(ErrorKind::memory, op, "cannot allocate ", bytes, " bytes on cuda:", context_.device, ": ",
-                     all.in_use, " in use, ", all.cached, " cached, of ", total_);
+                     all.in_use, " in use, ", all.cached, " cached, of ", limit,
+                     limit < context_.total_ ? " that cuda::set_memory_limit allows" : "");
 }
 
 void Memory::add_to(MemoryStats& stats) const {
@@ -190,8 +199,21 @@ void Memory::add_to(MemoryStats& stats) const {
   stats.cached += reserved_ - in_use_;
 }
 
+void Memory::add_to(std::vector<MemoryBlock>& blocks) const {
+  const std::lock_guard lock(mutex_);
+  std::set<const Block*> waiting;  // given back: they count as free
+  for (const Waiting& w : waiting_) waiting.insert(w.block);
+  const auto address = [](const Block* block) { return uint64_t(reinterpret_cast<uintptr_t>(block->data)); };
+  for (const Block* first : slabs_)
+    for (const Block* block = first; block; block = block->after)
+      blocks.push_back({address(block), block->bytes, !block->free && !waiting.contains(block), address(first)});
+}
+
 Context::Context(int index) : device(index) {
   const char* op = "device";
+  size_t available = 0, total = 0;
+  check(cudaMemGetInfo(&available, &total), op);
+  may_hold_ = total_ = int64_t(total);
   own_ = new_lane(Memory::Users::any);
   void* host = nullptr;
   check(cudaHostAlloc(&host, sizeof(Fault), cudaHostAllocMapped), op);
@@ -248,10 +270,9 @@ void Context::aside(const std::function<void()>& f) {
   try {
     const OnLane here(*lane);
     f();
-    check(cudaStreamSynchronize(lane->stream), "upload");
+    wait_for(lane->stream, "upload");
   } catch (...) {
-    cudaStreamSynchronize(lane->stream);
-    put_back();
+    put_back();  // perhaps busy: further uploads, and new owners of its memory, come after what it still has to do
     throw;
   }
   put_back();
@@ -282,9 +303,53 @@ MemoryStats Context::stats() const {
   return stats;
 }
 
+std::vector<MemoryBlock> Context::snapshot() const {
+  std::vector<MemoryBlock> blocks;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    for (const Memory* memory : memories_) memory->add_to(blocks);
+  }
+  std::ranges::sort(blocks, {}, &MemoryBlock::address);
+  return blocks;
+}
+
 void Context::release_cached() {
   const std::lock_guard lock(lanes_mutex_);
   for (Memory* memory : memories_) memory->release_cached();
+}
+
+bool Context::reserve(int64_t bytes) noexcept {
+  int64_t held = held_;
+  do
+    if (held + bytes > may_hold_) return false;
+  while (!held_.compare_exchange_weak(held, held + bytes));
+  return true;
+}
+
+void Context::set_memory_limit(int64_t bytes) {
+  const OnDevice current(device);
+  may_hold_ = std::min(bytes, total_);
+  if (held_ > may_hold_) release_cached();
+}
+
+void Context::on_low_memory(double share, std::function<void(const MemoryStats&)> call) {
+  const std::lock_guard lock(low_memory_.mutex);
+  low_memory_.watched = bool(call);
+  low_memory_.share = share;
+  low_memory_.armed = true;
+  low_memory_.call.swap(call);  // the old one goes with the caller's: it may hold tensors
+}
+
+void Context::compare_memory(bool may_call) {
+  const MemoryStats now = stats();
+  std::function<void(const MemoryStats&)> call;
+  {
+    const std::lock_guard lock(low_memory_.mutex);
+    const bool low = double(now.in_use) >= low_memory_.share * double(may_hold_);
+    if (!low) low_memory_.armed = true;
+    else if (may_call && !Recording::current() && std::exchange(low_memory_.armed, false)) call = low_memory_.call;
+  }
+  if (call) call(now);
 }
 
 IntrusivePtr<Storage> Context::allocate(int64_t bytes, Device on, const char* op) {
@@ -296,6 +361,7 @@ IntrusivePtr<Storage> Context::allocate(int64_t bytes, Device on, const char* op
   storage->device = on;
   storage->data = storage->room->data;
   storage->bytes = bytes;
+  watch_memory(true);  // here, as workspaces are taken under locks of the libraries, and what is called may run ops
   return owner;
 }
 
@@ -316,39 +382,58 @@ void Context::transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind
   const auto size = size_t(bytes);
   const bool up = kind == cudaMemcpyHostToDevice;
   if (bytes > slot_bytes) {
+    // The timeout is for what is queued before: a copy that has begun must not touch the host's memory after an error.
+    if (has_timeout()) wait_for(stream, op);
     check(cudaMemcpyAsync(to, from, size, kind, stream), op);
-    return up ? check(cudaStreamSynchronize(stream), op) : synchronize(op);
+    check(cudaStreamSynchronize(stream), op);
+    if (!up) report_fault(op);
+    return;
   }
   const std::lock_guard lock(staging_mutex_);
   slot_ = (slot_ + 1) % slot_count;
-  check(cudaEventSynchronize(slot_free_[slot_]), op);
+  wait_for(slot_free_[slot_], op);
   char* slot = staging_ + slot_ * slot_bytes;
   if (up) std::memcpy(slot, from, size);
   check(cudaMemcpyAsync(up ? to : slot, up ? slot : from, size, kind, stream), op);
   if (up) return check(cudaEventRecord(slot_free_[slot_], stream), op);
-  synchronize(op);
+  try {
+    synchronize(op);
+  } catch (...) {
+    cudaEventRecord(slot_free_[slot_], stream);  // the copy may still come
+    throw;
+  }
   std::memcpy(to, slot, size);
 }
 
-void Context::synchronize(const char* op) {
+void Context::synchronize(const char* op) const {
   Recording::refuse(op, "it waits for the device");
   const OnDevice current(device);
-  check(cudaStreamSynchronize(stream()), op);
-  require(std::atomic_ref(fault->raised).exchange(0) == 0, ErrorKind::index, op, "an earlier loop met index ",
-          fault->index, ", out of range for size ", fault->size);
+  wait_for(stream(), op);
+  report_fault(op);
 }
 
-void Context::synchronize_all() {
+void Context::report_fault(const char* op) const {
+  require(std::atomic_ref(fault->raised).exchange(0) == 0, ErrorKind::index, op,
+          debug_mode ? "met index " : "an earlier loop met index ", fault->index, ", out of range for size ",
+          fault->size);
+}
+
+void Context::finish_launch(const char* op) const {
+  if (!Recording::current()) synchronize(op);
+}
+
+void Context::synchronize_all() const {
   const char* op = "synchronize";
   Recording::refuse(op, "it waits for the device");
-  std::vector<cudaStream_t> streams = {own_.stream};
+  std::vector<cudaStream_t> streams = {own_.stream, stream()};
   {
     const std::lock_guard lock(lanes_mutex_);
     for (const auto& lane : lanes_) streams.push_back(lane->stream);
   }
   const OnDevice current(device);
-  for (const cudaStream_t stream : streams) check(cudaStreamSynchronize(stream), op);
-  synchronize(op);
+  const Clock::time_point begin = Clock::now();
+  for (const cudaStream_t stream : streams) wait_for(stream, op, begin);
+  report_fault(op);
 }
 
 bool is_available() { return device_count() > 0; }
@@ -371,6 +456,18 @@ void empty_cache(int device) {
   Context& c = context(device);
   const OnDevice current(device);
   c.release_cached();
+}
+
+std::vector<MemoryBlock> memory_snapshot(int device) { return context(device).snapshot(); }
+
+void set_memory_limit(int64_t bytes, int device) {
+  check_memory_limit(bytes);
+  context(device).set_memory_limit(bytes);
+}
+
+void on_low_memory(double share, std::function<void(const MemoryStats&)> call, int device) {
+  check_share(share);
+  context(device).on_low_memory(share, std::move(call));
 }
 
 }  // namespace volta::cuda

@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -14,10 +16,19 @@
 
 namespace volta::cuda {
 
+struct MemoryBlock;
+
 inline constexpr int most_devices = 256;
 
 // Turns a failed call into Error::Kind::memory or device, named after `op`.
 void check(cudaError_t status, const char* op);
+
+// The host waits, from `since` on no longer than cuda::set_timeout allows: then Error::Kind::device, named after `op`.
+using Clock = std::chrono::steady_clock;
+void wait_for(cudaStream_t stream, const char* op, Clock::time_point since = Clock::now());
+void wait_for(cudaEvent_t event, const char* op, Clock::time_point since = Clock::now());
+bool has_timeout();
+extern std::atomic<bool> debug_mode;
 
 // Makes a device the current one of this thread for as long as it lives.
 struct OnDevice {
@@ -67,6 +78,7 @@ class Memory {
   // Nothing is taken any more: it goes when the last block has come back.
   static void retire(Memory* memory);
   void add_to(MemoryStats& stats) const;
+  void add_to(std::vector<MemoryBlock>& blocks) const;
 
  private:
   struct BySize {
@@ -88,9 +100,9 @@ class Memory {
   Context& context_;
   Users users_;
   bool retired_ = false;
-  int64_t total_ = 0;  // bytes the device has
   mutable std::recursive_mutex mutex_;
   std::set<Block*, BySize> free_;
+  std::set<Block*> slabs_;  // the first block of each, which stays while the slab does
   std::vector<Waiting> waiting_;
   int64_t in_use_ = 0, peak_ = 0, reserved_ = 0;
 };
@@ -136,7 +148,10 @@ class Context final : public Backend {
   std::vector<cudaEvent_t> marks_beside(const Memory& memory) noexcept;
   bool has_streams() const { return has_streams_.load(std::memory_order_relaxed); }
   MemoryStats stats() const;
+  std::vector<MemoryBlock> snapshot() const;
   void release_cached();
+  void set_memory_limit(int64_t bytes);
+  void on_low_memory(double share, std::function<void(const MemoryStats&)> call);
 
   IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) override;
   void copy(const Arg& out, const Arg& in) override;
@@ -189,8 +204,9 @@ class Context final : public Backend {
   void aside(const std::function<void()>& f) override;
   bool records() const override { return true; }
   std::unique_ptr<Recorded> record(Recording& recording, const std::function<void()>& step) override;
-  void synchronize(const char* op);  // waits for the lane, then throws what kernels reported
-  void synchronize_all();            // the same for all lanes
+  void synchronize(const char* op) const;  // waits for the lane, then throws what kernels reported
+  void synchronize_all() const;            // the same for all lanes
+  void finish_launch(const char* op) const;
 
   std::atomic<int64_t> transfers{0}, reads{0};
 
@@ -198,6 +214,14 @@ class Context final : public Backend {
   static constexpr int slot_count = 16;
   static constexpr int64_t slot_bytes = 64 << 10;
   void transfer(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, const char* op);
+  void report_fault(const char* op) const;
+  bool reserve(int64_t bytes) noexcept;  // of what may be held; false: there is no more
+  // After memory was taken, when what was set may be called, or given back. No lock is held.
+  void watch_memory(bool may_call) {
+    if (low_memory_.watched.load(std::memory_order_relaxed)) [[unlikely]]
+      compare_memory(may_call);
+  }
+  void compare_memory(bool may_call);
 
   friend class Memory;
   Lane new_lane(Memory::Users users);
@@ -210,6 +234,16 @@ class Context final : public Backend {
   std::vector<std::unique_ptr<Lane>> upload_lanes_;  // those that are idle
   std::atomic<bool> has_streams_{false};
 
+  int64_t total_ = 0;                           // bytes the device has
+  std::atomic<int64_t> held_{0}, may_hold_{0};  // of them, by all memories
+  struct LowMemory {
+    std::atomic<bool> watched{false};
+    std::mutex mutex;
+    double share = 1;
+    bool armed = true;
+    std::function<void(const MemoryStats&)> call;
+  } low_memory_;
+
   std::mutex staging_mutex_;
   char* staging_ = nullptr;  // pinned: copies from it need not wait
   cudaEvent_t slot_free_[slot_count] = {};
@@ -217,6 +251,13 @@ class Context final : public Backend {
 };
 
 Context& context(int device);  // throws where there is no such device
+
+// Behind whatever was launched: debug mode waits for it, and its errors are those of `op`.
+inline void after_launch(const Context& c, const char* op) {
+  if (debug_mode.load(std::memory_order_relaxed)) [[unlikely]]
+    c.finish_launch(op);
+}
+
 bool allows_tf32();
 
 // Pointwise loops are compiled in parts, among which the ops are dealt out in turn.

@@ -151,9 +151,11 @@ void Context::copy(const Arg& out, const Arg& in) {
         if constexpr (!std::is_same_v<To, From>) convert_all<To, From>(*this, x, contiguous);
       });
     });
-  if (contiguous)
-    return check(cudaMemcpyAsync(out.data, in.data, size_t(x.size[0] * size), cudaMemcpyDeviceToDevice, stream()),
-                 "copy");
+  if (contiguous) {
+    const auto bytes = size_t(x.size[0] * size);
+    check(cudaMemcpyAsync(out.data, in.data, bytes, cudaMemcpyDeviceToDevice, stream()), "copy");
+    return after_launch(*this, "copy");
+  }
   if (!copy_transposed(*this, x, size)) each_word<Move>(*this, "copy", x, size, 0b11, 0);
 }
 

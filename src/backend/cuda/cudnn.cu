@@ -97,7 +97,9 @@ bool execute(Context& c, CudnnHandle& h, const CudnnPlan& plan, const std::vecto
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, static_cast<void*>(workspace->data));
   pack.finalize();
-  return cudnn().execute(h.handle, plan.plan.handle(), pack.handle()) == CUDNN_STATUS_SUCCESS;
+  if (cudnn().execute(h.handle, plan.plan.handle(), pack.handle()) != CUDNN_STATUS_SUCCESS) return false;
+  after_launch(c, op);
+  return true;
 }
 
 std::optional<float> time_of(Context& c, CudnnHandle& h, const CudnnPlan& plan, const std::vector<int64_t>& ids,
@@ -109,7 +111,7 @@ std::optional<float> time_of(Context& c, CudnnHandle& h, const CudnnPlan& plan, 
   check(cudaEventRecord(begin, c.stream()), op);
   const bool ran = execute(c, h, plan, ids, data, op);
   check(cudaEventRecord(end, c.stream()), op);
-  check(cudaEventSynchronize(end), op);
+  wait_for(end, op);
   float time = 0;
   check(cudaEventElapsedTime(&time, begin, end), op);
   cudaEventDestroy(begin);

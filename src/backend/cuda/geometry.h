@@ -124,6 +124,7 @@ template <class... P> void launch_with(int shared, const Context& c, const char*
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
   const auto* function = reinterpret_cast<const void*>(kernel);
   check(cudaLaunchKernel(function, grid, block, pointers, size_t(shared), c.stream()), op);
+  after_launch(c, op);
 }
 template <class... P> void launch(const Context& c, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
                                   const std::type_identity_t<P>&... arguments) {

@@ -233,6 +233,7 @@ bool run(Context& c, GemmShape& p) {
   auto& [out, a, b] = plan.layout;
   check(cublas().matmul(e.handle, &plan.desc, factor(0), p.data[2], &b, p.data[1], &a, factor(1), p.data[0], &out,
                         p.data[0], &out, &plan.choice.algo, workspace->data, plan.choice.workspaceSize, c.stream()));
+  after_launch(c, "matmul");
   return true;
 }
 

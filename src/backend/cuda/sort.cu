@@ -68,6 +68,7 @@ template <class T> void sort_rows(Context& c, const SortArgs& a) {
     check(radix_sort(nullptr, bytes), "sort");
     const Room room = c.memory().take(int64_t(bytes), "sort");
     check(radix_sort(room->data, bytes), "sort");
+    after_launch(c, "sort");
   };
   run([&](void* room, size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(room, bytes, keys, places, total, 0, 8 * int(sizeof(T)), c.stream());

@@ -45,7 +45,7 @@ void Event::wait() const {
 bool Event::query() const { return passed(cudaEventQuery(state_->event), "event"); }
 void Event::synchronize() const {
   Recording::refuse("event", "it waits for the device");
-  check(cudaEventSynchronize(state_->event), "event");
+  wait_for(state_->event, "event");
 }
 double Event::elapsed_time(const Event& end) const {
   float time = 0;
