@@ -29,6 +29,7 @@ Tensor floats_of_bytes(const Tensor& x, const char* op) {
   return y;
 }
 
+// What the loops of this file can go over: memory of the host.
 bool plain(const Tensor& x) { return x.device().is_cpu() && x.is_contiguous() && !x.requires_grad(); }
 
 Tensor blended(const Tensor& a, const Tensor& b, double ratio, DType dtype) {
@@ -70,6 +71,7 @@ Tensor convert_image_dtype(const Tensor& x, DType dtype) {
   image(x, op);
   require(is_image_dtype(dtype), ErrorKind::dtype, op, "converts to u8 or floating dtypes, not ", dtype);
   if (x.dtype() == dtype) return x;
+  // In one pass over the host's memory; elsewhere by two ops.
   if (x.dtype() == u8 && dtype == f32 && x.dim() == 3 && x.device().is_cpu()) return floats_of_bytes(x, op);
   if (x.dtype() == u8) return x.to(dtype == f64 ? f64 : f32).div(255).to(dtype);
   if (is_floating(dtype)) return x.to(dtype);

@@ -216,6 +216,7 @@ Tensor functional::resize(const Tensor& x, const PerAxis& size, const ResizeOpti
   const Shape hw = target(x, size, options);
   if (hw[0] == x.size(-2) && hw[1] == x.size(-1)) return x;
   const Interpolation how = options.interpolation.of(op, "interpolation");
+  // The filter goes over the host's memory; elsewhere `interpolate` does.
   const bool direct = how == Interpolation::bilinear && x.device().is_cpu() && !x.requires_grad();
   (void)(Checked(hw[0]) * hw[1] * x.size(-3) * 8).value(op);
   if (direct && x.dtype() == u8) return filtered<uint8_t>(x, hw[0], hw[1], options.antialias);

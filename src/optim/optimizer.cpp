@@ -9,6 +9,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "backend/backend.h"
 #include "core/check.h"
 #include "core/impl.h"
 #include "core/recording.h"
@@ -192,7 +193,8 @@ void Optimizer::renew(const RecordedStep& step) {
 void Optimizer::step_unless(const Tensor& skip) {
   volta::require(skip.checked("step_unless").dim() == 0 && skip.dtype() == boolean, ErrorKind::shape, "step_unless",
                  "needs a 0-d tensor of booleans, got ", skip.dtype(), " of shape ", skip);
-  if (skip.device().is_cpu() || !skips_on_device()) {
+  // What runs at once can be asked at once; where work is queued, asking would wait for it.
+  if (!backend(skip.device()).records() || !skips_on_device()) {
     if (!skip.item<bool>()) step();
     return;
   }
