@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <volta/volta.h>
@@ -30,7 +31,9 @@ struct MemoryLimit {
   ~MemoryLimit() { cuda::set_memory_limit(std::numeric_limits<int64_t>::max()); }
 };
 struct LowMemory {
-  LowMemory(double share, std::function<void(const cuda::MemoryStats&)> call) { cuda::on_low_memory(share, call); }
+  LowMemory(double share, std::function<void(const cuda::MemoryStats&)> call) {
+    cuda::on_low_memory(share, std::move(call));
+  }
   ~LowMemory() { cuda::on_low_memory(1, {}); }
 };
 

@@ -31,6 +31,7 @@ void set_memory_limit(int64_t bytes, int device) {
   check_memory_limit(bytes);
   cuda_backend(device);
 }
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as it is declared
 void on_low_memory(double share, std::function<void(const MemoryStats&)>, int device) {
   check_share(share);
   cuda_backend(device);
