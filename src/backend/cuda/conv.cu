@@ -145,7 +145,7 @@ bool is_compiled_late(const Descriptor& config) {
   return std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes.end();
 }
 
-// How a form of convolution is computed: by a plan for the batch, or for an equal part of it, which runs so many times.
+// A plan for the whole batch, or one for an equal part of it that runs `parts` times.
 struct Choice {
   CudnnPlan plan;
   int64_t parts = 1;
@@ -196,7 +196,7 @@ std::optional<Choice> best_choice(Context& c, CudnnHandle& h, const ConvCall& ca
   };
   std::vector<CudnnPlan> plans = plans_in_parts(1);
   if (plans.empty()) return {};
-  if (plans.size() == 1 && !lacks_room) return Choice{std::move(plans[0])};
+  if (!timed || (plans.size() == 1 && !lacks_room)) return Choice{std::move(plans[0])};
   const Trial trial(c, call.geometry, form.dtype);
   std::optional<Choice> best;
   float least = 0;
@@ -209,7 +209,7 @@ std::optional<Choice> best_choice(Context& c, CudnnHandle& h, const ConvCall& ca
     }
   };
   try_all(std::move(plans), 1);
-  if (!timed || !lacks_room || form.piece != ConvPiece::weight) return best;
+  if (!lacks_room || form.piece != ConvPiece::weight) return best;
   for (const int64_t parts : {4, 16}) {
     ConvGeometry part = call.geometry;
     if (part.batch % parts != 0) continue;

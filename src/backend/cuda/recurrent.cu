@@ -199,7 +199,8 @@ __global__ __launch_bounds__(threads) void fused_step(const __grid_constant__ Fu
   else advance_unit(a, at, product);
 }
 
-constexpr double small_product = 6e7;  // multiplications, below which a step is fused
+constexpr int64_t most_grid_rows = 65535;  // blocks along the second axis of a grid
+constexpr double small_product = 6e7;      // multiplications, below which a step is fused
 
 template <class T> struct Sum {  // out, and the two
   __device__ T load(char* const* p) const { return *reinterpret_cast<T*>(p[1]) + *reinterpret_cast<T*>(p[2]); }
@@ -305,7 +306,8 @@ class Pass {
     const StepRows first = rows_at(x, 0);
     const auto low = reinterpret_cast<uintptr_t>(first.data) | reinterpret_cast<uintptr_t>(o_.w_hh.data) |
                      uintptr_t(first.stride) | uintptr_t(x.layout->strides[0] * bytes());
-    return o_.dtype == f32 && o_.size % 4 == 0 && low % 16 == 0 && gates_ < chunk_limit && o_.batch < chunk_limit &&
+    return o_.dtype == f32 && o_.size % 4 == 0 && low % 16 == 0 && gates_ < chunk_limit &&
+           o_.batch <= fused_rows * most_grid_rows &&
            double(o_.batch) * double(gates_) * double(o_.size) <= small_product;
   }
   // The kernel of fused steps, ready to be started.
