@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
+#include <map>
+#include <random>
 #include <sstream>
 
 #include "data_common.h"
@@ -77,6 +80,118 @@ TEST(DataImages, ScaledDecoding) {
     EXPECT_LE((averaged - x.to(f32)).abs().mean().item<float>(), 6) << side;
   }
   refused([] { (void)data::read_image(folder + "rgb.jpg", {.min_side = -1}); }, Error::Kind::argument);
+}
+
+// Every part of every kind of file is, to the bit, that part of the whole.
+TEST(DataImages, Regions) {
+  std::vector<std::string> names = images();
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with("large")) names.push_back(entry.path().filename());
+  ASSERT_EQ(names.size(), images().size() + 11);
+  for (const std::string& name : names)
+    for (const int side : {0, 8, 30}) {
+      const std::string bytes = bytes_of(name);
+      const Tensor whole = data::decode_image(bytes, {.min_side = side});
+      const int64_t h = whole.size(1), w = whole.size(2);
+      const auto check = [&](const data::Region& r) {
+        const auto region = [&](int64_t height, int64_t width) {
+          EXPECT_EQ((Shape{height, width}), (Shape{h, w}));
+          return r;
+        };
+        const Tensor part = data::decode_image(bytes, {.min_side = side, .region = region});
+        EXPECT_TRUE(equal(part, data::functional::crop(whole, r)))
+            << name << " " << side << ": " << r.top << ", " << r.left << ", " << r.height << " x " << r.width;
+      };
+      for (int64_t y = 0; y < h; ++y) {
+        check({y, 0, 1, w});
+        check({y, w / 3, h - y, w - w / 3});
+        check({0, w / 2, y + 1, 1});
+      }
+      for (int64_t x = 0; x < w; ++x) {
+        check({0, x, h, 1});
+        check({h / 3, x, h - h / 3, w - x});
+        check({h / 2, 0, 1, x + 1});
+      }
+      std::mt19937 random(3);
+      for (int i = 0; i < 200; ++i) {
+        const int64_t top = int64_t(random() % uint64_t(h)), left = int64_t(random() % uint64_t(w));
+        check({top, left, 1 + int64_t(random() % uint64_t(h - top)), 1 + int64_t(random() % uint64_t(w - left))});
+      }
+    }
+}
+
+TEST(DataImages, RegionsOutsideAreRefused) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  for (const char* name : {"rgb.jpg", "rgb.png", "progressive.jpg", "rgb.bmp"})
+    for (const data::Region& r : std::vector<data::Region>{{-1, 0, 2, 2},
+                                                           {0, -1, 2, 2},
+                                                           {0, 0, 14, 1},
+                                                           {0, 0, 1, 19},
+                                                           {13, 0, 1, 1},
+                                                           {0, 18, 1, 1},
+                                                           {0, 0, 0, 1},
+                                                           {0, 0, 1, 0},
+                                                           {most, 0, 1, 1},
+                                                           {1, 0, most, 1},
+                                                           {0, 1, 1, most},
+                                                           {0, most, 1, most},
+                                                           {0, 0, -3, 3}}) {
+      const std::string text =
+          refused([&] { (void)data::read_image(folder + name, {.region = [&](int64_t, int64_t) { return r; }}); },
+                  Error::Kind::argument);
+      EXPECT_TRUE(contains(text, "18 x 13") && contains(text, name)) << text;
+    }
+  const auto thrower = [](int64_t, int64_t) -> data::Region { throw std::runtime_error("no"); };
+  EXPECT_THROW((void)data::read_image(folder + "rgb.jpg", {.region = thrower}), std::runtime_error);
+}
+
+// A transform that begins with a crop gives what it gives of the whole image, from the same random numbers.
+TEST(DataImages, CropsAreDecodedAlone) {
+  const fs::path root = fs::temp_directory_path() / ("volta_crops_" + std::to_string(getpid()));
+  for (const char* kind : {"a", "b"}) {
+    fs::create_directories(root / kind);
+    for (const char* name : {"large_2x2.jpg", "large_progressive.jpg", "rgb.png", "large_cmyk.jpg"})
+      fs::copy_file(folder + name, root / kind / name);
+  }
+  const data::ImageFolder set(root.string());
+  const std::map<std::string, data::Transform> list = {
+      {"resized", data::random_resized_crop(6)},
+      {"crop", data::random_crop({5, 9})},
+      {"padded", data::random_crop(20, {.padding = 4})},
+      {"chain", data::compose(data::random_resized_crop({7, 5}), data::random_horizontal_flip(), data::to_tensor())},
+      {"nested",
+       data::compose(data::compose(data::random_crop(9), data::random_vertical_flip()), data::random_resized_crop(4))},
+      {"one", data::compose(data::random_crop(9))},
+      {"later", data::compose(data::random_horizontal_flip(), data::random_crop(9))},
+      {"none", data::compose(std::vector<data::Transform>{})},
+  };
+  for (const auto& [name, f] : list) {
+    const auto direct = data::map(set, data::on_first(f));
+    const auto picked = data::map(data::subset(set, {6, 1, 3}), data::on_first(f));
+    const auto whole = data::map(set, [&](const Tensor& x, int64_t y, Generator& g) { return std::tuple(f(x, g), y); });
+    EXPECT_EQ(f.cut() != nullptr, name != "padded" && name != "later" && name != "none") << name;
+    for (int64_t i = 0; i < set.size(); ++i)
+      for (uint64_t seed = 0; seed < 6; ++seed) {
+        manual_seed(seed);
+        const auto [x, label] = whole.get(i);
+        const Tensor after = rand({2});
+        manual_seed(seed);
+        const auto [y, same] = direct.get(i);
+        EXPECT_TRUE(equal(rand({2}), after)) << name << ": the random numbers are as many";
+        EXPECT_TRUE(equal(x, y)) << name << " " << set.path(i);
+        EXPECT_EQ(label, same);
+      }
+    for (const auto& [k, i] : std::vector<std::pair<int64_t, int64_t>>{{0, 6}, {1, 1}, {2, 3}}) {
+      manual_seed(5);
+      const auto x = picked.get(k);
+      manual_seed(5);
+      EXPECT_TRUE(equal(std::get<0>(x), std::get<0>(direct.get(i)))) << name;
+    }
+    refused([&] { (void)picked.get(3); }, Error::Kind::index);
+    refused([&] { (void)direct.get(8); }, Error::Kind::index);
+  }
+  refused([&] { (void)data::map(set, data::on_first(data::random_crop(14))).get(3); }, Error::Kind::shape);
+  fs::remove_all(root);
 }
 
 TEST(DataImages, RoundTrips) {

@@ -24,12 +24,9 @@ void require_range(const Range& r, double least, double most, const char* op, co
 }
 constexpr double far = 1e6;
 
-struct Box {
-  int64_t top, left, height, width;
-};
-
 // A box of a random share of the area and of a random aspect, where ten tries find one that fits.
-std::optional<Box> random_box(Generator& g, int64_t h, int64_t w, const Range& scale, const Range& ratio, bool wide) {
+std::optional<Region> random_box(Generator& g, int64_t h, int64_t w, const Range& scale, const Range& ratio,
+                                 bool wide) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area = double(h) * double(w) * uniform_from(g, scale.first, scale.second);
     const double aspect = std::exp(uniform_from(g, std::log(ratio.first), std::log(ratio.second)));
@@ -37,12 +34,12 @@ std::optional<Box> random_box(Generator& g, int64_t h, int64_t w, const Range& s
                   b = int64_t(std::nearbyint(std::sqrt(area / aspect)));
     const int64_t height = wide ? b : a, width = wide ? a : b;
     if (height < 1 || width < 1 || height > h || width > w) continue;
-    return Box{integer_from(g, 0, h - height), integer_from(g, 0, w - width), height, width};
+    return Region{integer_from(g, 0, h - height), integer_from(g, 0, w - width), height, width};
   }
   return std::nullopt;
 }
 
-Box central_box(int64_t h, int64_t w, const Range& ratio) {
+Region central_box(int64_t h, int64_t w, const Range& ratio) {
   const double aspect = double(w) / double(h);
   int64_t height = h, width = w;
   if (aspect < ratio.first) height = std::clamp<int64_t>(int64_t(std::nearbyint(double(w) / ratio.first)), 1, h);
@@ -57,12 +54,28 @@ void require_pixels(const Tensor& x, const char* op) {
 
 }  // namespace
 
+Transform::Transform(Cut cut) : cut_(std::make_shared<const Cut>(std::move(cut))) {
+  f_ = [cut = cut_](const Tensor& x, Generator& g) {
+    require_pixels(x, cut->name);
+    return cut->then(functional::crop(x, cut->region(x.size(-2), x.size(-1), g)), g);
+  };
+}
+
 Transform compose(std::vector<Transform> transforms) {
-  return Transform([list = std::move(transforms)](const Tensor& x, Generator& g) {
+  const Transform::Cut* first = transforms.empty() ? nullptr : transforms[0].cut();
+  std::optional<Transform::Cut> cut;
+  if (first) {
+    cut = *first;
+    transforms[0] = Transform(cut->then);
+  }
+  auto all = [list = std::move(transforms)](const Tensor& x, Generator& g) {
     Tensor y = x;
     for (const Transform& f : list) y = f(y, g);
     return y;
-  });
+  };
+  if (!cut) return Transform(std::move(all));
+  cut->then = std::move(all);
+  return Transform(std::move(*cut));
 }
 
 Transform random_apply(Transform transform, double p) {
@@ -102,20 +115,25 @@ Transform pad(const PerAxis& padding, const ImagePadOptions& options) {
 Transform random_crop(const PerAxis& size, const RandomCropOptions& options) {
   constexpr const char* op = "random_crop";
   const Shape hw = height_width(size, op);
+  const auto region = [=](int64_t h, int64_t w, Generator& g) {
+    require(h >= hw[0] && w >= hw[1], ErrorKind::shape, op, "a crop of ", hw, " of an image of ", Shape{h, w},
+            "; pad_if_needed makes room");
+    const int64_t top = integer_from(g, 0, h - hw[0]);
+    return Region{top, integer_from(g, 0, w - hw[1]), hw[0], hw[1]};
+  };
+  const Shape& around = options.padding.given();
+  const bool padded = std::any_of(around.begin(), around.end(), [](int64_t n) { return n != 0; });
+  if (!padded && !options.pad_if_needed)
+    return Transform(Transform::Cut{op, region, [](const Tensor& x, Generator&) { return x; }});
   return Transform([=](const Tensor& given, Generator& g) {
     require_pixels(given, op);
     const ImagePadOptions how{options.fill, options.padding_mode};
-    Tensor x = given;
-    const Shape& p = options.padding.given();
-    if (std::any_of(p.begin(), p.end(), [](int64_t n) { return n != 0; })) x = functional::pad(x, options.padding, how);
+    Tensor x = padded ? functional::pad(given, options.padding, how) : given;
     if (options.pad_if_needed) {
       const int64_t down = std::max<int64_t>(0, hw[0] - x.size(-2)), across = std::max<int64_t>(0, hw[1] - x.size(-1));
       if (down > 0 || across > 0) x = functional::pad(x, {across, down}, how);
     }
-    require(x.size(-2) >= hw[0] && x.size(-1) >= hw[1], ErrorKind::shape, op, "a crop of ", hw,
-            " of an image of shape ", x, "; pad_if_needed makes room");
-    const int64_t top = integer_from(g, 0, x.size(-2) - hw[0]), left = integer_from(g, 0, x.size(-1) - hw[1]);
-    return functional::crop(x, top, left, hw[0], hw[1]);
+    return functional::crop(x, region(x.size(-2), x.size(-1), g));
   });
 }
 
@@ -124,13 +142,15 @@ Transform random_resized_crop(const PerAxis& size, const RandomResizedCropOption
   const Shape hw = height_width(size, op);
   require_range(options.scale, 0, 1, op, "scale");
   require_range(options.ratio, 1 / far, far, op, "ratio");
-  return Transform([=](const Tensor& x, Generator& g) {
-    require_pixels(x, op);
-    const auto drawn = random_box(g, x.size(-2), x.size(-1), options.scale, options.ratio, true);
-    const Box b = drawn ? *drawn : central_box(x.size(-2), x.size(-1), options.ratio);
-    return functional::resized_crop(x, b.top, b.left, b.height, b.width, hw,
-                                    {.interpolation = options.interpolation, .antialias = options.antialias});
-  });
+  const ResizeOptions how{.interpolation = options.interpolation, .antialias = options.antialias};
+  return Transform(
+      Transform::Cut{.name = op,
+                     .region =
+                         [scale = options.scale, ratio = options.ratio](int64_t h, int64_t w, Generator& g) {
+                           const auto drawn = random_box(g, h, w, scale, ratio, true);
+                           return drawn ? *drawn : central_box(h, w, ratio);
+                         },
+                     .then = [=](const Tensor& x, Generator&) { return functional::resize(x, hw, how); }});
 }
 
 Transform random_horizontal_flip(double p) {

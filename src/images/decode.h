@@ -18,6 +18,8 @@ struct Source {
 
 // Memory for rows of interleaved channels, [height, width, channels].
 Tensor canvas(int64_t height, int64_t width, int64_t channels, const Source& source);
+// The part of an image of that size that the options ask for; all of it where they do not say.
+Region wanted_region(int64_t height, int64_t width, const Source& source);
 // The channels that the mode asks for, as [channels, height, width].
 Tensor finished(const Tensor& hwc, ImageReadMode mode);
 

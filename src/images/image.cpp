@@ -23,6 +23,18 @@ Tensor canvas(int64_t height, int64_t width, int64_t channels, const Source& sou
   return allocate({height, width, channels}, u8, Device(), read_op);
 }
 
+Region wanted_region(int64_t height, int64_t width, const Source& source) {
+  if (!source.options.region) return {0, 0, height, width};
+  const Region r = source.options.region(height, width);
+  const auto inside = [](int64_t begin, int64_t size, int64_t all) {
+    return begin >= 0 && size > 0 && size <= all && begin <= all - size;
+  };
+  require(inside(r.top, r.height, height) && inside(r.left, r.width, width), ErrorKind::argument, read_op,
+          "a region of ", r.height, " rows from ", r.top, " and ", r.width, " columns from ", r.left, " of ",
+          source.name, ", which is ", width, " x ", height);
+  return r;
+}
+
 namespace {
 
 struct Wanted {
@@ -71,9 +83,10 @@ Tensor decode_image(std::string_view bytes, const ReadImageOptions& options, con
           options.min_side, " and max_pixels ", options.max_pixels);
   const Source source{bytes, name, options, options.mode.of(read_op, "mode")};
   if (bytes.starts_with("\xff\xd8\xff")) return decode_jpeg(source);
-  if (bytes.starts_with("\x89PNG")) return decode_png(source);
-  if (bytes.starts_with("P5") || bytes.starts_with("P6")) return decode_pnm(source);
-  if (bytes.starts_with("BM")) return decode_bmp(source);
+  const auto part = [&](const Tensor& x) { return functional::crop(x, wanted_region(x.size(1), x.size(2), source)); };
+  if (bytes.starts_with("\x89PNG")) return part(decode_png(source));
+  if (bytes.starts_with("P5") || bytes.starts_with("P6")) return part(decode_pnm(source));
+  if (bytes.starts_with("BM")) return part(decode_bmp(source));
   throw_error(ErrorKind::io, read_op, name, " is no JPEG, PNG, PPM, PGM or BMP image");
 }
 
@@ -143,6 +156,14 @@ const std::string& ImageFolder::path(int64_t i) const& {
 }
 std::tuple<Tensor, int64_t> ImageFolder::get(int64_t i) const {
   return {read_image(path(i), {.mode = options_.mode, .min_side = options_.min_side}), files_->labels[size_t(i)]};
+}
+std::tuple<Tensor, int64_t> ImageFolder::get_for(int64_t i, const OnFirst<Transform>& f) const {
+  Generator& g = default_generator();
+  const Transform::Cut* cut = f.function().cut();
+  if (!cut) return f(get(i), g);
+  ReadImageOptions options{.mode = options_.mode, .min_side = options_.min_side};
+  options.region = [&](int64_t height, int64_t width) { return cut->region(height, width, g); };
+  return {cut->then(read_image(path(i), options), g), files_->labels[size_t(i)]};
 }
 
 }  // namespace volta::data

@@ -1,4 +1,5 @@
 // JPEG images through libjpeg-turbo.
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
@@ -76,11 +77,18 @@ class Decoder {
     jpeg_calc_output_dimensions(&codec_);
     return true;
   }
-  bool read_rows(unsigned char* out, size_t stride) {
+  // Starts to decode these columns; both become what rows will have, which is some more to the left.
+  bool start(JDIMENSION& left, JDIMENSION& width) {
     if (setjmp(failure_.back)) return false;
     jpeg_start_decompress(&codec_);
-    while (codec_.output_scanline < codec_.output_height) {
-      unsigned char* row = out + codec_.output_scanline * stride;
+    jpeg_crop_scanline(&codec_, &left, &width);
+    return true;
+  }
+  bool read_rows(JDIMENSION top, JDIMENSION count, unsigned char* out, size_t stride) {
+    if (setjmp(failure_.back)) return false;
+    if (top > 0) jpeg_skip_scanlines(&codec_, top);
+    while (codec_.output_scanline < top + count) {
+      unsigned char* row = out + (codec_.output_scanline - top) * stride;
       jpeg_read_scanlines(&codec_, &row, 1);
     }
     return true;
@@ -92,6 +100,13 @@ class Decoder {
   Failure failure_;
   jpeg_decompress_struct codec_;
 };
+
+// Colours are stored at half the width or less and mixed with their neighbours', which an edge of the columns decoded has
+// not: it is kept two pixels away.
+Region with_neighbours(Region r, int64_t width) {
+  const int64_t left = std::max<int64_t>(0, r.left - 2), right = std::min(width, r.left + r.width + 2);
+  return {r.top, left, r.height, right - left};
+}
 
 // CMYK as Adobe writes it, inverted; or as it is.
 Tensor rgb_of_cmyk(const Tensor& x, bool inverted, const Source& source) {
@@ -167,11 +182,20 @@ Tensor decode_jpeg(const Source& source) {
       codec.num_components == 1 || (!four && source.mode == ImageReadMode::gray && codec.jpeg_color_space == JCS_YCbCr);
   check(decoder.choose(four ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_RGB, source.options.min_side), decoder);
   const int channels = four ? 4 : gray ? 1 : 3;
-  const Tensor rows = canvas(codec.output_height, codec.output_width, channels, source);
-  check(decoder.read_rows(static_cast<unsigned char*>(address(rows)), size_t(codec.output_width) * size_t(channels)),
+  const Region wanted = wanted_region(codec.output_height, codec.output_width, source);
+  const Region read = codec.progressive_mode ? Region{0, 0, codec.output_height, codec.output_width}
+                                             : with_neighbours(wanted, codec.output_width);
+  JDIMENSION left = JDIMENSION(read.left), width = JDIMENSION(read.width);
+  check(decoder.start(left, width), decoder);
+  const Tensor rows = canvas(read.height, codec.output_width, channels, source);
+  check(decoder.read_rows(JDIMENSION(read.top), JDIMENSION(read.height), static_cast<unsigned char*>(address(rows)),
+                          size_t(codec.output_width) * size_t(channels)),
         decoder);
   require(!decoder.failure().truncated, ErrorKind::io, read_op, source.name, " is a JPEG that ends too early");
-  return finished(four ? rgb_of_cmyk(rows, codec.saw_Adobe_marker, source) : rows, source.mode);
+  const Tensor part = (four ? rgb_of_cmyk(rows, codec.saw_Adobe_marker, source) : rows)
+                          .narrow(0, wanted.top - read.top, wanted.height)
+                          .narrow(1, wanted.left - int64_t(left), wanted.width);
+  return finished(part, source.mode);
 }
 
 }  // namespace images

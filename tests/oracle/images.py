@@ -6,8 +6,10 @@
 Beside the images there is expected.bin: for each a line `file mode sizes` and the bytes [channels, height, width].
 """
 
+import io
 import pathlib
 import struct
+import subprocess
 import sys
 import zlib
 
@@ -32,6 +34,13 @@ def png_16(path, values):
                      chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
+def cjpeg(image, path, *options):
+    """libjpeg-turbo's own program: Pillow knows few samplings."""
+    data = io.BytesIO()
+    image.save(data, "ppm")
+    path.write_bytes(subprocess.run(["cjpeg", *options], input=data.getvalue(), capture_output=True, check=True).stdout)
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     rgb = Image.fromarray(picture())
@@ -42,6 +51,14 @@ def main():
     rgb.convert("L").save(out / "gray.jpg")
     rgb.convert("CMYK").save(out / "cmyk.jpg")
     Image.fromarray(picture(64, 96)).save(out / "large.jpg", quality=70)
+    # For decoding parts: noise, where a neighbour more or less shows, colours at fractions of the width and the height.
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (67, 91, 3), np.uint8))
+    for sampling in ("1x1", "2x1", "2x2", "1x2", "4x1", "1x4"):
+        cjpeg(noise, out / f"large_{sampling}.jpg", "-quality", "30", "-sample", sampling)
+    cjpeg(noise, out / "large_restart.jpg", "-quality", "30", "-restart", "3B")
+    cjpeg(noise, out / "large_progressive.jpg", "-quality", "30", "-progressive")
+    noise.convert("L").save(out / "large_gray.jpg", quality=30)
+    noise.convert("CMYK").save(out / "large_cmyk.jpg", quality=30)
     rgb.save(out / "rgb.png")
     rgba.save(out / "rgba.png")
     rgb.convert("L").save(out / "gray.png")
@@ -57,7 +74,7 @@ def main():
     rgb.convert("L").save(out / "gray.bmp")
     with open(out / "expected.bin", "wb") as f:
         for path in sorted(p for p in out.iterdir() if p.suffix in (".jpg", ".png", ".ppm", ".pgm", ".bmp")):
-            if path.name == "large.jpg":  # for decoding at smaller sizes
+            if path.name.startswith("large"):  # for decoding at smaller sizes, and parts
                 continue
             if path.suffix in (".jpg", ".png") and path.name != "sixteen.png":
                 data = read_file(str(path))

@@ -112,6 +112,11 @@ template <Dataset S> class Subset {
     detail::check_item(i, size(), "subset");
     return set_.get((*items_)[size_t(i)]);
   }
+  template <class F> auto get_for(int64_t i, const F& f) const requires requires(const S& set) { set.get_for(i, f); }
+  {
+    detail::check_item(i, size(), "subset");
+    return set_.get_for((*items_)[size_t(i)], f);
+  }
   auto get_batch(std::span<const int64_t> items) const requires requires(const S& set) { set.get_batch(items); }
   {
     std::vector<int64_t> inner(items.begin(), items.end());
@@ -176,12 +181,16 @@ template <Dataset S, Dataset... More> auto concat(S first, More... more) {
   return Concat<Item<S>>({AnyDataset<Item<S>>(std::move(first)), AnyDataset<Item<S>>(std::move(more))...});
 }
 
-// A set whose items are f(item), or f(item, generator) where f is random.
+// A set whose items are f(item), or f(item, generator) where f is random. A set with get_for(i, f) is asked for that: it
+// may read less when it knows what becomes of the item.
 template <Dataset S, class F> class Mapped {
  public:
   Mapped(S set, F f) : set_(std::move(set)), f_(std::move(f)) {}
   int64_t size() const { return set_.size(); }
-  auto get(int64_t i) const { return detail::transformed(f_, set_.get(i)); }
+  auto get(int64_t i) const {
+    if constexpr (requires { set_.get_for(i, f_); }) return set_.get_for(i, f_);
+    else return detail::transformed(f_, set_.get(i));
+  }
 
  private:
   S set_;
@@ -211,6 +220,7 @@ template <AnyKindOfDataset S, class F> auto map(S set, F f) {
 template <class F> class OnFirst {
  public:
   explicit OnFirst(F f) : f_(std::move(f)) {}
+  const F& function() const { return f_; }
   template <class... T> auto operator()(std::tuple<T...> item, Generator& g) const { return replaced(item, g); }
   template <class A, class B> auto operator()(std::pair<A, B> item, Generator& g) const {
     auto& [first, second] = item;

@@ -12,6 +12,10 @@ namespace volta::data {
 enum class Interpolation { nearest, bilinear, bicubic };
 constexpr std::array<std::string_view, 3> choice_names(Interpolation) { return {"nearest", "bilinear", "bicubic"}; }
 
+// A rectangle of an image, in pixels.
+struct Region {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
 struct ResizeOptions {
   Choice<Interpolation> interpolation = Interpolation::bilinear;
   std::optional<int64_t> max_size = {};  // of the longer side, where `size` is the shorter
@@ -49,6 +53,7 @@ namespace volta::data::functional {
 // resize(x, {224, 224}); with one number that is the shorter side, and the longer one follows.
 [[nodiscard]] Tensor resize(const Tensor& x, const PerAxis& size, const ResizeOptions& options = {});
 [[nodiscard]] Tensor crop(const Tensor& x, Int top, Int left, Int height, Int width);  // zeros outside the image
+[[nodiscard]] inline Tensor crop(const Tensor& x, const Region& r) { return crop(x, r.top, r.left, r.height, r.width); }
 [[nodiscard]] Tensor center_crop(const Tensor& x, const PerAxis& size);
 [[nodiscard]] Tensor resized_crop(const Tensor& x, Int top, Int left, Int height, Int width, const PerAxis& size,
                                   const ResizeOptions& options = {});

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -28,8 +29,19 @@ class Transform {
   Tensor operator()(const Tensor& x) const { return f_(x, default_generator()); }
   Tensor operator()(const Tensor& x, Generator& generator) const { return f_(x, generator); }
 
+  // What a transform does that begins by cutting a rectangle out: it chooses the rectangle by the image's size, and goes
+  // on with that. Sets of files ask for it to decode no more than the rectangle.
+  struct Cut {
+    const char* name;  // for errors
+    std::function<Region(int64_t height, int64_t width, Generator&)> region;
+    std::function<Tensor(const Tensor&, Generator&)> then;
+  };
+  explicit Transform(Cut cut);
+  const Cut* cut() const { return cut_.get(); }
+
  private:
   std::function<Tensor(const Tensor&, Generator&)> f_;
+  std::shared_ptr<const Cut> cut_;  // null where it begins otherwise
 };
 
 // One after the other: compose(random_crop(28, {.padding = 2}), random_horizontal_flip(), normalize({0.5}, {0.5})).

@@ -93,6 +93,15 @@ void read_tokenizer(const std::string& bytes) {
 template <int min_side> void read_image(const std::string& s) {
   (void)data::decode_image(s, {.min_side = min_side, .max_pixels = 1 << 20});
 }
+// The bytes themselves choose the part.
+void read_part(const std::string& s) {
+  const auto number = [&](size_t i) { return s.size() > i ? int64_t(uint8_t(s[s.size() - 1 - i])) : 0; };
+  const auto part = [&](int64_t h, int64_t w) {
+    const int64_t top = number(3) % h, left = number(4) % w;
+    return data::Region{top, left, 1 + number(5) % (h - top), 1 + number(6) % (w - left)};
+  };
+  (void)data::decode_image(s, {.min_side = number(2) % 16, .max_pixels = 1 << 20, .region = part});
+}
 template <char... extension> Seeds images() {
   Seeds list;
   constexpr char wanted[] = {'.', extension..., 0};
@@ -183,6 +192,7 @@ std::vector<Reader> all_readers() {
 #ifdef VOLTA_FUZZ_IMAGES
       {"jpeg", read_image<0>, images<'j', 'p', 'g'>},
       {"jpeg_reduced", read_image<8>, images<'j', 'p', 'g'>},
+      {"jpeg_part", read_part, images<'j', 'p', 'g'>},
       {"png", read_image<0>, images<'p', 'n', 'g'>},
       {"bmp", read_image<0>, images<'b', 'm', 'p'>},
       {"ppm", read_image<0>, images<'p', 'p', 'm'>},
