@@ -127,12 +127,36 @@ TEST(WideNorm, OfFewAndManyRows) {
     }
 }
 
+struct Limit {
+  explicit Limit(int64_t bytes) { cuda::set_conv_workspace(bytes); }
+  ~Limit() { cuda::set_conv_workspace(int64_t(256) << 20); }
+};
+
+// The same numbers in other places: a cotangent of one number, with the axes in another order, backwards, with gaps.
+std::vector<Tensor> cotangents(const Shape& shape) {
+  Shape turned = shape, wide = shape;
+  std::swap(turned[0], turned[1]);
+  wide[shape.size() - 1] *= 2;
+  return {tensor(0.5).expand(shape), randn(turned).transpose(0, 1), randn(shape).flip({0}), randn(shape).flip({-1}),
+          randn(wide).narrow(-1, 1, shape[shape.size() - 1])};
+}
+std::string strides_of(const Tensor& g) {
+  std::string text = "a cotangent of strides";
+  for (int64_t i = 0; i < g.dim(); ++i) text += " " + std::to_string(g.stride(i));
+  return text;
+}
+// With its strides: to() moves contiguous memory.
+Tensor there(const Tensor& g, const Device& device, DType dtype) {
+  if (g.stride(0) == 0) return g.flatten()[0].to(dtype).to(device).expand(g.shape());
+  if (g.stride(0) < 0) return g.flip({0}).to(dtype).to(device).flip({0});
+  if (g.stride(-1) < 0) return g.flip({-1}).to(dtype).to(device).flip({-1});
+  if (g.stride(0) < g.stride(1)) return g.transpose(0, 1).to(dtype).to(device).transpose(0, 1);
+  const int64_t n = g.size(-1);
+  return cat({g, g, g}, -1).to(dtype).to(device).narrow(-1, n, n);
+}
+
 // With little workspace the batch of a weight's gradient may be taken in parts.
 TEST(WideConv, GradientsDoNotDependOnTheWorkspace) {
-  struct Limit {
-    explicit Limit(int64_t bytes) { cuda::set_conv_workspace(bytes); }
-    ~Limit() { cuda::set_conv_workspace(int64_t(256) << 20); }
-  };
   for (const Device& device : test::devices())
     for (const int64_t batch : {16, 20}) {
       const Tensor x = randn({batch, 32, 28, 28}), w = randn({48, 32, 3, 3}) / 16, g = randn({batch, 48, 28, 28});
@@ -148,6 +172,87 @@ TEST(WideConv, GradientsDoNotDependOnTheWorkspace) {
         for (size_t i = 0; i < 2; ++i)
           expect_near(got[i], wanted[i], 1e-4, std::to_string(limit) + " bytes, gradient " + std::to_string(i));
       }
+    }
+}
+
+TEST(WideConv, CotangentsOfAllLayouts) {
+  const Tensor x = randn({16, 32, 28, 28}), w = randn({48, 32, 3, 3}) / 16;
+  for (const Device& device : test::devices())
+    for (const Tensor& g : cotangents({16, 48, 28, 28})) {
+      const auto run = [&](const Device& on, DType dtype) {
+        const Tensor a = x.to(on).to(dtype).requires_grad_(), b = w.to(on).to(dtype).requires_grad_();
+        return grad(std::vector<Tensor>{conv2d(a, b, {}, {.padding = 1})}, {a, b},
+                    {.grad_outputs = {there(g, on, dtype)}});
+      };
+      const auto wanted = run("cpu", f64);
+      for (const int64_t limit : {int64_t(4) << 20, int64_t(256) << 20}) {
+        const Limit set(limit);
+        const auto got = run(device, f32);
+        for (size_t i = 0; i < 2; ++i)
+          expect_near(got[i], wanted[i], 1e-4, strides_of(g) + ", gradient " + std::to_string(i));
+      }
+    }
+}
+
+// Little work is not timed: not even where the favourite way wants more workspace than it may have.
+TEST(WideConv, SmallOnesAreMetFirstInACapturedStep) {
+  const Limit none(0);
+  for (const Device& device : test::devices())
+    for (const int64_t channels : {3, 5, 8}) {
+      const Tensor x = randn({4, channels, 9, 9}), w = randn({6, channels, 3, 3});
+      const auto run = [&](const Device& on, DType dtype, bool captured) {
+        const Tensor a = x.to(on).to(dtype).requires_grad_(), b = w.to(on).to(dtype).requires_grad_();
+        const auto step = [&] { return grad(std::vector<Tensor>{conv2d(a, b).square().sum()}, {a, b}); };
+        if (!captured) return step();
+        auto replayed = capture(step);
+        replayed();
+        return replayed();
+      };
+      const auto wanted = run("cpu", f64, false), got = run(device, f32, true);
+      for (size_t i = 0; i < 2; ++i) expect_near(got[i], wanted[i], 1e-4, std::to_string(channels) + " channels");
+    }
+}
+
+// More rows than the second axis of a grid has blocks for.
+TEST(WideRecurrent, OfManyRows) {
+  const Tensor x = randn({2, 1'100'000, 1});
+  for (const Device& device : test::devices()) {
+    if (device.is_cpu()) continue;
+    const auto run = [&](const Device& on) {
+      manual_seed(3);
+      nn::RNN layer(1, 4);
+      to(layer, on);
+      const Tensor in = x.to(on).requires_grad_(), y = layer.run(in).output;
+      return std::vector<Tensor>{y, grad(std::vector<Tensor>{y.square().sum()}, {in})[0]};
+    };
+    const auto wanted = run("cpu"), got = run(device);
+    for (size_t i = 0; i < 2; ++i) expect_near(got[i], wanted[i], 1e-4, "result " + std::to_string(i));
+  }
+}
+
+TEST(WideRecurrent, CotangentsOfAllLayouts) {
+  const Tensor x = randn({5, 12, 8});
+  for (const Device& device : test::devices())
+    for (const Tensor& g : cotangents({5, 12, 36})) {
+      const auto run = [&](auto layer, const Device& on, DType dtype) {
+        to(layer, dtype);
+        to(layer, on);
+        const Tensor in = x.to(on).to(dtype).requires_grad_(), y = layer.run(in).output;
+        std::vector<Tensor> inputs{in};
+        for (const auto& p : parameters(layer)) inputs.push_back(p);
+        return grad(std::vector<Tensor>{y}, inputs, {.grad_outputs = {there(g, on, dtype)}});
+      };
+      const auto compare = [&](const auto& make) {
+        manual_seed(3);
+        const auto wanted = run(make(), "cpu", f64);
+        manual_seed(3);
+        const auto got = run(make(), device, f32);
+        for (size_t i = 0; i < wanted.size(); ++i)
+          expect_near(got[i], wanted[i], 1e-4, strides_of(g) + ", result " + std::to_string(i));
+      };
+      compare([] { return nn::LSTM(8, 36); });
+      compare([] { return nn::GRU(8, 36); });
+      compare([] { return nn::RNN(8, 36); });
     }
 }
 

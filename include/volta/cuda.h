@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <volta/device.h>
+#include <volta/tensor.h>
 
 namespace volta::cuda {
 
@@ -51,6 +52,15 @@ struct MemoryBlock {
 // All of them, by address. Those in use add up to memory_stats().in_use, the others to cached:
 //   for (const cuda::MemoryBlock& block : cuda::memory_snapshot()) std::cout << block.address << '\n';
 std::vector<MemoryBlock> memory_snapshot(int device = 0);
+
+// A contiguous copy of a tensor of the CPU, outside any graph, in memory that GPUs copy from without the host's help, up
+// to several times as fast; x itself if it is there: x = cuda::pin_memory(x). It is kept for use again until empty_cache().
+// A DataLoader with `.device` collates into such memory by itself.
+[[nodiscard]] Tensor pin_memory(const Tensor& x);
+[[nodiscard]] bool is_pinned(const Tensor& x);
+// x.to(device) of a pinned, contiguous tensor without waiting: y = cuda::copy_async(x, "cuda"). What the thread's stream
+// does next finds the copy done. Until it is, x must not be changed; it may go.
+[[nodiscard]] Tensor copy_async(const Tensor& x, Device device = "cuda");
 
 // What computing on a GPU rests on: the driver, the GPUs, cuBLASLt and cuDNN, in this order. Asking loads the libraries,
 // which other programs do when they first need one. Builds without CUDA have none of them.

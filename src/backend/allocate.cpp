@@ -7,6 +7,8 @@
 namespace volta {
 namespace {
 
+thread_local constinit Backend* host_memory_of = nullptr;
+
 template <class Form> Tensor made(IntrusivePtr<Storage> storage, const Form& form, DType dtype) {
   Tensor x(IntrusivePtr<TensorImpl>::adopt(new TensorImpl(std::move(storage), form, dtype)));
   if (memory_watch) [[unlikely]]
@@ -32,5 +34,13 @@ Tensor allocate_as(const Tensor& x, DType dtype, Device device, const char* op) 
   if (l.is_contiguous() || !l.is_dense()) return allocate(l.shape, dtype, device, op);
   return allocate_like(l, dtype, device, op);
 }
+
+Tensor allocate_host(const Shape& shape, DType dtype, const char* op) {
+  if (!host_memory_of) return allocate(shape, dtype, Device(), op);
+  return made(host_memory_of->host_memory(checked_numel(shape, op) * size_of(dtype), op), shape, dtype);
+}
+
+HostMemoryFor::HostMemoryFor(Device device) : outer_(std::exchange(host_memory_of, &backend(device))) {}
+HostMemoryFor::~HostMemoryFor() { host_memory_of = outer_; }
 
 }  // namespace volta

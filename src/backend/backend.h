@@ -149,6 +149,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) = 0;
+  // Memory of the host, from which the device copies fastest.
+  virtual IntrusivePtr<Storage> host_memory(int64_t bytes, const char* op) { return host_storage(bytes, op); }
   virtual void copy(const Arg& out, const Arg& in) = 0;  // same device, same shape, any dtypes and strides
   virtual void elementwise(const ElementwiseCall& call) = 0;
   virtual void reduce(const ReduceCall& call) = 0;

@@ -68,6 +68,7 @@ class ProfilingBackend final : public Backend {
     profile::note_allocation(op, device, bytes, memory_in_use(device));
     return storage;
   }
+  IntrusivePtr<Storage> host_memory(int64_t bytes, const char* op) override { return own().host_memory(bytes, op); }
   void copy(const Arg& out, const Arg& in) override {
     const bool fill = !in.layout;
     timed(fill ? "fill" : out.dtype == in.dtype ? "copy" : "cast", [&] { own().copy(out, in); });

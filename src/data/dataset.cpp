@@ -62,7 +62,7 @@ Tensor rows_of(const Tensor& x, std::span<const int64_t> rows) {
     return x.detach().index_select(0, tensor(rows, {rows.size()}).to(x.device()));
   Shape shape = x.shape();
   shape[0] = int64_t(rows.size());
-  const Tensor out = allocate(shape, x.dtype(), x.device(), op);
+  const Tensor out = allocate_host(shape, x.dtype(), op);
   const size_t bytes = size == 0 ? 0 : size_t(x.nbytes() / size);
   if (bytes == 0) return out;
   const char* from = static_cast<const char*>(address(x));

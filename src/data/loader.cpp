@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include <volta/cuda.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>
 
@@ -125,12 +126,26 @@ void rethrow_for_item(int64_t item) { rethrow("item " + std::to_string(item) + "
 void rethrow_for_batch(int64_t item) { rethrow("the batch that begins with item " + std::to_string(item) + ": "); }
 
 // Uploads run while the device computes. A tensor that is on a device already moves after the work that makes it.
-Tensor moved(const Tensor& x, const Device& device) {
-  if (!x.defined() || !x.device().is_cpu()) return x.defined() ? x.to(device) : x;
+Tensor moved(const Tensor& x, const Place& place) {
+  if (!x.defined()) return x;
+  const bool here = x.device().is_cpu();
+  if (!place.device) return here && place.pinned && cuda::is_available() ? cuda::pin_memory(x) : x;
+  const Device device = *place.device;
+  if (!here || device.is_cpu()) return x.to(device);
   Tensor y;
   backend(device).aside([&] { y = x.to(device); });
   return y;
 }
+
+struct CollatesFor::Guard {
+  HostMemoryFor device;
+};
+CollatesFor::CollatesFor(const Place& place) {
+  const bool up = place.device && !place.device->is_cpu();
+  if (!up && !(place.pinned && !place.device && cuda::is_available())) return;
+  guard_.reset(new Guard{HostMemoryFor(up ? *place.device : Device("cuda"))});
+}
+CollatesFor::~CollatesFor() = default;
 
 Tensor stack_items(std::span<const Tensor> tensors, std::span<const int64_t> items) {
   constexpr const char* name = "default_collate";
@@ -149,7 +164,7 @@ Tensor stack_items(std::span<const Tensor> tensors, std::span<const int64_t> ite
   if (!plain) return stack(std::vector<Tensor>(tensors.begin(), tensors.end()));
   Shape shape = tensors[0].shape();
   shape.insert(0, int64_t(tensors.size()));
-  const Tensor out = allocate(shape, tensors[0].dtype(), tensors[0].device(), name);
+  const Tensor out = allocate_host(shape, tensors[0].dtype(), name);
   const size_t bytes = size_t(tensors[0].nbytes());
   if (bytes == 0) return out;
   char* to = static_cast<char*>(address(out));

@@ -27,6 +27,7 @@ struct LoaderOptions {
   Int prefetch_factor = 2;            // how many batches each worker may be ahead
   std::optional<uint64_t> seed = {};  // of orders and random transforms; drawn from the default generator if not given
   std::optional<Device> device = {};  // where batches are to be
+  bool pin_memory = false;            // batches of the CPU come in memory of cuda::pin_memory, where there is a GPU
 };
 
 namespace detail {
@@ -55,7 +56,24 @@ class ItemDraws {
 
 [[noreturn]] void rethrow_for_item(int64_t item);   // the exception being handled, as an Error that names the item
 [[noreturn]] void rethrow_for_batch(int64_t item);  // of collating the batch that begins with the item
-Tensor moved(const Tensor& x, const Device& device);
+// Where batches are to be.
+struct Place {
+  std::optional<Device> device;
+  bool pinned;
+};
+Tensor moved(const Tensor& x, const Place& place);
+// While it lives, batches are collated in the host's memory that suits the place.
+class CollatesFor {
+ public:
+  explicit CollatesFor(const Place& place);
+  ~CollatesFor();
+  CollatesFor(const CollatesFor&) = delete;
+  CollatesFor& operator=(const CollatesFor&) = delete;
+
+ private:
+  struct Guard;
+  std::unique_ptr<Guard> guard_;
+};
 
 // A set without its types.
 class BatchSource {
@@ -91,16 +109,16 @@ std::shared_ptr<void> next_batch(EpochRun& run);  // null at the end
 struct DefaultCollate {};
 template <class F> struct OnBatch { F f; };
 
-template <class B> void move_batch(B& batch, const Device& device) {
+template <class B> void move_batch(B& batch, const Place& place) {
   if constexpr (std::is_same_v<B, Tensor>) {
-    batch = moved(batch, device);
+    batch = moved(batch, place);
   } else if constexpr (is_tuple<B>) {
-    std::apply([&](auto&... parts) { (move_batch(parts, device), ...); }, batch);
+    std::apply([&](auto&... parts) { (move_batch(parts, place), ...); }, batch);
   } else if constexpr (requires { batch.begin(); }) {
     if constexpr (!std::is_same_v<B, std::string>)
-      for (auto& part : batch) move_batch(part, device);
+      for (auto& part : batch) move_batch(part, place);
   } else if constexpr (is_struct<B>()) {
-    std::apply([&](auto&... parts) { (move_batch(parts, device), ...); }, nn::reflect::tie_fields<fields<B>>(batch));
+    std::apply([&](auto&... parts) { (move_batch(parts, place), ...); }, nn::reflect::tie_fields<fields<B>>(batch));
   }
 }
 
@@ -124,8 +142,7 @@ template <class S, class C> class SourceOf final : public BatchSource {
   static constexpr bool whole = requires(const S& s, std::span<const int64_t> i) { s.get_batch(i); }
   &&(std::is_same_v<C, DefaultCollate> || requires(const C& c) { c.f; });
 
-  SourceOf(S set, C collate, std::optional<Device> device)
-      : set_(std::move(set)), collate_(std::move(collate)), device_(device) {}
+  SourceOf(S set, C collate, const Place& place) : set_(std::move(set)), collate_(std::move(collate)), place_(place) {}
 
   std::optional<int64_t> size() const override {
     if constexpr (Dataset<S>) return set_.size();
@@ -157,7 +174,7 @@ template <class S, class C> class SourceOf final : public BatchSource {
     }
   }
   std::unique_ptr<BatchSource> restarted([[maybe_unused]] int64_t epoch) const override {
-    auto copy = std::make_unique<SourceOf>(set_, collate_, device_);
+    auto copy = std::make_unique<SourceOf>(set_, collate_, place_);
     if constexpr (StreamingDataset<S>) copy->set_.reset(epoch);
     return copy;
   }
@@ -195,8 +212,9 @@ template <class S, class C> class SourceOf final : public BatchSource {
   }
   template <class F> std::shared_ptr<void> finished(int64_t first, const F& f) const {
     try {
+      const CollatesFor ready(place_);
       auto batch = std::make_shared<Batch>(f());
-      if (device_) move_batch(*batch, *device_);
+      move_batch(*batch, place_);
       return batch;
     } catch (...) {
       rethrow_for_batch(first);
@@ -205,7 +223,7 @@ template <class S, class C> class SourceOf final : public BatchSource {
 
   S set_;
   C collate_;
-  std::optional<Device> device_;
+  Place place_;
 };
 
 }  // namespace detail
@@ -225,7 +243,9 @@ template <AnyKindOfDataset S, class C = detail::DefaultCollate> class DataLoader
   using Batch = typename Source::Batch;
 
   explicit DataLoader(S set, const LoaderOptions& options = {}, C collate = {})
-      : core_(std::make_unique<Source>(std::move(set), std::move(collate), options.device), options) {}
+      : core_(std::make_unique<Source>(std::move(set), std::move(collate),
+                                       detail::Place{options.device, options.pin_memory}),
+              options) {}
 
   class Iterator {
    public:

@@ -456,6 +456,7 @@ void empty_cache(int device) {
   Context& c = context(device);
   const OnDevice current(device);
   c.release_cached();
+  release_pinned();
 }
 
 std::vector<MemoryBlock> memory_snapshot(int device) { return context(device).snapshot(); }

@@ -154,6 +154,7 @@ class Context final : public Backend {
   void on_low_memory(double share, std::function<void(const MemoryStats&)> call);
 
   IntrusivePtr<Storage> allocate(int64_t bytes, Device device, const char* op) override;
+  IntrusivePtr<Storage> host_memory(int64_t bytes, const char* op) override;
   void copy(const Arg& out, const Arg& in) override;
   void elementwise(const ElementwiseCall& call) override;
   void reduce(const ReduceCall& call) override;
@@ -259,6 +260,8 @@ inline void after_launch(const Context& c, const char* op) {
 }
 
 bool allows_tf32();
+
+void release_pinned() noexcept;  // page-locked memory of the host that nobody uses
 
 // Pointwise loops are compiled in parts, among which the ops are dealt out in turn.
 template <int Part> void map_part(const Context& c, const ElementwiseCall& call);
