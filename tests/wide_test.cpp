@@ -289,5 +289,68 @@ TEST(WideRecurrent, StepsEqualTheCpu) {
     }
 }
 
+// Dropout draws the same numbers on every device and in every dtype, however the rows lie in the blocks of four.
+TEST(WideAttention, DropoutEqualsTheCpu) {
+  struct Case {
+    int64_t queries, keys, width;
+    bool causal, mask;
+    int64_t few_heads;
+  };
+  const Case cases[] = {
+      {64, 64, 64, false, false, 4},   {70, 132, 64, false, false, 4}, {33, 67, 40, false, false, 4},
+      {130, 258, 128, false, true, 4}, {200, 200, 64, true, false, 2}, {129, 129, 128, true, false, 1},
+      {1, 300, 64, false, false, 4},   {300, 1, 64, false, false, 4},  {260, 516, 72, false, true, 2}};
+  for (const Device& device : test::devices())
+    for (const DType dtype : {f16, bf16})
+      for (const Case& c : cases)
+        for (const double p : {0.3, 1.0}) {
+          const Tensor q = randn({2, 4, c.queries, c.width}).to(dtype),
+                       k = randn({2, c.few_heads, c.keys, c.width}).to(dtype),
+                       v = randn({2, c.few_heads, c.keys, c.width}).to(dtype), g = randn(q.shape()).to(dtype);
+          const Tensor mask = c.mask ? rand({2, 1, c.queries, c.keys}) < 0.8 : Tensor();
+          const auto run = [&](const Device& on, DType t) {
+            const auto leaf = [&](const Tensor& x) { return x.to(on).to(t).requires_grad_(); };
+            const Tensor a = leaf(q), b = leaf(k), d = leaf(v);
+            manual_seed(11);
+            const Tensor y = scaled_dot_product_attention(a, b, d,
+                                                          {.attn_mask = c.mask ? mask.to(on) : mask,
+                                                           .dropout_p = p,
+                                                           .is_causal = c.causal,
+                                                           .enable_gqa = c.few_heads < 4});
+            auto all = grad(std::vector<Tensor>{y}, {a, b, d}, {.grad_outputs = {g.to(on).to(t)}});
+            all.push_back(y);
+            all.push_back(rand({3}));
+            return all;
+          };
+          const auto wanted = run("cpu", f64), got = run(device, dtype);
+          for (size_t i = 0; i < wanted.size(); ++i)
+            expect_near(got[i], wanted[i], tolerance_of(dtype),
+                        std::string(name(dtype)) + " on " + device.str() + ", " + std::to_string(c.queries) + " x " +
+                            std::to_string(c.keys) + ", result " + std::to_string(i));
+        }
+}
+
+TEST(WideAttention, DropoutOfACapturedStep) {
+  for (const Device& device : test::devices()) {
+    const auto run = [&](bool captured) {
+      const Tensor x = (arange(4 * 64 * 32).to(f32).reshape({4, 64, 32}) * 0.01).sin().to(bf16).to(device);
+      const Tensor a = x.clone().requires_grad_();
+      const auto step = [&] {
+        const Tensor y = scaled_dot_product_attention(a, x, x, {.dropout_p = 0.5});
+        return std::vector<Tensor>{y.detach(), grad(std::vector<Tensor>{y.square().sum()}, {a})[0]};
+      };
+      manual_seed(5);
+      auto replayed = capture(step);
+      std::vector<Tensor> all;
+      for (int i = 0; i < 4; ++i)
+        for (const Tensor& t : captured ? replayed() : step()) all.push_back(t.to("cpu").clone());
+      return all;
+    };
+    const auto wanted = run(false), got = run(true);
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(equal(got[i], wanted[i])) << device.str() << " " << i;
+    EXPECT_FALSE(equal(wanted[0], wanted[2]));
+  }
+}
+
 }  // namespace
 }  // namespace volta

@@ -4,7 +4,10 @@
 #include "backend/attention.h"
 
 #include "backend/cuda/attention_cudnn.h"
+#include "backend/cuda/capture.h"
 #include "backend/cuda/element.h"
+#include "core/distributions.h"
+#include "core/recording.h"
 
 namespace volta::cuda {
 namespace {
@@ -27,6 +30,8 @@ struct AttendArgs {
   int queries, keys, width;
   float scale;
   bool causal, boolean_mask;
+  float dropout, kept;  // its probability, and what weights that are kept are multiplied with
+  uint64_t seed, offset;
   HeadOperand q, k, v, out, mask, grad_out;
   float *logsumexp, *delta;  // [heads, queries]
   float* grad_q;             // these are contiguous
@@ -227,6 +232,56 @@ struct Scores {
   }
 };
 
+// Which weights of a head dropout keeps: 1 or 0 for each of the four elements of a tile that a thread has. Four neighbouring
+// keys share a block of random words, which one thread makes for the others where the blocks begin at every fourth key.
+struct Kept {
+  const AttendArgs& a;
+  int64_t first;  // number of the head's first weight
+  __device__ Kept(const AttendArgs& args, int head) : a(args), first(int64_t(head) * args.queries * args.keys) {}
+
+  __device__ int64_t number(int query, int key) const { return first + int64_t(query) * a.keys + key; }
+  __device__ volta::random::Words words(int64_t number) const {
+    return volta::random::block_words(a.seed, a.offset + uint64_t(number) / 4, 0);
+  }
+  __device__ static uint32_t word(const volta::random::Words& w, int i) {
+    return i < 2 ? (i == 0 ? w.x : w.y) : (i == 2 ? w.z : w.w);
+  }
+  __device__ float keep(uint32_t word) const { return volta::random::unit(word) >= a.dropout ? 1.0f : 0.0f; }
+
+  // Of tile j of products whose first row and column these are; rows are queries, or, turned, keys.
+  template <bool Turned> __device__ void of_tile(float (&k)[4], int j, int row, int column) const {
+    if (a.keys % 4 != 0)
+      return unroll<4>([&](int e) {
+        const int down = row + row_of(e), along = column + column_of(j, e);
+        const int64_t n = Turned ? number(along, down) : number(down, along);
+        k[e] = keep(word(words(n), int(n % 4)));
+      });
+    uint32_t got[4];
+    if constexpr (Turned) share_keys_below(got, j, row, column);
+    else share_keys_beside(got, j, row, column);
+    unroll<4>([&](int e) { k[e] = keep(got[e]); });
+  }
+  // Two threads have four keys of two queries: each makes the block of one query.
+  __device__ void share_keys_beside(uint32_t (&got)[4], int j, int row, int column) const {
+    const bool odd = lane() % 2 == 1;
+    const auto w = words(number(row + row_of(odd ? 2 : 0), column + column_of(j, 0) / 4 * 4));
+    const uint32_t a0 = __shfl_xor_sync(~0u, odd ? w.x : w.z, 1), a1 = __shfl_xor_sync(~0u, odd ? w.y : w.w, 1);
+    got[0] = odd ? a0 : w.x, got[1] = odd ? a1 : w.y;
+    got[2] = odd ? w.z : a0, got[3] = odd ? w.w : a1;
+  }
+  // Four threads, one below the other, have four keys of four blocks: each makes one, and gives every other its word.
+  __device__ void share_keys_below(uint32_t (&got)[4], int j, int row, int column) const {
+    const int own = lane() / 4 % 4;
+    const auto w = words(number(column + column_of(j, own % 2), row + row_of(own / 2 * 2) / 4 * 4));
+    unroll<4>([&](int step) {
+      const uint32_t from = __shfl_xor_sync(~0u, word(w, own ^ step), 4 * step);
+      unroll<4>([&](int e) {
+        if (e == (own ^ step)) got[e] = from;
+      });
+    });
+  }
+};
+
 template <class S> __device__ inline void store_pair(char* matrix, int64_t at, float x, float y) {
   *reinterpret_cast<uint32_t*>(matrix + 2 * at) = packed<S>(x, y);
 }
@@ -238,7 +293,7 @@ template <int D> constexpr int forward_lots = D > 64 ? 1 : 2;  // of 16 queries,
 template <int D> constexpr int forward_threads = forward_block / (16 * forward_lots<D>)*32;
 template <int D> constexpr int forward_bytes = (forward_block + 4 * keys_each) * D * 2;
 
-template <class S, int D>
+template <class S, int D, bool Drops>
 __global__ __launch_bounds__(forward_threads<D>) void forward(const __grid_constant__ AttendArgs a) {
   constexpr int block = forward_block, all = forward_threads<D>, R = forward_lots<D>;
   extern __shared__ __align__(128) char shared[];
@@ -250,6 +305,7 @@ __global__ __launch_bounds__(forward_threads<D>) void forward(const __grid_const
   const char* const keys = a.k.data + 2 * place_of(a, a.k, head, a.group);
   const char* const values = a.v.data + 2 * place_of(a, a.v, head, a.group);
   const Scores scores(a, head);
+  [[maybe_unused]] const Kept kept(a, head);
   const int seen = a.causal ? min(a.keys, first + block) : a.keys, tiles = (seen + keys_each - 1) / keys_each;
   const int own = int(threadIdx.x) / 32 * 16 * R;  // the first row of this warp
   const auto bring = [&](int t) {
@@ -288,6 +344,12 @@ __global__ __launch_bounds__(forward_threads<D>) void forward(const __grid_const
         sum[r][half] = sum[r][half] * shrink + more;
         unroll<D / 8>([&](int j) { out[r][j][2 * half] *= shrink, out[r][j][2 * half + 1] *= shrink; });
       });
+      if constexpr (Drops)
+        unroll<keys_each / 8>([&](int j) {
+          float k[4];
+          kept.of_tile<false>(k, j, first + own + 16 * r, t * keys_each);
+          unroll<4>([&](int e) { s[r][j][e] *= k[e]; });
+        });
     });
     add_product<S, D, keys_each>(out, s, tile(2 + t % 2));
   }
@@ -298,7 +360,8 @@ __global__ __launch_bounds__(forward_threads<D>) void forward(const __grid_const
     total += __shfl_xor_sync(~0u, total, 2);
     const int query = first + own + 16 * r + row_of(2 * half);
     if (query >= a.queries) return;
-    const float scale = total > 0 ? 1 / total : total == 0 ? 0 : total;  // a NaN stays one
+    // A NaN stays one.
+    const float scale = (total > 0 ? 1 / total : total == 0 ? 0 : total) * (Drops ? a.kept : 1);
     // Of a query that sees nothing it is +inf, so that its weights come out as 0 again.
     if (lane() % 4 == 0)
       a.logsumexp[int64_t(head) * a.queries + query] = total == 0 ? INFINITY : (top[r][half] + log2f(total)) * ln_2;
@@ -327,7 +390,7 @@ constexpr int backward_warps = 4, backward_rows = 16 * backward_warps, backward_
 template <int D> constexpr int grad_q_bytes = (2 * backward_rows + 4 * keys_each) * D * 2;
 
 // The gradient of a block of queries.
-template <class S, int D>
+template <class S, int D, bool Drops>
 __global__ __launch_bounds__(backward_threads) void backward_queries(const __grid_constant__ AttendArgs a) {
   constexpr int block = backward_rows, all = backward_threads;
   extern __shared__ __align__(128) char shared[];
@@ -339,6 +402,7 @@ __global__ __launch_bounds__(backward_threads) void backward_queries(const __gri
   const char* const keys = a.k.data + 2 * place_of(a, a.k, head, a.group);
   const char* const values = a.v.data + 2 * place_of(a, a.v, head, a.group);
   const Scores scores(a, head);
+  [[maybe_unused]] const Kept kept(a, head);
   const int seen = a.causal ? min(a.keys, first + block) : a.keys, tiles = (seen + keys_each - 1) / keys_each;
   const int own = int(threadIdx.x) / 32 * 16;
   const auto bring = [&](int t) {
@@ -370,6 +434,11 @@ __global__ __launch_bounds__(backward_threads) void backward_queries(const __gri
     product_of_rows<S, keys_each>(d, of_g, tile(2 + t % 2));
     scores.prepare<false, keys_each>(s[0], first + own, t * keys_each);
     unroll<keys_each / 8>([&](int j) {
+      if constexpr (Drops) {
+        float k[4];
+        kept.of_tile<false>(k, j, first + own, t * keys_each);
+        unroll<4>([&](int e) { d[0][j][e] *= k[e] * a.kept; });
+      }
       unroll<4>([&](int e) { s[0][j][e] = exp2_of(s[0][j][e] - level[e / 2]) * (d[0][j][e] - delta[e / 2]); });
     });
     add_product<S, D, keys_each>(sums, s, tile(t % 2));
@@ -391,7 +460,7 @@ template <int D>
 constexpr int grad_kv_bytes = (2 * backward_rows + 4 * queries_each<D>)*D * 2 + 4 * queries_each<D> * 4;
 
 // The gradients of a block of keys and values: everything is turned, so that keys are the rows.
-template <class S, int D>
+template <class S, int D, bool Drops>
 __global__ __launch_bounds__(backward_threads) void backward_keys(const __grid_constant__ AttendArgs a) {
   constexpr int block = backward_rows, all = backward_threads, each = queries_each<D>;
   extern __shared__ __align__(128) char shared[];
@@ -439,8 +508,20 @@ __global__ __launch_bounds__(backward_threads) void backward_keys(const __grid_c
         p[0][j][e] = exp2_of(p[0][j][e] - down), p[0][j][e + 2] = exp2_of(p[0][j][e + 2] - down);
       });
     });
-    add_product<S, D, each>(dv, p, tile(2 + n % 2));
-    product_of_rows<S, each>(d, of_v, tile(2 + n % 2));
+    if constexpr (Drops) {
+      product_of_rows<S, each>(d, of_v, tile(2 + n % 2));
+      const Kept kept(a, head0 + n / tiles);
+      float used[1][each / 8][4];
+      unroll<each / 8>([&](int j) {
+        float k[4];
+        kept.of_tile<true>(k, j, first + own, begin + n % tiles * each);
+        unroll<4>([&](int e) { used[0][j][e] = p[0][j][e] * k[e], d[0][j][e] *= k[e] * a.kept; });
+      });
+      add_product<S, D, each>(dv, used, tile(2 + n % 2));
+    } else {
+      add_product<S, D, each>(dv, p, tile(2 + n % 2));
+      product_of_rows<S, each>(d, of_v, tile(2 + n % 2));
+    }
     unroll<each / 8>([&](int j) {
       unroll<2>([&](int e) {
         const float less = delta[column_of(j, e)];
@@ -457,7 +538,8 @@ __global__ __launch_bounds__(backward_threads) void backward_keys(const __grid_c
       const int column = column_of(j, 0);
       if (column >= a.width) return;
       store_pair<S>(a.grad_k, row + column, dk[0][j][2 * half] * a.scale, dk[0][j][2 * half + 1] * a.scale);
-      store_pair<S>(a.grad_v, row + column, dv[0][j][2 * half], dv[0][j][2 * half + 1]);
+      const float factor = Drops ? a.kept : 1;
+      store_pair<S>(a.grad_v, row + column, dv[0][j][2 * half] * factor, dv[0][j][2 * half + 1] * factor);
     });
   });
 }
@@ -507,6 +589,8 @@ AttendArgs args_of(const AttentionCall& call, const Arg& q, const Arg& k, const 
   a.scale = float(call.scale), a.causal = call.causal, a.boolean_mask = call.mask.dtype == boolean;
   a.q = operand(q), a.k = operand(k), a.v = operand(v), a.mask = operand(call.mask), a.out = operand(call.out);
   a.logsumexp = static_cast<float*>(call.logsumexp.data);
+  a.dropout = float(call.dropout), a.kept = call.dropout < 1 ? float(1 / (1 - call.dropout)) : 0;
+  a.seed = call.seed, a.offset = call.offset;
   return a;
 }
 
@@ -516,14 +600,25 @@ void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, in
   void* pointers[] = {const_cast<AttendArgs*>(&a)};
   check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream()),
         op);
+  if (Capture* const capture = Capture::current(); capture && a.dropout > 0) {
+    const Recording& recording = capture->recording();
+    capture->vary(1, 0, [&recording, number = recording.draw_of({a.seed, a.offset}), args = a]() mutable {
+      args.seed = recording.draws[number].now.seed, args.offset = recording.draws[number].now.offset;
+      return static_cast<const void*>(&args);
+    });
+  }
   after_launch(c, op);
 }
 
-// f.template operator()<S, D>() for the dtype, and a width that the heads' is filled up to.
-template <class F> void with_form(DType dtype, int width, F f) {
+// f.template operator()<S, D, Drops>() for the dtype, and a width that the heads' is filled up to.
+template <class F> void with_form(DType dtype, const AttendArgs& a, F f) {
+  const auto dropping = [&]<class S, int D>() {
+    if (a.dropout > 0) f.template operator()<S, D, true>();
+    else f.template operator()<S, D, false>();
+  };
   const auto sized = [&]<class S>() {
-    if (width <= 64) f.template operator()<S, 64>();
-    else f.template operator()<S, 128>();
+    if (a.width <= 64) dropping.template operator()<S, 64>();
+    else dropping.template operator()<S, 128>();
   };
   if (dtype == f16) sized.template operator()<float16>();
   else sized.template operator()<bfloat16>();
@@ -537,7 +632,7 @@ bool Context::offers(const AttentionCall& call) const {
   const Shape &q = call.q.layout->shape, &k = call.k.layout->shape, &v = call.v.layout->shape;
   const int rank = q.size();
   const int64_t width = q[rank - 1];
-  if (!is_half(call.q.dtype) || call.dropout > 0 || width % 8 != 0 || width > 128 || v[rank - 1] != width) return false;
+  if (!is_half(call.q.dtype) || width % 8 != 0 || width > 128 || v[rank - 1] != width) return false;
   if (q.numel() == 0 || k.numel() == 0) return false;
   const int64_t heads = q.numel() / (q[rank - 2] * width);
   return q[rank - 2] < (1 << 24) && k[rank - 2] < (1 << 24) && heads < (1 << 20) &&
@@ -549,9 +644,9 @@ void Context::attention(const AttentionCall& call) {
   if (attend_by_cudnn(*this, call)) return;
   const Fetchable q(*this, call.q), k(*this, call.k), v(*this, call.v);
   const AttendArgs a = args_of(call, q.arg(), k.arg(), v.arg());
-  with_form(call.q.dtype, a.width, [&]<class S, int D>() {
-    start(*this, &forward<S, D>, a.heads * blocks_of(a.queries, forward_block), forward_threads<D>, forward_bytes<D>,
-          a);
+  with_form(call.q.dtype, a, [&]<class S, int D, bool Drops>() {
+    start(*this, &forward<S, D, Drops>, a.heads * blocks_of(a.queries, forward_block), forward_threads<D>,
+          forward_bytes<D>, a);
   });
 }
 
@@ -565,11 +660,11 @@ void Context::attention_backward(const AttentionBackwardCall& call) {
   const int64_t rows = int64_t(a.heads) * a.queries;
   const Room delta = memory().take(rows * int64_t(sizeof(float)), op);
   a.delta = reinterpret_cast<float*>(delta->data);
-  with_form(call.q.dtype, a.width, [&]<class S, int D>() {
+  with_form(call.q.dtype, a, [&]<class S, int D, bool Drops>() {
     launch(*this, op, &row_sums<S>, blocks_for(rows * 32, threads), threads, a);
-    start(*this, &backward_keys<S, D>, a.heads / a.group * blocks_of(a.keys, backward_rows), backward_threads,
+    start(*this, &backward_keys<S, D, Drops>, a.heads / a.group * blocks_of(a.keys, backward_rows), backward_threads,
           grad_kv_bytes<D>, a);
-    start(*this, &backward_queries<S, D>, a.heads * blocks_of(a.queries, backward_rows), backward_threads,
+    start(*this, &backward_queries<S, D, Drops>, a.heads * blocks_of(a.queries, backward_rows), backward_threads,
           grad_q_bytes<D>, a);
   });
 }
