@@ -285,6 +285,8 @@ TEST(LinearOther, OuterKronTraceCross) {
   EXPECT_TRUE(equal(outer(tensor({1, 2}), tensor({3, 4, 5})), tensor({{3, 4, 5}, {6, 8, 10}})));
   EXPECT_TRUE(equal(kron(tensor({{1, 2}, {3, 4}}), tensor({{0, 1}})), tensor({{0, 1, 0, 2}, {0, 3, 0, 4}})));
   EXPECT_TRUE(equal(kron(tensor({1, 2}), tensor({{1, 1}, {0, 3}})), tensor({{1, 1, 2, 2}, {0, 3, 0, 6}})));
+  const Tensor six = arange(4).reshape({1, 1, 1, 1, 2, 2});  // as many axes as there may be
+  EXPECT_TRUE(equal(kron(six, tensor({1, 10})).flatten(), tensor({0, 0, 1, 10, 2, 20, 3, 30})));
   EXPECT_EQ(trace(tensor({{1, 2, 3}, {4, 5, 6}})).item<int>(), 6);
   EXPECT_EQ(trace(zeros({0, 3})).item<float>(), 0);
   EXPECT_TRUE(equal(cross(tensor({1., 0., 0.}), tensor({0., 1., 0.})), tensor({0., 0., 1.})));

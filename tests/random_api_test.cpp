@@ -97,6 +97,10 @@ TEST(RandomApi, Integers) {
   const Tensor wide = randint(INT64_MIN, INT64_MAX, {1000});
   EXPECT_LT(wide.min().item<int64_t>(), -(int64_t(1) << 60));
   EXPECT_GT(wide.max().item<int64_t>(), int64_t(1) << 60);
+  for (const Tensor& x : {wide, randint(0, int64_t(1) << 40, {1000}), randn({1000}, {.dtype = f64})}) {
+    const auto values = x.to_vector<double>();  // far more possible ones than drawn: each element has words of its own
+    EXPECT_EQ(std::set<double>(values.begin(), values.end()).size(), values.size());
+  }
   expect_says([] { return randint(3, 3, {1}); }, "randint: nothing lies between 3 and 3");
   expect_says([] { return randint(0, 300, {1}, {.dtype = u8}); }, "u8");
   expect_says([] { return randint(0, 3, {1}, {.requires_grad = true}); }, "grad");
