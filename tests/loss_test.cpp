@@ -1,6 +1,8 @@
 // Losses against PyTorch, their derivatives against differences, their extremes and their errors.
 #include <gtest/gtest.h>
 
+#include "backend/cross_entropy.h"
+#include "ops/elementwise.h"
 #include "oracle/training.h"
 #include "samples.h"
 
@@ -385,6 +387,126 @@ TEST(CrossEntropyRows, EqualTheFormulaOnEveryDevice) {
           const Tensor answer = grad(want, exact, {.grad_outputs = {g.to(f64)}});
           EXPECT_TRUE(allclose(slope, answer, {.rtol = near, .atol = near / 5}));
         }
+}
+
+// A mean in a dtype on a device, with ignored labels and weights or without, and the same by the formula in f64.
+struct MeanCase {
+  static constexpr int64_t classes = 5;
+  Tensor scores, labels, weight = {};  // on the CPU
+  int64_t ignore = -100;
+  MeanCase(const Shape& shape, DType dtype, bool ignores, bool weighs) : scores((randn(shape) * 3).to(dtype)) {
+    Shape without = shape;
+    without.erase(1);
+    labels = randint(0, classes, without);
+    labels.flatten()[0] = 0;
+    if (ignores) ignore = 1;
+    if (weighs) weight = (rand({classes}) + 0.5).to(dtype);
+  }
+  Tensor loss(const Tensor& x) const {
+    CrossEntropyOptions o{.ignore_index = ignore};
+    if (weight.defined()) o.weight = weight.to(x.device());
+    return cross_entropy(x, labels.to(x.device()), o);
+  }
+  Tensor formula(const Tensor& x) const {
+    const Tensor weights = weight.defined() ? weight.to(f64) : ones({classes}, {.dtype = f64});
+    const Tensor factor = where(labels == ignore, 0, take(weights, labels));
+    return -sum(log_softmax(x, 1).gather(1, labels.unsqueeze(1)).squeeze(1) * factor) / sum(factor);
+  }
+  Tensor leaf(const Device& device) const { return scores.to(device).detach().clone().requires_grad_(); }
+  Tensor exact() const { return scores.to(f64).detach().clone().requires_grad_(); }
+};
+
+double nearness(DType dtype) { return dtype == f64 ? 1e-11 : dtype == f32 ? 1e-5 : dtype == f16 ? 4e-3 : 3e-2; }
+Tensor on_host(const Tensor& x) { return x.detach().to("cpu").to(f64); }
+
+TEST(CrossEntropyMean, EqualsTheFormulaAndRepeatsItsBits) {
+  manual_seed(22);
+  for (const Device& device : devices())
+    for (const DType dtype : {f16, bf16, f32, f64})
+      for (const int64_t rows : {1, 2, 1000, 5000, 70000})
+        for (int form = 0; form < 4; ++form) {
+          if (device.is_cpu() && dtype == f16 && rows > 5000) continue;  // composed there, of sums that leave its range
+          SCOPED_TRACE(std::to_string(rows) + " of " + std::string(name(dtype)) + " on " + device.str() + ", form " +
+                       std::to_string(form));
+          const MeanCase c({rows, MeanCase::classes}, dtype, form % 2 == 1, form / 2 == 1);
+          const Tensor x = c.leaf(device), exact = c.exact(), want = c.formula(exact), loss = c.loss(x);
+          const double near = nearness(dtype), g = 0.75;
+          EXPECT_EQ(loss.dtype(), dtype);
+          EXPECT_TRUE(allclose(on_host(loss), want, {.rtol = near, .atol = near}));
+          const auto slope = [&](const Tensor& y, const Tensor& by) {
+            return grad(y, by, {.grad_outputs = {full({}, g, {.device = by.device()}).to(by.dtype())}});
+          };
+          const Tensor found = slope(loss, x);
+          const double smallest = dtype == f16 ? 2e-7 : 0;
+          EXPECT_TRUE(
+              allclose(on_host(found), slope(want, exact), {.rtol = near, .atol = near / double(rows) + smallest}));
+          const Tensor again = c.loss(x);
+          EXPECT_TRUE(equal(again.detach(), loss.detach()));
+          EXPECT_TRUE(equal(slope(again, x), found));
+        }
+}
+
+TEST(CrossEntropyMean, HasSecondDerivativesAndTakesImages) {
+  manual_seed(23);
+  for (const Device& device : devices())
+    for (const DType dtype : {f16, bf16, f32, f64})
+      for (const Shape& shape : {Shape{9, MeanCase::classes}, Shape{4, MeanCase::classes, 3}})
+        for (int form = 0; form < 4; ++form) {
+          SCOPED_TRACE(std::string(name(dtype)) + " on " + device.str() + ", form " + std::to_string(form));
+          const MeanCase c(shape, dtype, form % 2 == 1, form / 2 == 1);
+          const Tensor x = c.leaf(device), exact = c.exact(), v = rand(shape).to(dtype);
+          const double near = nearness(dtype);
+          const auto both = [&](const Tensor& loss, const Tensor& by) {
+            const Tensor first = grad(loss * 3, by, {.create_graph = true});
+            return std::pair(first, grad(sum(first * v.to(by.device()).to(by.dtype())), by));
+          };
+          const auto [first, second] = both(c.loss(x), x);
+          const auto [want_first, want_second] = both(c.formula(exact), exact);
+          EXPECT_TRUE(allclose(on_host(first), want_first.detach(), {.rtol = near, .atol = near}));
+          EXPECT_TRUE(allclose(on_host(second), want_second, {.rtol = near, .atol = near}));
+          EXPECT_TRUE(allclose(on_host(grad(c.loss(x) * 3, x)), want_first.detach(), {.rtol = near, .atol = near}));
+        }
+}
+
+TEST(CrossEntropyMean, OfIgnoredLabelsAloneIsNaNAndItsGradientZero) {
+  for (const Device& device : devices())
+    for (const DType dtype : {f32, f64})
+      for (const int64_t rows : {1, 40000}) {
+        const Tensor x = randn({rows, 3}).to(dtype).to(device).requires_grad_();
+        const Tensor loss = cross_entropy(x, full({rows}, -100).to(device));
+        EXPECT_TRUE(std::isnan(loss.item<double>())) << device.str();
+        EXPECT_TRUE(equal(grad(loss * 2, x), zeros_like(x))) << device.str();
+      }
+}
+
+// Without factors the divisor is the number of labels: what ops ask of a device that can tell that none is ignored.
+TEST(CrossEntropyMean, CountsLabelsWhereNoFactorsAreWanted) {
+  manual_seed(24);
+  for (const Device& device : devices())
+    for (const DType dtype : {f16, bf16, f32, f64})
+      for (const int64_t rows : {1, 1000, 70000}) {
+        if (device.is_cpu() && is_half(dtype)) continue;
+        SCOPED_TRACE(std::to_string(rows) + " of " + std::string(name(dtype)) + " on " + device.str());
+        const Options here{.dtype = dtype, .device = device};
+        const Tensor x = (randn({rows, 5, 1}) * 3).to(dtype), labels = randint(0, 5, {rows, 1});
+        const Tensor scores = x.to(device), at = labels.to(device), losses = empty({rows, 1}, here),
+                     statistics = empty({rows, 1, 2}, {.dtype = f64, .device = device}), mean = empty({}, here),
+                     d = empty(scores.shape(), here), g = full({}, 2, here).expand({rows, 1});
+        CrossEntropyCall call{};
+        call.scores = arg(scores), call.labels = arg(at);
+        call.losses = arg(losses), call.statistics = arg(statistics), call.mean = arg(mean);
+        backend(device).cross_entropy(call);
+        CrossEntropyBackwardCall back{arg(scores), arg(at), {}, arg(statistics), arg(g), arg(d)};
+        back.divisor.scalar = rows;
+        backend(device).cross_entropy_backward(back);
+        const Tensor exact = x.squeeze(2).to(f64).requires_grad_();
+        const Tensor want = -volta::mean(log_softmax(exact, 1).gather(1, labels));
+        const double near = nearness(dtype);
+        EXPECT_TRUE(allclose(on_host(mean), want.detach(), {.rtol = near, .atol = near}));
+        const double smallest = dtype == f16 ? 2e-7 : 0;
+        EXPECT_TRUE(allclose(on_host(d).squeeze(2), grad(want * 2, exact),
+                             {.rtol = near, .atol = near / double(rows) + smallest}));
+      }
 }
 
 }  // namespace

@@ -112,6 +112,10 @@ Tensor composed_gradient(const Tensor& g, const Tensor& x, const Labels& labels)
 // The device's loop over scores [outer, classes, inner], its weights constants.
 class FusedCrossEntropy {
  public:
+  struct Found {
+    Tensor losses, statistics;
+    Tensor factors, mean, divisor;  // where they are wanted; the divisor is that of a mean of factors
+  };
   FusedCrossEntropy(const Tensor& x, const Tensor& index, const Tensor& weight, std::optional<int64_t> ignore)
       : scores_(x.detach().reshape(view_of(x))), index_(index.reshape({scores_.size(0), scores_.size(2)})) {
     if (weight.defined()) weight_ = weight.detach().to(x.dtype()).contiguous(), call_.weight = arg(weight_);
@@ -125,20 +129,27 @@ class FusedCrossEntropy {
     return {x.size(0), x.size(1), inner};
   }
 
-  // Leaves what the gradient needs in `statistics`, and in `factors` if it is given.
-  Tensor forward(Tensor& statistics, Tensor* factors) {
+  Found forward(bool factors, bool mean) {
     const auto [outer, inner] = std::pair(scores_.size(0), scores_.size(2));
-    const Tensor losses = allocate({outer, inner}, scores_.dtype(), scores_.device(), "cross_entropy");
-    statistics = allocate({outer, inner, 2}, f64, scores_.device(), "cross_entropy");
-    if (factors) *factors = empty_like(losses), call_.factors = arg(*factors);
-    call_.losses = arg(losses), call_.statistics = arg(statistics);
+    const DType dtype = scores_.dtype();
+    Found y;
+    const auto place = [&](Tensor& to, Arg& given, const Shape& shape, DType of) {
+      to = allocate(shape, of, scores_.device(), "cross_entropy");
+      given = arg(to);
+    };
+    place(y.losses, call_.losses, {outer, inner}, dtype);
+    place(y.statistics, call_.statistics, {outer, inner, 2}, f64);
+    if (factors) place(y.factors, call_.factors, {outer, inner}, dtype);
+    if (mean) place(y.mean, call_.mean, {}, dtype);
+    if (factors && mean) place(y.divisor, call_.divisor, {}, traits(dtype).compute);
     backend(scores_.device()).cross_entropy(call_);
-    return losses;
+    return y;
   }
 
-  Tensor backward(const Tensor& statistics, const Tensor& factors, const Tensor& g) const {
+  // g / divisor is the gradient of every loss.
+  Tensor backward(const Tensor& statistics, const Tensor& factors, const Tensor& g, const Operand& divisor) const {
     const Tensor d = allocate(scores_.shape(), scores_.dtype(), scores_.device(), "cross_entropy");
-    CrossEntropyBackwardCall call{call_.scores, call_.labels, {}, arg(statistics), arg(g), arg(d)};
+    CrossEntropyBackwardCall call{call_.scores, call_.labels, {}, arg(statistics), arg(g), arg(d), arg(divisor)};
     if (factors.defined()) call.factors = arg(factors);
     backend(scores_.device()).cross_entropy_backward(call);
     return d;
@@ -151,33 +162,33 @@ class FusedCrossEntropy {
 
 // Undefined where the device has no loop for it, or the weight has a gradient.
 Tensor fused_cross_entropy(const Tensor& x, const Labels& labels, const Tensor& weight, Reduce how) {
-  Tensor losses, statistics, factors, divisor;
+  FusedCrossEntropy::Found y;
+  Tensor loss;
   {
     const NoGrad off;
     FusedCrossEntropy fused(x, labels.raw, weight, labels.ignore);
     if ((weight.defined() && weight.requires_grad()) || !fused.available()) return {};
-    const bool weighted = weight.defined() || labels.may_ignore;
-    losses = fused.forward(statistics, weighted ? &factors : nullptr);
-    if (how == Reduce::mean && weighted) divisor = sum(factors), losses = sum(losses) / divisor;
-    else losses = how == Reduce::none ? losses.reshape(labels.raw.shape()) : reduced(losses, how);
+    y = fused.forward(weight.defined() || labels.may_ignore, how == Reduce::mean);
+    loss = how == Reduce::mean ? y.mean : how == Reduce::none ? y.losses.reshape(labels.raw.shape()) : sum(y.losses);
   }
-  return record("cross_entropy", losses, {x},
-                [x = save(x), target = save(labels.raw), statistics, factors, divisor, labels, how](const Tensor& g,
-                                                                                                    Gradients& d) {
-                  d.take(target);  // they were checked: an error if they changed since
-                  Tensor each = g;
-                  if (how == Reduce::mean) each = divisor.defined() ? g / divisor : g / double(labels.raw.numel());
-                  each = how == Reduce::none ? each : each.expand(labels.raw.shape());
-                  const Tensor in = d.take(x);
-                  if (grad_enabled()) {
-                    d[0] =
-                        composed_gradient(factors.defined() ? each * factors.reshape(each.shape()) : each, in, labels);
-                    return;
-                  }
-                  const FusedCrossEntropy fused(in, labels.raw, {}, {});
-                  d[0] = fused.backward(statistics, factors, each.reshape({statistics.size(0), statistics.size(1)}))
-                             .reshape(in.shape());
-                });
+  return record(
+      "cross_entropy", loss, {x},
+      [x = save(x), target = save(labels.raw), statistics = y.statistics, factors = y.factors, divisor = y.divisor,
+       labels, how](const Tensor& g, Gradients& d) {
+        d.take(target);  // they were checked: an error if they changed since
+        const double count = how == Reduce::mean ? double(labels.raw.numel()) : 1;
+        const Operand divide_by = divisor.defined() ? Operand(divisor) : Operand(count);
+        const auto for_each = [&](const Tensor& t) { return how == Reduce::none ? t : t.expand(labels.raw.shape()); };
+        const Tensor in = d.take(x);
+        if (grad_enabled()) {
+          const Tensor each = for_each(how == Reduce::mean ? (g / divide_by).to(g.dtype()) : g);
+          d[0] = composed_gradient(factors.defined() ? each * factors.reshape(each.shape()) : each, in, labels);
+          return;
+        }
+        const FusedCrossEntropy fused(in, labels.raw, {}, {});
+        const Tensor each = for_each(g).reshape({statistics.size(0), statistics.size(1)});
+        d[0] = fused.backward(statistics, factors, each, divide_by).reshape(in.shape());
+      });
 }
 
 // One factor for each class, in the shape of the scores' class axis.

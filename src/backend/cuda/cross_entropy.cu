@@ -3,6 +3,7 @@
 // next synchronisation.
 #include "backend/cross_entropy.h"
 #include "backend/cuda/element.h"
+#include "backend/cuda/formulas.h"
 
 namespace volta::cuda {
 namespace {
@@ -32,6 +33,18 @@ struct BackwardArgs : Rows {
   int64_t g_step[2];
   const char* factors;
   char* out;  // contiguous
+  const void* divisor;
+  double number;  // the divisor, where that is null
+};
+
+// Of contiguous losses and factors, and what becomes of their sums.
+struct MeanArgs {
+  int64_t count, piece;  // labels: in all, and of a block
+  const char *losses, *factors;
+  DType dtype;
+  int64_t size;  // of a loss
+  char* mean;
+  void *divisor, *sums;  // sums: of each block, where there are several
 };
 
 template <class T> struct ScoreSum { T top, sum; };
@@ -157,7 +170,8 @@ __global__ __launch_bounds__(threads) void backward(const __grid_constant__ Back
   if (!row.valid) return;
   const char* x = row.scores(a);
   const T factor = a.factors ? load<T>(a.factors + row.number * a.size, a.dtype) : T(1);
-  const T upstream = load<T>(a.g + row.outer * a.g_step[0] + row.inner * a.g_step[1], a.dtype) * factor;
+  const T divisor = a.divisor ? *static_cast<const T*>(a.divisor) : T(a.number);
+  const T upstream = load<T>(a.g + row.outer * a.g_step[0] + row.inner * a.g_step[1], a.dtype) / divisor * factor;
   const T top = T(a.statistics[2 * int64_t(row.number)]);
   const T scale = T(double(upstream) / a.statistics[2 * int64_t(row.number) + 1]);
   const int64_t label = factor == T(0) ? 0 : clamped(a, row.label(a));
@@ -179,6 +193,67 @@ __global__ __launch_bounds__(threads) void backward(const __grid_constant__ Back
     for (int64_t c = row.rank(); c < a.classes; c += team)
       store(out + c * a.inner * a.size, a.dtype, slope(load<T>(x + c * a.class_step, a.dtype), c));
   }
+}
+
+// The sums of losses and of factors.
+template <class T> struct LossSums {
+  struct State {
+    T losses, factors;
+  };
+  __device__ static State start() { return {T(0), T(0)}; }
+  __device__ static State merge(State a, State b) { return {a.losses + b.losses, a.factors + b.factors}; }
+};
+
+template <class T> __device__ inline void conclude(const MeanArgs& a, typename LossSums<T>::State s) {
+  const T divisor = a.factors ? s.factors : T(a.count);
+  store(a.mean, a.dtype, s.losses / divisor);
+  if (a.divisor) *static_cast<T*>(a.divisor) = divisor;
+}
+
+constexpr int mean_threads = 1024, labels_at_once = 8;  // of a block; of a thread
+constexpr int64_t mean_piece = int64_t(mean_threads) * labels_at_once;
+constexpr int64_t one_block = 4 * mean_piece;  // so many labels take less time than a second kernel does
+
+// A block sums its piece; the only one concludes.
+template <class T> __global__ __launch_bounds__(mean_threads) void sum_losses(const __grid_constant__ MeanArgs a) {
+  constexpr int U = labels_at_once;
+  auto s = LossSums<T>::start();
+  const int64_t begin = int64_t(blockIdx.x) * a.piece, end = ::min(begin + a.piece, a.count);
+  for (int64_t first = begin + threadIdx.x; first < end; first += mean_piece) {
+    const auto place = [&](int u) { return first + u * mean_threads; };
+    const auto take = [&](const char* from, T& sum) {
+      T v[U];
+      load_all(v, a.dtype, [&](int u) { return from + (place(u) < end ? place(u) : first) * a.size; });
+      unroll<U>([&](int u) { sum += place(u) < end ? v[u] : T(0); });
+    };
+    take(a.losses, s.losses);
+    if (a.factors) take(a.factors, s.factors);
+  }
+  s = team_merge<LossSums<T>>(Team{false}, s);
+  if (threadIdx.x != 0) return;
+  if (a.sums) static_cast<typename LossSums<T>::State*>(a.sums)[blockIdx.x] = s;
+  else conclude<T>(a, s);
+}
+
+// One block merges those of `blocks`.
+template <class T>
+__global__ __launch_bounds__(mean_threads) void merge_losses(const __grid_constant__ MeanArgs a, unsigned blocks) {
+  auto s = LossSums<T>::start();
+  const auto* sums = static_cast<const typename LossSums<T>::State*>(a.sums);
+  for (unsigned i = threadIdx.x; i < blocks; i += mean_threads) s = LossSums<T>::merge(s, sums[i]);
+  s = team_merge<LossSums<T>>(Team{false}, s);
+  if (threadIdx.x == 0) conclude<T>(a, s);
+}
+
+template <class T> void take_mean(const Context& c, MeanArgs a) {
+  const char* op = "cross_entropy";
+  if (a.count <= one_block) return launch(c, op, &sum_losses<T>, 1, mean_threads, a);
+  a.piece = mean_piece;
+  const unsigned blocks = blocks_for(a.count, a.piece);
+  const Room sums = c.memory().take(blocks * int64_t(sizeof(typename LossSums<T>::State)), op);
+  a.sums = sums->data;
+  launch(c, op, &sum_losses<T>, blocks, mean_threads, a);
+  launch(c, op, &merge_losses<T>, 1, mean_threads, a, blocks);
 }
 
 Rows rows_of(const Context& c, const Arg& scores, const Arg& labels, const Arg& statistics) {
@@ -238,6 +313,11 @@ void Context::cross_entropy(const CrossEntropyCall& call) {
                       bytes(call.losses),
                       bytes(call.factors)};
   with_form(a, [&]<class T, class S, int team>() { start(*this, a, team, &forward<T, S, team>); });
+  if (!call.mean.data) return;
+  const MeanArgs m{a.count, a.count,          a.losses,          a.factors, a.dtype,
+                   a.size,  bytes(call.mean), call.divisor.data, nullptr};
+  if (a.dtype == f64) take_mean<double>(*this, m);
+  else take_mean<float>(*this, m);
 }
 
 void Context::cross_entropy_backward(const CrossEntropyBackwardCall& call) {
@@ -248,7 +328,9 @@ void Context::cross_entropy_backward(const CrossEntropyBackwardCall& call) {
                        bytes(call.g),
                        {step[0] * size, step[1] * size},
                        bytes(call.factors),
-                       bytes(call.grad_scores)};
+                       bytes(call.grad_scores),
+                       call.divisor.data,
+                       call.divisor.scalar.as<double>()};
   with_form(a, [&]<class T, class S, int team>() { start(*this, a, team, &backward<T, S, team>); });
 }
 

@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/cross_entropy/kernels.h"
 #include "backend/cpu/parallel_rows.h"
+#include "math/reducers.h"
 
 namespace volta::cpu {
 namespace {
@@ -25,6 +26,22 @@ template <class T> const T& at(const Arg& x, int64_t row) {
   return static_cast<const T*>(x.data)[row * x.layout->strides[0]];
 }
 
+// One number of all that are in x.
+template <class Reducer, class T> T reduced(const Arg& x) {
+  T result;
+  const Layout one = Layout::contiguous(Shape::filled(x.layout->rank(), 1));
+  reduce({index_of<Reducer>(Reducers{}), x.dtype, {&result, &one, x.dtype, {}}, {}, x, ~0u >> (32 - one.rank()), 0});
+  return result;
+}
+
+template <class T> void take_mean(const CrossEntropyCall& call) {
+  T& mean = *static_cast<T*>(call.mean.data);
+  if (!call.factors.data) return void(mean = reduced<reducers::Mean, T>(call.losses));
+  const T divisor = reduced<reducers::Sum, T>(call.factors);
+  mean = reduced<reducers::Sum, T>(call.losses) / divisor;
+  *static_cast<T*>(call.divisor.data) = divisor;
+}
+
 template <class T> void forward(const CrossEntropyCall& call) {
   const int64_t classes = call.scores.layout->shape[1];
   const CrossEntropyKernel kernel = kernel_of(call.scores.dtype);
@@ -41,14 +58,16 @@ template <class T> void forward(const CrossEntropyCall& call) {
     static_cast<T*>(call.losses.data)[r] = factor == T(0) ? T(0) : loss * factor;
     if (call.factors.data) static_cast<T*>(call.factors.data)[r] = factor;
   });
+  if (call.mean.data) take_mean<T>(call);
 }
 
 template <class T> void backward(const CrossEntropyBackwardCall& call) {
   const int64_t classes = call.scores.layout->shape[1];
   const CrossEntropyKernel kernel = kernel_of(call.scores.dtype);
+  const T divisor = call.divisor.data ? *static_cast<const T*>(call.divisor.data) : call.divisor.scalar.as<T>();
   for_rows(call.scores.layout->shape[0], classes, [&](int64_t r) {
     const T factor = call.factors.data ? static_cast<const T*>(call.factors.data)[r] : T(1);
-    const T upstream = at<T>(call.g, r) * factor;
+    const T upstream = at<T>(call.g, r) / divisor * factor;
     const double* s = static_cast<const double*>(call.statistics.data) + 2 * r;
     T* out = static_cast<T*>(call.grad_scores.data) + r * classes;
     if (factor == T(0)) return void(std::fill_n(out, classes, T(0)));
