@@ -85,9 +85,11 @@ Labels prepare(const Tensor& input, const Tensor& target, const Tensor& weight, 
   return labels;
 }
 
-// A mean is divided by the sum of the labels' weights.
+// A mean is divided by the sum of the labels' weights. Neither sum need fit into a half.
 Tensor divided(const Tensor& losses, const Labels& labels, Reduce how) {
-  return how == Reduce::mean && labels.factor.defined() ? sum(losses) / sum(labels.factor) : reduced(losses, how);
+  if (how != Reduce::mean || !labels.factor.defined()) return reduced(losses, how);
+  const DType wide = traits(losses.dtype()).compute;
+  return (sum(losses.to(wide)) / sum(labels.factor.to(wide))).to(losses.dtype());
 }
 
 Tensor finish(const Tensor& losses, const Labels& labels, Reduce how) {
