@@ -300,6 +300,35 @@ TEST(CaptureOnToy, CanBeTriedAgainAfterAnError) {
   EXPECT_EQ(step().sum().item<float>(), 8);
 }
 
+TEST(CaptureOnToy, AGeneratorMadeInTheStepIsRefused) {
+  auto step = capture([&] {
+    Generator own(3);
+    return rand({4}, {.device = toy_device(), .generator = &own});
+  });
+  step();
+  EXPECT_TRUE(says([&] { step(); }, "generator"));
+  Generator outside(3);
+  auto fine = capture([&] {
+    Generator unused(4);
+    return rand({4}, {.device = toy_device(), .generator = &outside});
+  });
+  for (int i = 0; i < 3; ++i) fine();
+  EXPECT_EQ(outside.state().offset,
+            3u + 1);  // that of the recording, whose numbers no replay takes, and one for each call
+}
+
+// Attention in parts draws from where its own state says, not from a generator of its own that would be gone by the replay.
+TEST(CaptureOnToy, AttentionWithDropout) {
+  const Tensor x = ones({2, 3, 4}, {.device = toy_device()}).requires_grad_();
+  auto step = capture([&] { return grad(scaled_dot_product_attention(x, x, x, {.dropout_p = 0.5}).sum(), x); });
+  manual_seed(7);
+  for (int i = 0; i < 4; ++i) step();
+  const uint64_t drawn = default_generator().state().offset;
+  manual_seed(7);
+  for (int i = 0; i < 5; ++i) (void)scaled_dot_product_attention(x, x, x, {.dropout_p = 0.5});
+  EXPECT_LE(drawn, default_generator().state().offset);
+}
+
 #define NEEDS_GPU \
   if (!cuda::is_available()) GTEST_SKIP() << "needs a GPU"
 

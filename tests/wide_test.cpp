@@ -353,25 +353,26 @@ TEST(WideAttention, DropoutEqualsTheCpu) {
 }
 
 TEST(WideAttention, DropoutOfACapturedStep) {
-  for (const Device& device : test::devices()) {
-    const auto run = [&](bool captured) {
-      const Tensor x = (arange(4 * 64 * 32).to(f32).reshape({4, 64, 32}) * 0.01).sin().to(bf16).to(device);
-      const Tensor a = x.clone().requires_grad_();
-      const auto step = [&] {
-        const Tensor y = scaled_dot_product_attention(a, x, x, {.dropout_p = 0.5});
-        return std::vector<Tensor>{y.detach(), grad(std::vector<Tensor>{y.square().sum()}, {a})[0]};
+  for (const Device& device : test::devices())
+    for (const DType dtype : {bf16, f32}) {
+      const auto run = [&](bool captured) {
+        const Tensor x = (arange(4 * 64 * 32).to(f32).reshape({4, 64, 32}) * 0.01).sin().to(dtype).to(device);
+        const Tensor a = x.clone().requires_grad_();
+        const auto step = [&] {
+          const Tensor y = scaled_dot_product_attention(a, x, x, {.dropout_p = 0.5});
+          return std::vector<Tensor>{y.detach(), grad(std::vector<Tensor>{y.square().sum()}, {a})[0]};
+        };
+        manual_seed(5);
+        auto replayed = capture(step);
+        std::vector<Tensor> all;
+        for (int i = 0; i < 4; ++i)
+          for (const Tensor& t : captured ? replayed() : step()) all.push_back(t.to("cpu").clone());
+        return all;
       };
-      manual_seed(5);
-      auto replayed = capture(step);
-      std::vector<Tensor> all;
-      for (int i = 0; i < 4; ++i)
-        for (const Tensor& t : captured ? replayed() : step()) all.push_back(t.to("cpu").clone());
-      return all;
-    };
-    const auto wanted = run(false), got = run(true);
-    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(equal(got[i], wanted[i])) << device.str() << " " << i;
-    EXPECT_FALSE(equal(wanted[0], wanted[2]));
-  }
+      const auto wanted = run(false), got = run(true);
+      for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(equal(got[i], wanted[i])) << device.str() << " " << i;
+      EXPECT_FALSE(equal(wanted[0], wanted[2]));
+    }
 }
 
 }  // namespace

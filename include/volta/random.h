@@ -11,6 +11,7 @@ class Generator {
     friend bool operator==(const State&, const State&) = default;
   };
   explicit Generator(uint64_t seed = 0) : state_{seed, 0} {}
+  ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 

@@ -94,9 +94,10 @@ Tensor by_group(const Tensor& x, int64_t group) {
 
 // What each weight is multiplied with by dropout, drawn as the fused loop draws it.
 Tensor dropout_factors(const Attention& a, DType dtype) {
-  Generator stream;
-  stream.set_state(a.random);
-  const Tensor u = rand(a.scores, {.dtype = f32, .device = a.q.device(), .generator = &stream});
+  const Tensor u = allocate(a.scores, f32, a.q.device(), op);
+  RandomCall call{.kind = Distribution::uniform, .dtype = f32, .seed = a.random.seed, .offset = a.random.offset};
+  call.n = u.numel(), call.out = address(u);
+  if (call.n > 0) backend(u.device()).random(call);
   return ge(u, a.dropout).to(dtype) * (a.dropout < 1 ? 1 / (1 - a.dropout) : 0);
 }
 

@@ -76,7 +76,11 @@ void Replay::run(const std::function<void()>& step) {
   std::unique_ptr<Recorded> recorded = [&] {
     const RecordingScope recorded_now(&s.recording, Recording::Phase::recorded);
     try {
-      return own_backend(devices[0]).record(s.recording, step);
+      auto now = own_backend(devices[0]).record(s.recording, step);
+      require(!s.recording.lost_generator, ErrorKind::device, "capture",
+              "the step draws from a generator that it makes itself; make it before, so that replays go on drawing "
+              "from it");
+      return now;
     } catch (...) {
       for (auto work = s.recording.undo.rbegin(); work != s.recording.undo.rend(); ++work) (*work)();
       throw;

@@ -108,6 +108,11 @@ Generator& process_generator() {
 
 }  // namespace
 
+Generator::~Generator() {
+  if (Recording* const recording = Recording::current()) [[unlikely]]
+    recording->lose(*this);
+}
+
 Generator::State Generator::state() const {
   const std::lock_guard lock(generators);
   return state_;

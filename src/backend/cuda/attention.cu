@@ -7,7 +7,6 @@
 #include "backend/cuda/capture.h"
 #include "backend/cuda/element.h"
 #include "core/distributions.h"
-#include "core/recording.h"
 
 namespace volta::cuda {
 namespace {
@@ -600,13 +599,9 @@ void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, in
   void* pointers[] = {const_cast<AttendArgs*>(&a)};
   check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream()),
         op);
-  if (Capture* const capture = Capture::current(); capture && a.dropout > 0) {
-    const Recording& recording = capture->recording();
-    capture->vary(1, 0, [&recording, number = recording.draw_of({a.seed, a.offset}), args = a]() mutable {
-      args.seed = recording.draws[number].now.seed, args.offset = recording.draws[number].now.offset;
-      return static_cast<const void*>(&args);
-    });
-  }
+  if (a.dropout > 0)
+    vary_draw(
+        1, 0, a, [](auto& args) -> auto& { return args; });
   after_launch(c, op);
 }
 

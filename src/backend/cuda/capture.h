@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/cuda/context.h"
+#include "core/recording.h"
 
 namespace volta::cuda {
 
@@ -39,5 +40,20 @@ class Capture final : public Recorded {
   cudaStream_t last_stream_ = nullptr;
   static inline thread_local constinit Capture* current_ = nullptr;
 };
+
+// Of the kernel launched last, whose argument `which` of `count` is `args`: `place(args)` holds the seed and the offset of
+// its random numbers. Replays take those of their own draw, unless they were drawn before the step.
+template <class Args, class Place> void vary_draw(int count, int which, const Args& args, Place place) {
+  Capture* const capture = Capture::current();
+  if (!capture) return;
+  const Recording& recording = capture->recording();
+  const auto number = recording.find_draw({place(args).seed, place(args).offset});
+  if (!number) return;
+  capture->vary(count, which, [&recording, number = *number, held = Args(args), place]() mutable {
+    const Generator::State& now = recording.draws[number].now;
+    place(held).seed = now.seed, place(held).offset = now.offset;
+    return static_cast<const void*>(&held);
+  });
+}
 
 }  // namespace volta::cuda

@@ -175,15 +175,10 @@ void Context::random(const RandomCall& call) {
   volta::random::with_formula(call, [&]<class Formula>(const Formula& formula) {
     Draw<Formula> draw{formula, call, size_of(call.dtype)};
     each(*this, "random", Operands<1>((call.n + 3) / 4, {1}), draw);
-    Capture* const capture = Capture::current();
-    if (!capture) return;
+    if (!Capture::current()) return;
     require((call.n + 3) / 4 <= chunk_limit, ErrorKind::memory, "random", "too many numbers for a captured step");
-    const Recording& recording = capture->recording();
-    const size_t number = recording.draw_of({call.seed, call.offset});
-    capture->vary(2, 1, [&recording, number, draw]() mutable {
-      draw.call.seed = recording.draws[number].now.seed, draw.call.offset = recording.draws[number].now.offset;
-      return static_cast<const void*>(&draw);
-    });
+    vary_draw(
+        2, 1, draw, [](auto& args) -> auto& { return args.call; });
   });
 }
 
