@@ -47,7 +47,8 @@ template <class Args, class Place> void vary_draw(int count, int which, const Ar
   Capture* const capture = Capture::current();
   if (!capture) return;
   const Recording& recording = capture->recording();
-  const auto number = recording.find_draw({place(args).seed, place(args).offset});
+  const Generator::State drawn{place(args).seed, place(args).offset};
+  const auto number = recording.find_draw(drawn);
   if (!number) return;
   capture->vary(count, which, [&recording, number = *number, held = Args(args), place]() mutable {
     const Generator::State& now = recording.draws[number].now;
