@@ -135,6 +135,7 @@ struct RecurrentCall;
 struct RecurrentBackwardCall;
 struct CrossEntropyCall;
 struct CrossEntropyBackwardCall;
+struct DropoutCall;
 struct UpdateCall;
 class Recording;
 
@@ -185,6 +186,7 @@ class Backend {
   virtual bool offers(const AttentionCall&) const { return false; }
   virtual bool offers(const RecurrentCall&) const { return false; }
   virtual bool offers(const CrossEntropyCall&) const { return false; }
+  virtual bool offers(const DropoutCall&) const { return false; }
   virtual bool offers(const UpdateCall&) const { return false; }
   virtual bool offers(const PositionsCall&) const { return false; }
   virtual ConvAlgorithm algorithm(const ConvCall&) const { return ConvAlgorithm::direct; }
@@ -200,6 +202,7 @@ class Backend {
   virtual void recurrent_backward(const RecurrentBackwardCall&) {}
   virtual void cross_entropy(const CrossEntropyCall&) {}
   virtual void cross_entropy_backward(const CrossEntropyBackwardCall&) {}
+  virtual void dropout(const DropoutCall&) {}
   virtual void update(const UpdateCall&) {}
   virtual void positions(const PositionsCall&) {}
   // Runs f, whose uploads do not wait for other work of the device, and returns when they are done.

@@ -10,6 +10,7 @@
 #include "backend/attention.h"
 #include "backend/conv.h"
 #include "backend/cross_entropy.h"
+#include "backend/dropout.h"
 #include "backend/norm.h"
 #include "backend/pool.h"
 #include "backend/recurrent.h"
@@ -137,6 +138,7 @@ class ProfilingBackend final : public Backend {
   bool offers(const AttentionCall& c) const override { return own().offers(c); }
   bool offers(const RecurrentCall& c) const override { return own().offers(c); }
   bool offers(const CrossEntropyCall& c) const override { return own().offers(c); }
+  bool offers(const DropoutCall& c) const override { return own().offers(c); }
   bool offers(const UpdateCall& c) const override { return own().offers(c); }
   bool offers(const PositionsCall& c) const override { return own().offers(c); }
   ConvAlgorithm algorithm(const ConvCall& c) const override { return own().algorithm(c); }
@@ -170,6 +172,9 @@ class ProfilingBackend final : public Backend {
   }
   void cross_entropy_backward(const CrossEntropyBackwardCall& c) override {
     timed("cross_entropy_backward", [&] { own().cross_entropy_backward(c); });
+  }
+  void dropout(const DropoutCall& c) override {
+    timed("dropout", [&] { own().dropout(c); });
   }
   void update(const UpdateCall& c) override {
     timed("update_" + std::string(c.rule->name), [&] { own().update(c); });

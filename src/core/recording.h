@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,11 +39,16 @@ class Recording {
     if (current()) throw_error(ErrorKind::device, op, "cannot be part of a captured step: ", why);
   }
 
-  // The latest draw from this state: a checkpoint draws twice from one.
-  size_t draw_of(const Generator::State& state) const {
+  // The latest draw from this state, as a checkpoint draws twice from one; nothing if it was drawn before the recording.
+  std::optional<size_t> find_draw(const Generator::State& state) const {
     const auto found = std::find_if(draws.rbegin(), draws.rend(), [&](const Draw& d) { return d.recorded == state; });
-    require(found != draws.rend(), ErrorKind::internal, "capture", "random numbers that no generator gave");
+    if (found == draws.rend()) return {};
     return size_t(draws.rend() - found) - 1;
+  }
+  size_t draw_of(const Generator::State& state) const {
+    const std::optional<size_t> found = find_draw(state);
+    require(found.has_value(), ErrorKind::internal, "capture", "random numbers that no generator gave");
+    return *found;
   }
   // Before a replay: the host's work in its order, and fresh places in the random streams.
   void renew() {

@@ -3,11 +3,16 @@
 #include <volta/plain.h>
 
 #include <cmath>
+#include <optional>
 
 #include <volta/create.h>
+#include <volta/random.h>
 
+#include "backend/dropout.h"
 #include "core/arguments.h"
 #include "ops/check.h"
+#include "ops/elementwise.h"
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -25,10 +30,19 @@ Tensor keep(const Tensor& x, double p, bool channels) {
   return ge(rand(shape, {.dtype = f32, .device = x.device()}), p).to(x.dtype());
 }
 
+// In one pass, by numbers from a state that the gradient draws from again: no mask is kept.
+Tensor drop_fused(const Tensor& x, double p, std::optional<Generator::State> drawn, const char* op) {
+  const Tensor in = unrecorded([&] { return x.contiguous(); }), out = allocate(x.shape(), x.dtype(), x.device(), op);
+  const auto from = drawn ? *drawn : default_generator().take((uint64_t(x.numel()) + 3) / 4);
+  backend(x.device()).dropout({arg(out), arg(in), p, from.seed, from.offset});
+  return record(op, out, {x}, [p, from, op](const Tensor& g) { return drop_fused(g, p, from, op); });
+}
+
 Tensor drop(const Tensor& x, double p, bool training, bool channels, const char* op) {
   check_dropout(x, p, channels, op);
   if (!training || p == 0) return x;
   if (p == 1) return x * 0;
+  if (!channels && offered(x.device(), DropoutCall{{}, arg(x), p, 0, 0})) return drop_fused(x, p, {}, op);
   return x * keep(x, p, channels).mul_(1 / (1 - p));
 }
 

@@ -178,6 +178,7 @@ class Context final : public Backend {
   bool offers(const RecurrentCall& call) const override;
   bool offers(const UpdateCall& call) const override;
   bool offers(const CrossEntropyCall& call) const override;
+  bool offers(const DropoutCall& call) const override;
   void conv(const ConvCall& call) override;
   void pool(const PoolCall& call) override;
   void resample(const PoolCall& call);  // a pool of weighted sums
@@ -189,6 +190,7 @@ class Context final : public Backend {
   void recurrent_backward(const RecurrentBackwardCall& call) override;
   void cross_entropy(const CrossEntropyCall& call) override;
   void cross_entropy_backward(const CrossEntropyBackwardCall& call) override;
+  void dropout(const DropoutCall& call) override;
   void update(const UpdateCall& call) override;
   void upload(void* to, const void* from, int64_t n) override {
     ++transfers;
