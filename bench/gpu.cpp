@@ -64,6 +64,15 @@ void products() {
   volta::cuda::allow_tf32(false);
   const Tensor half_a = a.to(volta::bf16), half_b = b.to(volta::bf16);
   measure("matmul_bf16", 50, [&] { half_a.matmul(half_b); });
+  for (const volta::DType dtype : {volta::f32, volta::bf16}) {
+    const auto draw = [&](const volta::Shape& shape) { return volta::randn(shape, {.device = "cuda"}).to(dtype); };
+    const std::string type(volta::name(dtype));
+    const Tensor x = draw({64, 512, 512}), y = draw({64, 512, 512});
+    measure("bmm_" + type + "_64x512", 50, [&] { x.matmul(y); });
+    measure("bmm_" + type + "_64x512_transposed", 50, [&] { x.matmul(y.mT()); });
+    const Tensor rows = draw({8192, 4096}).slice(0, 0, {}, 2), w = draw({4096, 4096});
+    measure("matmul_" + type + "_strided", 10, [&] { rows.matmul(w); });
+  }
 }
 
 void small() {
@@ -95,6 +104,7 @@ Tensor channels_last(const Tensor& x) { return x.movedim(1, -1).contiguous().mov
 
 void families() {
   using volta::randn;
+  const Tensor words = volta::randint(0, 50304, {8192}, {.device = "cuda"});
   for (const volta::DType dtype : {volta::f32, volta::bf16}) {
     const auto draw = [&](const volta::Shape& shape) { return randn(shape, {.device = "cuda"}).to(dtype); };
     const std::string type(volta::name(dtype));
@@ -104,6 +114,10 @@ void families() {
               [](const auto& in) { return volta::batch_norm(in[0], {}, {}, in[1], in[2], true); });
     both_ways("max_pool_" + type, 10, {draw({128, 64, 112, 112})},
               [](const auto& in) { return volta::max_pool2d(in[0], 3, {.stride = 2, .padding = 1}); });
+    both_ways("embedding_" + type + "_50304x768", 10, {draw({50304, 768})},
+              [&](const auto& in) { return volta::embedding(words, in[0]); });
+    both_ways("dropout_" + type + "_64M", 10, {draw({1 << 26})},
+              [](const auto& in) { return volta::dropout(in[0], 0.1); });
     struct Conv {
       const char* name;
       int64_t batch, in, out, size, kernel, stride;

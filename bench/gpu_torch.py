@@ -45,6 +45,14 @@ def products():
     torch.backends.cuda.matmul.allow_tf32 = False
     half_a, half_b = a.bfloat16(), b.bfloat16()
     measure("matmul_bf16", 50, lambda: half_a @ half_b)
+    for dtype, kind in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+        def draw(*shape):
+            return torch.randn(*shape, device="cuda").to(dtype)
+        x, y = draw(64, 512, 512), draw(64, 512, 512)
+        measure(f"bmm_{kind}_64x512", 50, lambda: x @ y)
+        measure(f"bmm_{kind}_64x512_transposed", 50, lambda: x @ y.mT)
+        rows, w = draw(8192, 4096)[::2], draw(4096, 4096)
+        measure(f"matmul_{kind}_strided", 10, lambda: rows @ w)
 
 
 def small():
@@ -69,6 +77,7 @@ def families():
     F = torch.nn.functional
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = False
+    words = torch.randint(0, 50304, (8192,), device="cuda")
     for dtype, kind in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
         def draw(*shape):
             return torch.randn(*shape, device="cuda").to(dtype)
@@ -77,6 +86,8 @@ def families():
         both_ways("batch_norm_" + kind, 10, [draw(64, 256, 56, 56), draw(256), draw(256)],
                   lambda x, w, b: F.batch_norm(x, None, None, w, b, True))
         both_ways("max_pool_" + kind, 10, [draw(128, 64, 112, 112)], lambda x: F.max_pool2d(x, 3, 2, 1))
+        both_ways(f"embedding_{kind}_50304x768", 10, [draw(50304, 768)], lambda w: F.embedding(words, w))
+        both_ways(f"dropout_{kind}_64M", 10, [draw(1 << 26)], lambda x: F.dropout(x, 0.1))
         for name, batch, inputs, outputs, size, kernel, stride in (("seed_B32C64H128K3", 32, 64, 64, 128, 3, 1),
                                                                   ("stem", 32, 3, 64, 224, 7, 2),
                                                                   ("r50_3x3_56", 128, 64, 64, 56, 3, 1),

@@ -3,6 +3,7 @@
 #include <volta/plain.h>
 
 #include <cmath>
+#include <optional>
 
 #include <volta/create.h>
 #include <volta/random.h>
