@@ -245,6 +245,7 @@ TEST(NnFurther, Layers) {
             (std::vector<float>{5, 7, 13, 15}));
   const Tensors parts = {randn({3, 2}), randn({5, 2}), randn({1, 2})};
   EXPECT_EQ(pad_sequence({ones({0, 2}), ones({0, 2})}).shape(), (Shape{0, 2, 2}));
+  EXPECT_TRUE(equal(pad_sequence({parts[0]}), parts[0].unsqueeze(1)));
   EXPECT_EQ(pad_sequence({ones({1}), ones({2})}, {.batch_first = true}).to_vector<float>(),
             (std::vector<float>{1, 0, 1, 1}));
   const Tensors back = unpad_sequence(pad_sequence(parts), {3, 5, 1});

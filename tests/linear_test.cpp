@@ -281,6 +281,17 @@ TEST(LinearOther, Tensordot) {
   EXPECT_NE(message([&] { return tensordot(a, b, {3}, {0}); }).find("out of range"), std::string::npos);
 }
 
+// So many pairs that their differences are made for some rows at a time.
+TEST(LinearOther, CdistInPartsOfRows) {
+  const Tensor x = sample({3001, 2}).requires_grad_(), y = sample({1500, 2});
+  const Tensor d = cdist(x, y);
+  EXPECT_EQ(d.shape(), (Shape{3001, 1500}));
+  for (const int64_t from : {0, 1390, 2790, 2991})
+    EXPECT_TRUE(equal(d.detach().narrow(0, from, 10), cdist(x.detach().narrow(0, from, 10), y)));
+  const Tensor g = grad(d.sum(), x), some = x.detach().narrow(0, 1395, 6).requires_grad_();
+  EXPECT_TRUE(allclose(g.narrow(0, 1395, 6), grad(cdist(some, y).sum(), some)));
+}
+
 TEST(LinearOther, OuterKronTraceCross) {
   EXPECT_TRUE(equal(outer(tensor({1, 2}), tensor({3, 4, 5})), tensor({{3, 4, 5}, {6, 8, 10}})));
   EXPECT_TRUE(equal(kron(tensor({{1, 2}, {3, 4}}), tensor({{0, 1}})), tensor({{0, 1, 0, 2}, {0, 3, 0, 4}})));

@@ -217,6 +217,9 @@ TEST(OptimClip, Norms) {
   EXPECT_FLOAT_EQ(nn::clip_grad_norm_(p, 1).item<float>(), 5);
   EXPECT_NEAR(p[0].grad()->to_vector<float>()[0], 0.6, 1e-6);
   EXPECT_NEAR(nn::clip_grad_norm_(p, 1).item<float>(), 1, 1e-6);
+  p[0].set_grad(tensor({3e-6f, 0.f}));  // 1e-6 is added to the norm, as PyTorch does
+  EXPECT_NEAR(nn::clip_grad_norm_({p[0]}, 1e-6).item<float>(), 3e-6, 1e-11);
+  EXPECT_NEAR(p[0].grad()->to_vector<float>()[0], 3e-6 * 1e-6 / 4e-6, 1e-11);
   p = with_gradients();
   EXPECT_FLOAT_EQ(nn::clip_grad_norm_(p, 1, {.norm_type = 1}).item<float>(), 7);
   p = with_gradients();
