@@ -1,5 +1,7 @@
 // DropoutCall: elements are zeroed or scaled, by numbers that any later call draws again.
 #pragma once
+#include <cmath>
+
 #include "backend/backend.h"
 
 namespace volta {
@@ -11,5 +13,8 @@ struct DropoutCall {
   double p;
   uint64_t seed, offset;
 };
+
+// A uniform number of f32 is 24 bits of a random word: it is at least p where these are at least so many.
+inline uint32_t least_kept(double p) { return uint32_t(std::ceil(double(float(p)) * 0x1p24)); }
 
 }  // namespace volta

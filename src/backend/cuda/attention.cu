@@ -6,6 +6,7 @@
 #include "backend/cuda/attention_cudnn.h"
 #include "backend/cuda/capture.h"
 #include "backend/cuda/element.h"
+#include "backend/dropout.h"
 #include "core/distributions.h"
 
 namespace volta::cuda {
@@ -29,7 +30,9 @@ struct AttendArgs {
   int queries, keys, width;
   float scale;
   bool causal, boolean_mask;
-  float dropout, kept;  // its probability, and what weights that are kept are multiplied with
+  bool drops;
+  uint32_t least_kept;  // of the bits of a random word
+  float kept;           // what weights that are kept are multiplied with
   uint64_t seed, offset;
   HeadOperand q, k, v, out, mask, grad_out;
   float *logsumexp, *delta;  // [heads, queries]
@@ -245,7 +248,7 @@ struct Kept {
   __device__ static uint32_t word(const volta::random::Words& w, int i) {
     return i < 2 ? (i == 0 ? w.x : w.y) : (i == 2 ? w.z : w.w);
   }
-  __device__ float keep(uint32_t word) const { return volta::random::unit(word) >= a.dropout ? 1.0f : 0.0f; }
+  __device__ float keep(uint32_t word) const { return (word >> 8) >= a.least_kept ? 1.0f : 0.0f; }
 
   // Of tile j of products whose first row and column these are; rows are queries, or, turned, keys.
   template <bool Turned> __device__ void of_tile(float (&k)[4], int j, int row, int column) const {
@@ -588,7 +591,8 @@ AttendArgs args_of(const AttentionCall& call, const Arg& q, const Arg& k, const 
   a.scale = float(call.scale), a.causal = call.causal, a.boolean_mask = call.mask.dtype == boolean;
   a.q = operand(q), a.k = operand(k), a.v = operand(v), a.mask = operand(call.mask), a.out = operand(call.out);
   a.logsumexp = static_cast<float*>(call.logsumexp.data);
-  a.dropout = float(call.dropout), a.kept = call.dropout < 1 ? float(1 / (1 - call.dropout)) : 0;
+  a.drops = call.dropout > 0, a.least_kept = least_kept(call.dropout),
+  a.kept = call.dropout < 1 ? float(1 / (1 - call.dropout)) : 0;
   a.seed = call.seed, a.offset = call.offset;
   return a;
 }
@@ -599,7 +603,7 @@ void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, in
   void* pointers[] = {const_cast<AttendArgs*>(&a)};
   check(cudaLaunchKernel(function, dim3(unsigned(blocks)), dim3(unsigned(block)), pointers, size_t(bytes), c.stream()),
         op);
-  if (a.dropout > 0)
+  if (a.drops)
     vary_draw(
         1, 0, a, [](auto& args) -> auto& { return args; });
   after_launch(c, op);
@@ -608,7 +612,7 @@ void start(Context& c, void (*kernel)(AttendArgs), int64_t blocks, int block, in
 // f.template operator()<S, D, Drops>() for the dtype, and a width that the heads' is filled up to.
 template <class F> void with_form(DType dtype, const AttendArgs& a, F f) {
   const auto dropping = [&]<class S, int D>() {
-    if (a.dropout > 0) f.template operator()<S, D, true>();
+    if (a.drops) f.template operator()<S, D, true>();
     else f.template operator()<S, D, false>();
   };
   const auto sized = [&]<class S>() {

@@ -15,15 +15,15 @@ template <class T> struct DropArgs {
   const T* in;
   T* out;
   int64_t n;
-  bool aligned;  // both to packs
-  float p;
+  bool aligned;    // both to packs
+  uint32_t least;  // of the bits of a random word
   Wide<T> factor;
   uint64_t seed, offset;
 };
 
 // A product and no choice: what is not finite becomes NaN where it is dropped.
 template <class T> __device__ inline T dropped(const DropArgs<T>& a, T x, uint32_t word) {
-  const Wide<T> factor = volta::random::unit(word) >= a.p ? a.factor : Wide<T>(0);
+  const Wide<T> factor = (word >> 8) >= a.least ? a.factor : Wide<T>(0);
   return convert<T>(convert<Wide<T>>(x) * factor);
 }
 
@@ -56,7 +56,7 @@ template <class T> void run(const Context& c, const DropoutCall& call) {
                       static_cast<T*>(call.out.data),
                       call.in.layout->numel(),
                       places % alignof(Pack<T, 4>) == 0,
-                      float(call.p),
+                      least_kept(call.p),
                       Wide<T>(Scalar(1 / (1 - call.p)).as<T>()),
                       call.seed,
                       call.offset};
