@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include <limits>
+
 #include <volta/volta.h>
 
 namespace volta::test {
@@ -143,6 +145,21 @@ TEST(OptimLBFGS, LineSearchesTakeTheKnownSteps) {
       EXPECT_TRUE(allclose(x.detach(), want, {.rtol = 1e-7, .atol = 1e-13})) << s.name << ' ' << x.detach().str();
     }
   }
+}
+
+// A step so long that the gradient overflows: what follows are NaNs, in as many iterations as there may be.
+TEST(OptimLBFGS, EndsWhereTheSlopeIsNotANumber) {
+  Tensor w = full({3}, 1e200, {.dtype = f64}).requires_grad_();
+  optim::LBFGS opt({w}, {.lr = 2.58, .max_iter = std::numeric_limits<int>::max()});
+  int calls = 0;
+  opt.step([&] {
+    opt.zero_grad();
+    const Tensor loss = w.pow(4).sum();
+    loss.backward();
+    ++calls;
+    return loss;
+  });
+  EXPECT_LT(calls, 100);
 }
 
 TEST(OptimLBFGS, MaxEvalHoldsInsideTheLineSearch) {

@@ -144,13 +144,13 @@ Tensor LBFGS::step(const Closure& closure) {
   Tensor gradient = gather_gradient();
   if (largest(gradient) <= options_.tolerance_grad) return first;
 
-  for (int i = 1; i <= options_.max_iter; ++i) {
+  for (int64_t i = 1; i <= options_.max_iter; ++i) {
     ++iterations_;
     direction_ = next_direction(gradient);
     previous_gradient_ = gradient.clone();
     const double before = loss, slope = product(gradient, direction_), lr = groups_[0].lr;
     t_ = iterations_ == 1 ? std::min(1., 1 / sum(abs(gradient)).item<double>()) * lr : lr;
-    if (slope > -options_.tolerance_change) break;
+    if (!(slope <= -options_.tolerance_change)) break;  // not a number: no step leads back
 
     if (options_.line_search_fn == LineSearch::strong_wolfe) {
       if (evaluations >= options_.max_eval) break;
