@@ -165,7 +165,9 @@ TEST(DataImages, CropsAreDecodedAlone) {
       {"later", data::compose(data::random_horizontal_flip(), data::random_crop(9))},
       {"none", data::compose(std::vector<data::Transform>{})},
   };
-  for (const auto& [name, f] : list) {
+  for (const auto& entry : list) {
+    const std::string& name = entry.first;
+    const data::Transform& f = entry.second;
     const auto direct = data::map(set, data::on_first(f));
     const auto picked = data::map(data::subset(set, {6, 1, 3}), data::on_first(f));
     const auto whole = data::map(set, [&](const Tensor& x, int64_t y, Generator& g) { return std::tuple(f(x, g), y); });

@@ -78,9 +78,10 @@ TEST(DropoutFused, TakesEveryLayout) {
        }}};
   for (const Device& device : devices())
     for (const DType dtype : dtypes)
-      for (const auto& [what, view] : views) {
+      for (const auto& entry : views) {
+        const auto& view = entry.second;
         const Tensor x = randn({37, 53}).to(dtype);
-        const std::string where = std::string(name(dtype)) + " " + what;
+        const std::string where = std::string(name(dtype)) + " " + entry.first;
         EXPECT_TRUE(same_bits(dropped(view(x.to(device)), 0.3), dropped(view(x), 0.3))) << where;
         // A gradient that expand adds up is compared on its own device: devices add in their own order.
         const Tensor g = randn(view(x).shape()).to(dtype), there = x.to(device);

@@ -138,12 +138,13 @@ Tensor moved(const Tensor& x, const Place& place) {
 }
 
 struct CollatesFor::Guard {
+  explicit Guard(Device on) : device(on) {}
   HostMemoryFor device;
 };
 CollatesFor::CollatesFor(const Place& place) {
   const bool up = place.device && !place.device->is_cpu();
   if (!up && !(place.pinned && !place.device && cuda::is_available())) return;
-  guard_.reset(new Guard{HostMemoryFor(up ? *place.device : Device("cuda"))});
+  guard_ = std::make_unique<Guard>(up ? *place.device : Device("cuda"));
 }
 CollatesFor::~CollatesFor() = default;
 
