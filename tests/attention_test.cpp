@@ -378,6 +378,20 @@ TEST(AttentionLayers, AHiddenQueryGivesZerosWithAndWithoutWeights) {
   }
 }
 
+TEST(AttentionLayers, CausalWeightsAreThoseOfTheOutput) {
+  for (const int64_t few :
+       {4, 2}) {  // heads of keys; neither these nor those of queries are as many as there are steps
+    nn::MultiheadAttention layer(8, 4, {.num_kv_heads = few});
+    const Tensor x = randn({5, 3, 8});
+    const nn::MultiheadOutput y =
+        layer(x, x, x, {.is_causal = true, .need_weights = true, .average_attn_weights = false});
+    EXPECT_LT(distance(y.output, layer(x, x, x, {.is_causal = true, .need_weights = false}).output), 1e-5);
+    ASSERT_EQ(y.weights.shape(), (Shape{3, 4, 5, 5}));
+    EXPECT_TRUE(equal(y.weights.detach(), y.weights.detach().tril()));
+    EXPECT_TRUE(allclose(y.weights.detach().sum(-1), ones({3, 4, 5})));
+  }
+}
+
 TEST(AttentionPositions, AreSinesAndTurns) {
   const Tensor p = sinusoidal_positions(50, 6, 10000, {.dtype = f64});
   EXPECT_NEAR((p[{7, 2}].item<double>()), std::sin(7 / std::pow(10000.0, 2.0 / 6)), 1e-12);

@@ -1,6 +1,8 @@
 // Models as plain structs: reflection, the functions over models, copies, containers, hooks, errors.
 #include <gtest/gtest.h>
 #include <volta/volta.h>
+#include <set>
+#include <sstream>
 
 #include <array>
 #include <deque>
@@ -384,6 +386,10 @@ TEST(NnSummary, Table) {
   for (const char* part : {"table", "Embedding", "[2, 5, 4]", "40", "fc", "[2, 5, 3]", "15", "240", "(again)", "drop",
                            "(model)", "parameters  56 (56 trainable), 224 B", "FLOPs       510"})
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+  std::istringstream lines(text);
+  std::vector<size_t> widths;  // of the table, from its head to its second rule
+  for (std::string line; std::getline(lines, line) && widths.size() < 9;) widths.push_back(line.size());
+  EXPECT_EQ(std::set<size_t>(widths.begin(), widths.begin() + 7).size(), 1u) << text;
   EXPECT_TRUE(m.drop.training);  // as it was
   EXPECT_TRUE(has(text_of([&] { summary(m, {2, 5}); }), "table"));
   EXPECT_TRUE(m.drop.training);

@@ -34,6 +34,11 @@ TEST(RandomApi, BoundsAndMoments) {
     EXPECT_NEAR(z.mean().item<double>(), 0, 0.03);
     EXPECT_NEAR(z.var().item<double>(), 1, 0.05);
   }
+  const Tensor like = zeros({20000}, {.dtype = f64});
+  EXPECT_NEAR(randn_like(like).mean().item<double>(), 0, 0.03);
+  EXPECT_NEAR(randn_like(like).var().item<double>(), 1, 0.05);
+  EXPECT_NEAR(rand_like(like).mean().item<double>(), 0.5, 0.01);
+  EXPECT_NEAR(rand_like(like).var().item<double>(), 1. / 12, 0.01);
   const Tensor r = uniform({10000}, -3, -1);
   EXPECT_GE(r.min().item<float>(), -3);
   EXPECT_LT(r.max().item<float>(), -1);

@@ -178,6 +178,8 @@ TEST(ScheduleGroups, KeepTheirOwnRatesAndAdamsBetas) {
   EXPECT_THROW(cycle.step(), Error);
   const auto kept = cycle.last_epoch();
   EXPECT_EQ(kept, 10);
+  const optim::OneCycleLR one(opt, {.max_lr = 0.5, .total_steps = 10});  // of all groups
+  for (const auto& group : opt.param_groups()) EXPECT_NEAR(group.lr, 0.5 / 25, 1e-15);
 }
 
 TEST(ErrorsSchedule, AreThrown) {
