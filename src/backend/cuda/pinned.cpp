@@ -140,11 +140,11 @@ Tensor copy_async(const Tensor& x, Device device) {
   constexpr const char* op = "cuda::copy_async";
   require(x.checked(op).device().is_cpu() && device.is_cuda(), ErrorKind::device, op,
           "copies from the host's memory to a GPU, not from ", x.device(), " to ", device);
+  Context& c = context(device.index);
   Pinned* source = pinned_of(x);
   require(source && x.is_contiguous(), ErrorKind::argument, op,
           "the tensor must be contiguous, in memory of cuda::pin_memory");
   Recording::refuse(op, "it needs the host");
-  Context& c = context(device.index);
   const Tensor y = allocate(x.shape(), x.dtype(), device, op);
   if (x.numel() == 0) return y;
   const OnDevice current(c.device);
