@@ -255,6 +255,11 @@ TEST(NnFurther, Layers) {
   EXPECT_EQ(padded.lengths, (std::vector<int64_t>{3, 5, 1}));
 }
 
+TEST(NnFurther, GluOfAVector) {
+  EXPECT_TRUE(allclose(glu(tensor({1., -2., 0., 0.}), 0), tensor({0.5, -1.})));
+  EXPECT_THROW((void)glu(tensor(1.), 0), Error);
+}
+
 TEST(NnFurther, Errors) {
   const Tensor x = rand({2, 3}), image = rand({1, 1, 5, 5});
   const auto kind = [](const std::function<void()>& f) {
