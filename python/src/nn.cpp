@@ -79,6 +79,9 @@ optim::StateDict from_python(const nb::dict& given) {
 struct Inner : optim::Scheduler {
   Inner(optim::Optimizer& o, const Scheduler& s) : Scheduler(o), schedule(&s) {}
   double rate(double base, int64_t step, size_t group) const override { return schedule->rate(base, step, group); }
+  double onward(double lr, double base, int64_t step, size_t group) const override {
+    return schedule->onward(lr, base, step, group);
+  }
   const Scheduler* schedule;
 };
 using Schedules = std::vector<optim::Scheduler*>;

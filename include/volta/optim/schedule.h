@@ -1,5 +1,6 @@
 // Learning-rate schedules, with PyTorch's names and numbers. Each is a function of the step alone, so that combining,
-// saving and resuming them is exact.
+// saving and resuming them is exact. Where somebody else has changed a rate (another schedule of the same optimizer, a
+// hand), a step goes on from that rate, as PyTorch's does.
 #pragma once
 #include <functional>
 #include <map>
@@ -23,6 +24,9 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   virtual double rate(double base, int64_t step, size_t group) const = 0;
+  // The rate of a step where lr is in use before it, which this schedule has not set: by default lr changes by the
+  // factor by which the schedule's own rate does. Step 0 is the schedule's beginning.
+  virtual double onward(double lr, double base, int64_t step, size_t group) const;
   void step();  // opt.step(); scheduler.step();
   int64_t last_epoch() const { return step_; }
   std::vector<double> get_last_lr() const;  // scheduler.get_last_lr()[0]: the rates in use, by group
@@ -31,7 +35,7 @@ class Scheduler {
 
  protected:
   explicit Scheduler(Optimizer& optimizer);
-  void begin() { apply(0); }  // for constructors: sets the first rate
+  void begin() { move(0); }  // for constructors: sets the first rate
   // The momentum (the first of Adam's betas) that goes with a step, where a schedule has one.
   virtual std::optional<double> momentum(int64_t, size_t) const { return {}; }
   Optimizer& optimizer() const { return *optimizer_; }
@@ -42,9 +46,12 @@ class Scheduler {
   void require_momentum(const char* op) const;
 
  private:
-  void apply(int64_t step);
+  void adopt();
+  void move(int64_t step);
+  std::vector<double> own_rates(const std::vector<double>& base, int64_t step) const;
+  void set(int64_t step, const std::vector<double>& lr, std::vector<double> own);
   Optimizer* optimizer_;
-  std::vector<double> base_;
+  std::vector<double> base_, own_;  // by group: without a schedule; by this one alone, at this step
   int64_t step_ = 0;
 };
 
@@ -54,6 +61,9 @@ class AnyScheduler {
   template <std::derived_from<Scheduler> S> AnyScheduler(S scheduler)
       : inner_(std::make_shared<S>(std::move(scheduler))) {}
   double rate(double base, int64_t step, size_t group) const { return inner_->rate(base, step, group); }
+  double onward(double lr, double base, int64_t step, size_t group) const {
+    return inner_->onward(lr, base, step, group);
+  }
   void step() const { inner_->step(); }
   int64_t last_epoch() const { return inner_->last_epoch(); }
   std::vector<double> get_last_lr() const { return inner_->get_last_lr(); }
@@ -149,6 +159,7 @@ class CosineAnnealingLR : public Scheduler {  // optim::CosineAnnealingLR s(opt,
  public:
   CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   CosineAnnealingLROptions o_;
@@ -162,6 +173,7 @@ class CosineAnnealingWarmRestarts : public Scheduler {  // optim::CosineAnnealin
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, const CosineAnnealingWarmRestartsOptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   CosineAnnealingWarmRestartsOptions o_;
@@ -183,6 +195,7 @@ class OneCycleLR : public Scheduler {  // optim::OneCycleLR s(opt, {.max_lr = 0.
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  protected:
   std::optional<double> momentum(int64_t step, size_t group) const override;
@@ -209,6 +222,7 @@ class CyclicLR : public Scheduler {  // optim::CyclicLR s(opt, {.base_lr = 1e-3,
  public:
   CyclicLR(Optimizer& optimizer, const CyclicLROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  protected:
   std::optional<double> momentum(int64_t step, size_t group) const override;
@@ -228,6 +242,7 @@ class SWALR : public Scheduler {
  public:
   SWALR(Optimizer& optimizer, const SWALROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  protected:
   void advance(int64_t step) override;
@@ -235,6 +250,7 @@ class SWALR : public Scheduler {
   void load(const SchedulerState& saved) override;
 
  private:
+  double share(int64_t step) const;
   SWALROptions o_;
   std::vector<double> from_;
 };
@@ -245,6 +261,7 @@ class LambdaLR : public Scheduler {  // optim::LambdaLR s(opt, [](int64_t t) { r
   LambdaLR(Optimizer& optimizer, Factor factor) : LambdaLR(optimizer, std::vector<Factor>{std::move(factor)}) {}
   LambdaLR(Optimizer& optimizer, std::vector<Factor> factors);  // one for each group
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   std::vector<Factor> factors_;
@@ -260,6 +277,7 @@ class WarmupLR : public Scheduler {
  public:
   WarmupLR(Optimizer& optimizer, const WarmupLROptions& options = {}, std::optional<AnyScheduler> then = {});
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   WarmupLROptions o_;
@@ -272,8 +290,10 @@ class SequentialLR : public Scheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<AnyScheduler> schedulers, std::vector<int64_t> milestones);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
+  std::pair<size_t, int64_t> place(int64_t step) const;  // whose step it is, and which of its own
   std::vector<AnyScheduler> schedulers_;
   std::vector<int64_t> milestones_;
 };
@@ -283,6 +303,7 @@ class ChainedScheduler : public Scheduler {
  public:
   ChainedScheduler(Optimizer& optimizer, std::vector<AnyScheduler> schedulers);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   std::vector<AnyScheduler> schedulers_;
