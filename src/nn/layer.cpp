@@ -316,7 +316,7 @@ void refuse_captures(const char* who) {
 void reflect::refuse_base(const Path& path, const std::type_info& whole, std::string_view base) {
   char* const readable = abi::__cxa_demangle(whole.name(), nullptr, nullptr, nullptr);
   const std::string derived = readable ? readable : whole.name(), where = path.str();
-  std::free(readable);  // NOLINT(cppcoreguidelines-no-malloc)
+  std::free(readable);
   throw_error(ErrorKind::argument, "fields", where.empty() ? "the model" : where, " is a ", derived, " held as a ",
               base, ", whose fields() would leave out what ", derived, " adds: make it virtual there, `virtual void ",
               "fields(nn::Fields& f)`");
