@@ -183,7 +183,7 @@ const Tensor* reusable(std::span<const Operand> x, const Inferred& r) {
   for (const Operand& o : x) {
     if (!o.temporary || !o.tensor) continue;
     const TensorImpl& t = o.tensor->impl();
-    if (t.refs.load(std::memory_order_acquire) == 1 && t.storage->unique() && !t.node && !t.view &&
+    if (t.refs.load(std::memory_order_acquire) == 1 && t.storage->exclusive() && !t.node && !t.view &&
         t.dtype == r.result && t.layout.shape == r.shape && t.layout.is_contiguous())
       return o.tensor;
   }
