@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 from common import Served, train_table, train_text, volta
 
@@ -57,9 +58,20 @@ def emptied(server):
     return False
 
 
+def array(kind, shape, data):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117)
+    return b"\x93NUMPY\x01\x00v\x00" + header + b"\n" + data
+
+
 def npy(*values):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {len(values)}), }}".encode().ljust(117)
-    return b"\x93NUMPY\x01\x00v\x00" + header + b"\n" + struct.pack(f"<{len(values)}f", *values)
+    return array("<f4", (1, len(values)), struct.pack(f"<{len(values)}f", *values))
+
+
+def png(width, height, kind, rows):
+    """8 bits per channel; kind 0 is gray, 2 RGB, 4 gray and alpha, 6 RGB and alpha."""
+    chunk = lambda name, data: struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows))) + chunk(b"IEND", b""))
 
 
 class Table(unittest.TestCase):
@@ -78,6 +90,19 @@ class Answers(Table):
             status, headers, body = server.ask("POST", "/v1/predict", npy(4, -2), {"Content-Type": "application/x-npy", "Accept": "application/x-npy"})
             self.assertEqual((status, headers["Content-Type"], body[:6]), (200, "application/x-npy", b"\x93NUMPY"))
             self.assertIn('volta_requests_total{code="200"} 2', server.ask("GET", "/metrics")[2].decode())
+
+    def test_a_neighbour_changes_no_answer(self):
+        asked = [(array("|u1", (1, 2), b"\xf0\x07"), "application/x-npy"), (GOOD, "application/json"), (npy(0.5, 100), "application/x-npy"),
+                 (array("<f8", (1, 2), struct.pack("<2d", 4, -2)), "application/x-npy"), (array("<i8", (1, 2), struct.pack("<2q", 240, 7)), "application/x-npy")]
+        with Served(self.model) as server:
+            ask = lambda of, body, kind: json.loads(of.ask("POST", "/v1/predict", body, {"Content-Type": kind})[2])["predictions"][0]["output"]
+            alone = [ask(server, *one) for one in asked]
+            with Served(self.model, "--max-batch", len(asked), "--max-wait", 1000000, "--workers", 1) as crowded:
+                with concurrent.futures.ThreadPoolExecutor(len(asked)) as pool:
+                    together = list(pool.map(lambda one: ask(crowded, *one), asked))
+        for one, other in zip(alone, together):
+            for a, b in zip(one, other):
+                self.assertAlmostEqual(a, b, 4)
 
     def test_nonsense_is_400_and_says_why(self):
         with Served(self.model, "--max-body", 4096, "--max-batch", 4) as server:
