@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import pathlib
+import pty
 import random
 import resource
 import signal
@@ -18,7 +19,7 @@ import unittest
 import xml.etree.ElementTree as xml
 import zlib
 
-from common import ENVIRONMENT, PROGRAM, Folder, iris_like, safetensors, volta
+from common import ENVIRONMENT, PROGRAM, Folder, iris_like, recipe_of, safetensors, train_text, volta, write_safetensors
 
 
 def png(path):
@@ -188,6 +189,23 @@ class Training(Folder):
         self.assertEqual(said, ["a", "b", "c"])
         rows.write_text("width\n0\n")
         self.assertIn("lacks the column 'length'", volta("predict", model, rows, status=1).stderr)
+
+    def test_a_run_replaces_the_checkpoints_before_it_and_nothing_else(self):
+        self.train_table()
+        run = self.folder / "run"
+        files = lambda: {f.name: f.read_bytes() for f in run.rglob("*") if f.is_file()}
+        there = files()
+        self.assertTrue(any(name.endswith(".ckpt") for name in there))
+        again = ["train", "mlp", "--data", f"csv:{self.folder / 'kinds.csv'}", "--epochs", 1, "--out", run]
+        for wrong in [("--optimizer", "adamx"), ("--schedule", "wave"), ("--device", "tpu"), ("--precision", "f8"), ("--set", "hidden=0")]:
+            volta(*again, *wrong, status=1)
+            self.assertEqual(files(), there, wrong)
+        ours, others = ["step_000000999999.ckpt"], ["notes.txt", "step_mine.ckpt", "step_.ckpt", "step_1.ckpt.old", "step_1.ckptx"]
+        for name in ours + others:
+            (run / "checkpoints" / name).write_text("precious")
+        volta(*again)
+        left = {f.name for f in (run / "checkpoints").iterdir()}
+        self.assertEqual((left & {*ours, *there}, left >= set(others), len(left)), (set(), True, len(others) + 1))
 
     def test_curves_become_pictures(self):
         self.train_table()
