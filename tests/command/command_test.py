@@ -85,6 +85,25 @@ class Words(Folder):
         self.assertIn("bad.safetensors", volta("info", bad, status=1).stderr)
         self.assertIn("error", json.loads(volta("info", bad, "--json", status=1).stderr))
 
+    def test_a_recipe_that_does_not_fit_is_refused(self):
+        model = self.train_table()["file"]
+        whole, tensors = recipe_of(model), safetensors(model)
+        rows = self.folder / "rows.csv"
+        rows.write_text("width,length\n0,0\n-1,2\n")
+        file = self.folder / "changed.safetensors"
+        for change, word in [({"labels": ["a"]}, "1 labels"), ({"labels": list("abcd")}, "4 labels"), ({"mean": [0]}, "1 means"),
+                             ({"deviation": [1]}, "1 deviations"), ({"deviation": []}, "0 deviations"), ({"deviation": [1, 0]}, "not positive"),
+                             ({"columns": ["width"]}, "1 columns"), ({"mean": [None, 0]}, "cannot be read")]:
+            write_safetensors(file, tensors, {"volta.recipe": json.dumps({**whole, **change})})
+            self.assertIn(word, volta("predict", file, rows, status=1).stderr)
+        for task, word in [("classify", "1"), ("regress", "output")]:  # names may be missing
+            write_safetensors(file, tensors, {"volta.recipe": json.dumps({**whole, "labels": [], "task": task})})
+            self.assertIn(f"rows.csv:2: {word} ", volta("predict", file, rows).stdout)
+        text = train_text(self.folder)
+        for tokens, word in [([], "no tokens"), (["a"], "1 tokens")]:
+            write_safetensors(file, safetensors(text), {"volta.recipe": json.dumps({**recipe_of(text), "tokens": tokens})})
+            self.assertIn(word, volta("generate", file, "a", status=1).stderr)
+
     def test_doctor_summary_completion(self):
         self.assertEqual(json.loads(volta("doctor", "--json").stdout)["arithmetic"]["state"], "right")
         self.assertIn("61706", volta("summary", "lenet").stdout)
@@ -189,6 +208,19 @@ class Training(Folder):
         self.assertEqual(said, ["a", "b", "c"])
         rows.write_text("width\n0\n")
         self.assertIn("lacks the column 'length'", volta("predict", model, rows, status=1).stderr)
+
+    def test_names_that_are_not_utf8_are_refused_before_the_training(self):
+        for name, data, content in [("text", "text:", b"abc\xe9" * 500), ("column", "csv:", b"caf\xe9,kind\n" + b"1,a\n2,b\n" * 40),
+                                    ("label", "csv:", b"x,kind\n" + b"1,caf\xe9\n2,b\n" * 40)]:
+            file, out = self.folder / name, self.folder / ("run-" + name)
+            file.write_bytes(content)
+            model = ["gpt", "--set", "width=32", "--set", "context=16"] if name == "text" else ["mlp"]
+            said = volta("train", *model, "--data", f"{data}{file}", "--epochs", 1, "--out", out, status=1).stderr
+            self.assertRegex(said, r"\\xe9' is not UTF-8.*iconv")
+            self.assertFalse(out.exists())
+        out = self.folder / os.fsdecode(b"run\xff")  # a folder may be called anything
+        self.assertIn("run\ufffd", self.train_table(out)["file"])
+        self.assertTrue((out / "model.safetensors").exists())
 
     def test_a_run_replaces_the_checkpoints_before_it_and_nothing_else(self):
         self.train_table()
