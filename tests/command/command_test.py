@@ -209,6 +209,23 @@ class Training(Folder):
         rows.write_text("width\n0\n")
         self.assertIn("lacks the column 'length'", volta("predict", model, rows, status=1).stderr)
 
+    def test_a_fraction_is_learned_evaluated_and_predicted(self):
+        draw = random.Random(3)
+        table = self.folder / "sums.csv"
+        pairs = [(draw.random(), draw.random()) for _ in range(200)]
+        table.write_text("a,b,sum\n" + "".join(f"{a},{b},{a + b}\n" for a, b in pairs))
+        train = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 40, "--set", "hidden=16", "--out", self.folder / "sums", "--json"]
+        result = json.loads(volta(*train).stdout)
+        self.assertGreater(result["test"]["r2"], 0.9)
+        found = json.loads(volta("eval", result["file"], "--data", f"csv:{table}", "--json").stdout)
+        self.assertAlmostEqual(found["mae"], result["test"]["mae"], 6)
+        rows = self.folder / "rows.csv"
+        rows.write_text("b,a\n0.5,0.25\n")
+        self.assertAlmostEqual(json.loads(volta("predict", result["file"], rows, "--json").stdout)["sum"], 0.75, 0)
+        for row in ["1,2,\n", "1,,3\n", "1,2,inf\n", "1,inf,2\n"]:
+            table.write_text("a,b,sum\n1,2,3.5\n2,3,5.5\n" + row)
+            self.assertIn("missing or infinite", volta(*train, status=1).stderr, row)
+
     def test_names_that_are_not_utf8_are_refused_before_the_training(self):
         for name, data, content in [("text", "text:", b"abc\xe9" * 500), ("column", "csv:", b"caf\xe9,kind\n" + b"1,a\n2,b\n" * 40),
                                     ("label", "csv:", b"x,kind\n" + b"1,caf\xe9\n2,b\n" * 40)]:
