@@ -36,7 +36,7 @@ void add_eval(Command program, Common& common) {
   command.option("model", flags->file, "a file that volta train saved").required();
   command.option("--data", flags->set.name, "the set, as for volta train; its test items are used").required();
   command.option("--target", flags->set.target, "of a table: the column that is predicted");
-  command.option("--held-out", flags->set.held_out, "as in training").shown();
+  command.option("--held-out", flags->set.held_out, "as in training").shown().within(0.01, 0.9);
   command.option("--seed", flags->set.seed, "as in training").shown();
   command.option("--device", flags->device, "cpu or cuda").shown();
   command.flag("--confusion", flags->confusion, "print how often each class was taken for which");

@@ -67,7 +67,10 @@ class Words(Folder):
     def test_wrong_arguments_are_status_2_and_say_why(self):
         for arguments, word in [((), "subcommand"), (("fly",), "fly"), (("train", "--epochs", "0"), "epochs"),
                                 (("train", "--epochs", "many"), "epochs"), (("serve",), "model"), (("info",), "file"),
-                                (("--threads", "0", "doctor"), "threads")]:
+                                (("--threads", "0", "doctor"), "threads"),
+                                *((("eval", "x", "--data", "digits", f"--held-out={share}"), "held-out") for share in ["-50", "-1", "2", "nan"]),
+                                *((("train", "mlp", f"--{name}=nan"), name) for name in ["held-out", "lr", "weight-decay", "clip"]),
+                                (("generate", "x", "--top-p=nan"), "top-p")]:
             done = volta(*arguments, status=2)
             self.assertIn(word, done.stderr, arguments)
             self.assertEqual(done.stdout, "")
