@@ -340,6 +340,38 @@ class Crowds(Table):
             self.assertTrue(emptied(server))
 
 
+class Images(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not json.loads(volta("doctor", "--json").stdout)["images"]["state"].startswith("PNG"):
+            raise unittest.SkipTest("this build reads no PNG")
+        held = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(held.cleanup)
+        cls.model = json.loads(volta("train", "mlp", "--data", "digits", "--epochs", 1, "--out", pathlib.Path(held.name) / "run", "--json").stdout)["file"]
+
+    def test_an_image_is_its_pixels(self):
+        draw = random.Random(4)
+        with Served(self.model) as server:
+            recipe = json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["recipe"]["sizes"]
+            h, w = recipe["height"], recipe["width"]
+            gray = [bytes(draw.randrange(256) for _ in range(w)) for _ in range(h)]
+            ask = lambda body, kind: json.loads(server.ask("POST", "/v1/predict", body, {"Content-Type": kind})[2])["predictions"][0]["output"]
+            wanted = ask(array("|u1", (1, h, w), b"".join(gray)), "application/x-npy")
+            twice = [b"".join(bytes([v, v]) for v in row) for row in gray for _ in range(2)]
+            for body in [png(w, h, 0, gray), png(w, h, 2, [b"".join(bytes([v] * 3) for v in row) for row in gray]),
+                         png(w, h, 4, [b"".join(bytes([v, 9]) for v in row) for row in gray]),
+                         png(w, h, 6, [b"".join(bytes([v, v, v, 9]) for v in row) for row in gray])]:
+                for a, b in zip(ask(body, "image/png"), wanted):
+                    self.assertAlmostEqual(a, b, 3)
+            self.assertEqual(len(ask(png(2 * w, 2 * h, 0, twice), "image/png")), len(wanted))
+
+    def test_a_small_file_of_a_huge_image_is_refused(self):
+        with Served(self.model) as server:
+            status, _, body = server.ask("POST", "/v1/predict", png(8000, 8000, 0, [bytes(8000)] * 8000), {"Content-Type": "image/png"})
+            self.assertEqual(status, 400)
+            self.assertIn("8000 x 8000, more than max_pixels", json.loads(body)["error"]["message"])
+
+
 class Texts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
