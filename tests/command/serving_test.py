@@ -290,6 +290,32 @@ class Crowds(Table):
             self.assertTrue(emptied(server))
             self.assertGreater(server.metric('volta_requests_total{code="408"}'), 100)
 
+    def test_clients_that_do_not_read_block_nobody(self):
+        page = b"GET / HTTP/1.1\r\n\r\n"
+        with Served(self.model, "--timeout", 5) as server:
+            length = len(server.ask("GET", "/")[2])
+            held = []
+            for _ in range(80):  # more than there are threads
+                connection = socket.socket()
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+                connection.connect(("127.0.0.1", server.port))
+                connection.sendall(page * 2000)  # answers of some 13 MB
+                held.append(connection)
+            time.sleep(0.5)
+            start = time.monotonic()
+            self.assertEqual(server.ask("POST", "/v1/predict", GOOD)[0], 200)
+            self.assertLess(time.monotonic() - start, 2)
+            reader = held.pop()
+            reader.settimeout(60)
+            reader.sendall(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+            answers = rest_of(reader)  # from here on it reads, and nothing is missing
+            reader.close()
+            self.assertEqual((answers.count(b"HTTP/1.1 200 OK"), answers.count(b"</html>")), (2001, 2000))
+            self.assertGreater(len(answers), 2000 * length)
+            self.assertTrue(emptied(server))  # those who never read are cut
+            for connection in held:
+                connection.close()
+
     def test_a_large_body_is_413_before_it_has_come(self):
         with Served(self.model, "--max-body", 1000) as server:
             for headers in [["Content-Length: 100000000"], ["Transfer-Encoding: chunked"]]:
