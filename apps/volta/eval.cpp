@@ -10,13 +10,13 @@ namespace {
 
 void print_confusion(const Tensor& counts, const std::vector<std::string>& labels) {
   size_t width = 4;
-  for (const std::string& label : labels) width = std::max(width, label.size());
+  for (const std::string& label : labels) width = std::max(width, printable(label).size());
   const std::vector<int64_t> values = counts.to(i64).to_vector<int64_t>();
   std::printf("\n%*s  predicted\n%*s ", int(width), "true", int(width), "");
-  for (const std::string& label : labels) std::printf(" %6.6s", label.c_str());
+  for (const std::string& label : labels) std::printf(" %6.6s", printable(label).c_str());
   std::printf("\n");
   for (size_t i = 0; i < labels.size(); ++i) {
-    std::printf("%*s ", int(width), labels[i].c_str());
+    std::printf("%*s ", int(width), printable(labels[i]).c_str());
     for (size_t j = 0; j < labels.size(); ++j)
       std::printf(" %6lld", static_cast<long long>(values[i * labels.size() + j]));
     std::printf("\n");

@@ -88,6 +88,32 @@ class Words(Folder):
         self.assertIn("bad.safetensors", volta("info", bad, status=1).stderr)
         self.assertIn("error", json.loads(volta("info", bad, "--json", status=1).stderr))
 
+    def test_what_files_say_is_no_command_to_the_terminal(self):
+        evil = "\x1b[31mred\x9b2J\nnext"
+        file = write_safetensors(self.folder / "evil.safetensors", {evil: ("F32", [1], bytes(4))}, {"by" + evil: "ä" * 150 + evil, "x": evil})
+        for arguments in [("info", file), ("convert", file, self.folder / "x.npz", "--dry-run")]:
+            said = volta(*arguments).stdout
+            self.assertIn(r"\x1b[31mred\xc2\x9b2J\nnext", said)
+            self.assertNotRegex(said, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        self.assertIn("ä" * 100 + " …", volta("info", file).stdout)
+        self.assertEqual(json.loads(volta("info", file, "--json").stdout)["tensors"][0]["name"], evil)
+        model = self.train_table()["file"]
+        recipe = {**recipe_of(model), "labels": [evil, "b", "c"]}
+        write_safetensors(model, safetensors(model), {"volta.recipe": json.dumps(recipe)})
+        rows = self.folder / "rows.csv"
+        rows.write_text("width,length\n0,0\n")
+        self.assertIn(r"\x1b[31mred", volta("predict", model, rows).stdout)
+        rows.rename(self.folder / evil)
+        self.assertIn(r"\x1b[31mred", volta("predict", model, self.folder / (evil + "x"), status=1).stderr)
+        text = train_text(self.folder)
+        write_safetensors(text, safetensors(text), {"volta.recipe": json.dumps({**recipe_of(text), "tokens": list("\x1b\x9b\x07\n\x08\x0e\x7f\r")})})
+        ours, theirs = pty.openpty()
+        subprocess.run([PROGRAM, "generate", text, "--tokens", "50", "--seed", "1"], env=ENVIRONMENT, stdout=theirs, timeout=60, check=True)
+        os.close(theirs)
+        self.assertRegex(os.read(ours, 4096).decode(), r"^([\r\n]|\\x[0-9a-f]{2})+$")
+        os.close(ours)
+        self.assertRegex(volta("generate", text, "--tokens", 50, "--seed", 1).stdout, "[\x1b\x9b\x07\x7f]")  # as it is where no one looks
+
     def test_a_recipe_that_does_not_fit_is_refused(self):
         model = self.train_table()["file"]
         whole, tensors = recipe_of(model), safetensors(model)
