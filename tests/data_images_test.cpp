@@ -255,6 +255,19 @@ TEST(DataImages, HugeDimensionsTakeNoMemory) {
   EXPECT_TRUE(contains(refused([] { (void)data::read_image("/nowhere/a.png"); }), "/nowhere/a.png"));
 }
 
+TEST(DataImages, ManyScansAreRefused) {
+  const auto bytes = [](std::initializer_list<int> list) { return std::string(list.begin(), list.end()); };
+  const auto with_scans = [&](int count) {  // 8 x 8, gray: coefficients of zero, which every further scan refines
+    std::string jpeg = bytes({0xff, 0xd8, 0xff, 0xdb, 0, 67, 0}) + std::string(64, '\1') +
+                       bytes({0xff, 0xc2, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0, 0xff, 0xc4, 0, 20, 0, 1}) +
+                       std::string(16, '\0') + bytes({0xff, 0xda, 0, 8, 1, 1, 0, 0, 0, 1, 0x7f});
+    for (int i = 1; i < count; ++i) jpeg += bytes({0xff, 0xda, 0, 8, 1, 1, 0, 0, 0, 0x10, 0x7f});
+    return jpeg + bytes({0xff, 0xd9});
+  };
+  EXPECT_EQ(distance(data::decode_image(with_scans(500)), full({1, 8, 8}, 128, {.dtype = u8})), 0);
+  EXPECT_TRUE(contains(refused([&] { (void)data::decode_image(with_scans(501)); }), "more than 500 scans"));
+}
+
 TEST(DataImages, Folders) {
   const fs::path root = fs::temp_directory_path() / ("volta_folder_" + std::to_string(getpid()));
   fs::create_directories(root / "cat/deep");
