@@ -172,7 +172,8 @@ Tensor norm_back(const Tensor& g, const Tensor& x, const Tensor& y, double p, co
 // Where the lower median stands; the first NaN if there is one.
 Tensor median_index(const Tensor& x, int64_t axis) {
   const NoGrad off;
-  const Tensor index = kthvalue(x, (x.size(axis) + 1) / 2, axis, true).indices;
+  const auto middle = [&] { return kthvalue(x, (x.size(axis) + 1) / 2, axis, true).indices; };
+  const Tensor index = blamed_on("median", middle);
   if (!is_floating(x.dtype())) return index;
   const Tensor holes = isnan(x);
   return where(any(holes, axis, true), argmax(holes, axis, true), index);
