@@ -17,7 +17,7 @@ Tensor weight_norm_of(const Tensor& v, int64_t dim) {
   const int64_t kept = dim < 0 ? dim + v.dim() : dim;
   for (int64_t axis = 0; axis < v.dim(); ++axis)
     if (axis != kept) axes.push_back(axis);
-  return sqrt(v.square().sum(axes, true));
+  return axes.empty() ? abs(v) : norm(v, 2, axes, true);
 }
 
 Parameter& parameter_named(const ModelView& model, const std::string& name, const char* who) {

@@ -11,6 +11,7 @@ Tensor glu(const Tensor& x, int64_t dim) {
   require_floating(x, "glu");
   const int64_t n = x.size(axis_of(x, dim, "glu", 1));
   require(n % 2 == 0, ErrorKind::shape, "glu", "axis ", dim, " of ", x, " has an odd size");
+  if (is_half(x.dtype())) return glu(x.to(f32), dim).to(x.dtype());  // its gradient's products need not fit a half
   return x.narrow(dim, 0, n / 2) * sigmoid(x.narrow(dim, n / 2, n / 2));
 }
 Tensor Plain::softmin(const Tensor& x, int64_t dim) {

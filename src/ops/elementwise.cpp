@@ -226,6 +226,16 @@ Tensor equal_elements(const Tensor& a, const Tensor& b) {
   return a == b;
 }
 
+// |a - b| of integers as f64: 64 bits without a sign hold it.
+Tensor distance(const Tensor& a, const Tensor& b) {
+  const auto is_signed = [](const Tensor& t) { return traits(t.dtype()).kind == Kind::signed_int; };
+  if (a.dtype() == u64 && is_signed(b)) return where(b < 0, a.to(f64) - b.to(f64), distance(a, b.to(u64)));
+  if (b.dtype() == u64 && is_signed(a)) return distance(b, a);
+  const DType wide = a.dtype() == u64 || b.dtype() == u64 ? u64 : i64;
+  const Tensor x = a.to(wide), y = b.to(wide);
+  return where(x > y, x - y, y - x).to(u64).to(f64);
+}
+
 Tensor scaled(const Tensor& x, double value, const char* op) {
   return value == 1 ? x : x * factor_for(value, x.dtype(), op);
 }
@@ -361,15 +371,21 @@ Tensor Plain::polygamma(int64_t n, const Tensor& x) {
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
   check_three(x, a, b, "addcmul");
-  // A fraction times integers fits what all three make together.
+  if (value == 1) return blamed_on("addcmul", [&] { return muladd(a, b, x); });
+  // In what all three make together, halves in f32: what the factor makes small need not fit before.
   const Operand all[] = {a, b, x};
-  const Tensor wide = is_floating(a.dtype()) ? a : a.to(result_type(all, "addcmul"));
-  return blamed_on("addcmul", [&] { return muladd(scaled(wide, value, "addcmul"), b, x); });
+  const DType dtype = result_type(all, "addcmul");
+  const Tensor wide = a.to(traits(dtype).compute);
+  return blamed_on("addcmul", [&] { return muladd(scaled(wide, value, "addcmul"), b, x).to(dtype); });
 }
 
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
   check_three(x, a, b, "addcdiv");
-  return blamed_on("addcdiv", [&] { return x + scaled(a / b, value, "addcdiv"); });
+  const Operand all[] = {a, b, x};
+  const DType dtype = result_type(all, "addcdiv");
+  if (!is_half(dtype) || !is_floating(promote(a.dtype(), b.dtype())))
+    return blamed_on("addcdiv", [&] { return x + scaled(a / b, value, "addcdiv"); });
+  return blamed_on("addcdiv", [&] { return (x.to(f32) + a.to(f32) / b.to(f32) * value).to(dtype); });
 }
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
@@ -388,7 +404,9 @@ Tensor isclose(const Tensor& x, const Tensor& other, const CloseOptions& options
   const DType common = promote(x.dtype(), other.dtype());
   const DType compute = common == f64 || !is_floating(common) ? f64 : f32;
   const Tensor a = x.to(compute), b = other.to(compute);
-  const Tensor near = logical_and(isfinite(b), (a - b).abs() <= b.abs() * options.rtol + options.atol);
+  const bool whole = !is_floating(x.dtype()) && !is_floating(other.dtype());
+  const Tensor apart = whole ? distance(x, other) : (a - b).abs();
+  const Tensor near = logical_and(isfinite(b), apart <= b.abs() * options.rtol + options.atol);
   const Tensor close = logical_or(equal_elements(x, other), near);
   return options.equal_nan ? logical_or(close, logical_and(isnan(a), isnan(b))) : close;
 }

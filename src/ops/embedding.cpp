@@ -28,14 +28,18 @@ namespace {
 // Shortens the rows that are looked up, in place: row *= max_norm / |row| where |row| is above max_norm.
 void shorten(Tensor weight, const Tensor& indices, double max_norm, double norm_type) {
   const NoGrad off;
-  const Tensor rows = unique(indices).values, values = weight.detach().index_select(0, rows);
+  const Tensor rows = unique(indices).values;
+  const Tensor values = weight.detach().index_select(0, rows).to(traits(weight.dtype()).compute);
   const Tensor length = norm(values, norm_type, 1, true);
   const Tensor change = where(length > max_norm, values * (max_norm / (length + 1e-7)), values) - values;
-  weight.copy_(weight.detach().index_add(0, rows, change));
+  weight.copy_(weight.detach().index_add(0, rows, change.to(weight.dtype())));
 }
 
 // The value of y, with its gradient multiplied by s.
-Tensor scale_gradient(const Tensor& y, const Tensor& s) { return y.detach() + (y - y.detach()) * s; }
+Tensor scale_gradient(const Tensor& y, const Tensor& s) {
+  return record("embedding", y.detach().clone(), {y},
+                [s = save(s)](const Tensor& g, Gradients& d) { d[0] = g * d.take(s); });
+}
 
 }  // namespace
 
@@ -47,11 +51,15 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOpt
     const Tensor valid = embedding(indices, weight.detach());  // throws before anything is changed
     if (valid.numel()) shorten(weight, indices, *o.max_norm, o.norm_type);
   }
-  Tensor y = embedding(indices, weight);
-  if (!weight.requires_grad()) return y;
-  if (o.scale_grad_by_freq) {
-    const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(weight.dtype());
-    y = scale_gradient(y, 1 / embedding(indices, counts.unsqueeze(1)));
+  if (!weight.requires_grad()) return embedding(indices, weight);
+  Tensor y;
+  if (o.scale_grad_by_freq) {  // halves in f32, which holds the counts and the sums of what they divide
+    const DType wide = traits(weight.dtype()).compute;
+    const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(wide);
+    y = scale_gradient(embedding(indices, weight.to(wide)), 1 / embedding(indices, counts.unsqueeze(1)));
+    y = y.to(weight.dtype());
+  } else {
+    y = embedding(indices, weight);
   }
   return o.padding_idx ? where((indices.to(i64) == padding).unsqueeze(-1), y.detach(), y) : y;
 }
@@ -127,10 +135,15 @@ Tensor Plain::embedding_bag(const Tensor& indices, const Tensor& weight, const T
   Tensor rows = embedding(bags.indices, weight, look);
   const Tensor none = zeros({bags.count, weight.size(1)}, {.dtype = weight.dtype(), .device = weight.device()});
   if (mode == BagMode::max) return largest_of_bags(rows, bags, none);
-  if (factors.defined()) rows = rows * factors.unsqueeze(1);
-  const Tensor sums = index_add(none, 0, bags.owner, rows);
-  if (mode == BagMode::sum) return sums;
-  return sums / clamp_min(bincount(bags.owner, {}, bags.count), 1).to(weight.dtype()).unsqueeze(1);
+  // Halves are multiplied, added and divided in f32.
+  const DType wide = traits(weight.dtype()).compute;
+  rows = rows.to(wide);
+  if (factors.defined()) rows = rows * factors.to(wide).unsqueeze(1);
+  const Tensor sums = index_add(none.to(wide), 0, bags.owner, rows);
+  if (mode == BagMode::sum) return sums.to(weight.dtype());
+  const Tensor counts = clamp_min(bincount(bags.owner, {}, bags.count), 1).to(wide).unsqueeze(1);
+  const Tensor means = sums / counts;
+  return is_half(weight.dtype()) ? means.to(weight.dtype()) : means;
 }
 
 }  // namespace volta

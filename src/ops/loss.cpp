@@ -21,6 +21,12 @@ Tensor difference(const Tensor& input, const Tensor& target, const char* op) {
   return input - target;
 }
 
+// What the losses of a pair are; those of halves are computed in f32 where squares and quotients need not fit a half.
+DType dtype_of(const Tensor& input, const Tensor& target, const char* op) {
+  require_pair(input, target, op);
+  return promote(input.dtype(), target.dtype());
+}
+
 Tensor weighted(const Tensor& losses, const Tensor& weight, const char* op) {
   return weight.defined() ? blamed_on(op, [&] { return losses * weight; }) : losses;
 }
@@ -52,6 +58,8 @@ Tensor Plain::l1_loss(const Tensor& input, const Tensor& target, const LossOptio
 Tensor Plain::smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
   const Reduce how = reduction(o.reduction, "smooth_l1_loss");
   if (!(o.beta >= 0)) throw Error(Error::Kind::argument, "smooth_l1_loss", "beta must be at least 0");
+  if (const DType dtype = dtype_of(input, target, "smooth_l1_loss"); is_half(dtype))
+    return smooth_l1_loss(input.to(f32), target.to(f32), o).to(dtype);
   // The square is of the difference itself: |d| would lose the second derivative at 0.
   const Tensor e = difference(input, target, "smooth_l1_loss"), d = abs(e);
   if (o.beta == 0) return reduced(d, how);
@@ -61,6 +69,8 @@ Tensor Plain::smooth_l1_loss(const Tensor& input, const Tensor& target, const Sm
 Tensor Plain::huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o) {
   const Reduce how = reduction(o.reduction, "huber_loss");
   if (!(o.delta > 0)) throw Error(Error::Kind::argument, "huber_loss", "delta must be above 0");
+  if (const DType dtype = dtype_of(input, target, "huber_loss"); is_half(dtype))
+    return huber_loss(input.to(f32), target.to(f32), o).to(dtype);
   const Tensor e = difference(input, target, "huber_loss"), d = abs(e);
   return reduced(where(d <= o.delta, 0.5 * square(e), o.delta * (d - 0.5 * o.delta)), how);
 }
@@ -80,7 +90,8 @@ Tensor Plain::binary_cross_entropy(const Tensor& input, const Tensor& target, co
     losses = (y - 1) * clamp_min(log1p(-input), -100) - y * clamp_min(log(input), -100);
   }
   losses = record(op, losses, {input, y}, [p = save(input), y = save(y)](const Tensor& g, Gradients& d) {
-    const Tensor x = d.take(p), t = d.take(y);
+    const DType wide = traits(g.dtype()).compute;
+    const Tensor x = d.take(p).to(wide), t = d.take(y).to(wide);
     if (d.needs(0)) d[0] = g * (x - t) / clamp_min(x * (1 - x), 1e-12);
     if (d.needs(1)) d[1] = g * (clamp_min(log1p(-x), -100) - clamp_min(log(x), -100));
   });
@@ -122,7 +133,7 @@ Tensor Plain::kl_div(const Tensor& input, const Tensor& target, const KLDivOptio
     throw Error(Error::Kind::shape, "kl_div", "a mean over the batch needs a batch axis");
   const Tensor losses = o.log_target ? exp(target) * (target - input) : entropy(target) - target * input;
   if (!by_batch) return reduced(losses, o.reduction);
-  return sum(losses) / input.size(0);
+  return (sum(losses.to(traits(losses.dtype()).compute)) / input.size(0)).to(losses.dtype());
 }
 
 Tensor Plain::gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& o) {
@@ -138,6 +149,8 @@ Tensor Plain::gaussian_nll_loss(const Tensor& input, const Tensor& target, const
   const char* op = "gaussian_nll_loss";
   require_pair(input, target, op);
   if (!(o.eps > 0)) throw Error(Error::Kind::argument, op, "eps must be above 0");
+  if (const DType dtype = promote(promote(input.dtype(), target.dtype()), var.checked(op).dtype()); is_half(dtype))
+    return gaussian_nll_loss(input.to(f32), target.to(f32), var.to(f32), o).to(dtype);
   Tensor variance = var.checked(op).dim() == input.dim() - 1 ? var.unsqueeze(-1) : var;
   {
     const NoGrad off;
@@ -199,6 +212,8 @@ Tensor Plain::cosine_embedding_loss(const Tensor& input1, const Tensor& input2, 
           "inputs ", input1, " and target ", target, ", not [N, D] and [N]");
   refuse_target_grad(target, op);
   common_device(input1, target, op);
+  if (const DType dtype = promote(input1.dtype(), input2.dtype()); is_half(dtype))
+    return cosine_embedding_loss(input1.to(f32), input2.to(f32), target, o).to(dtype);
   constexpr double least = 1e-12;
   const Tensor squares = (sum(square(input1), -1) + least) * (sum(square(input2), -1) + least);
   const Tensor cosine = sum(input1 * input2, -1) / sqrt(squares);
@@ -214,6 +229,8 @@ Tensor Plain::triplet_margin_loss(const Tensor& anchor, const Tensor& positive, 
   if (!(o.p >= 0)) throw Error(Error::Kind::argument, op, "p must be at least 0, not " + std::to_string(o.p));
   require_pair(anchor, positive, op);
   require_pair(anchor, negative, op);
+  if (const DType dtype = promote(promote(anchor.dtype(), positive.dtype()), negative.dtype()); is_half(dtype))
+    return triplet_margin_loss(anchor.to(f32), positive.to(f32), negative.to(f32), o).to(dtype);
   const auto distance = [&](const Tensor& a, const Tensor& b) { return norm(a - b + o.eps, o.p, -1); };
   const Tensor near = distance(anchor, positive);
   Tensor far = distance(anchor, negative);

@@ -157,9 +157,11 @@ Tensor normal(const Shape& shape, double mean, double std, const Options& option
   return draw_real(Distribution::normal, mean, std, shape, options, "normal");
 }
 Tensor& Tensor::uniform_(double low, double high, Generator* generator) & {
+  require_writable(checked("uniform_"), "uniform_");  // before the generator moves
   return copy_(draw_like(Distribution::uniform, low, high, *this, {.generator = generator}, "uniform_"));
 }
 Tensor& Tensor::normal_(double mean, double deviation, Generator* generator) & {
+  require_writable(checked("normal_"), "normal_");
   return copy_(draw_like(Distribution::normal, mean, deviation, *this, {.generator = generator}, "normal_"));
 }
 Tensor rand_like(const Tensor& x, Options options) {
@@ -205,7 +207,9 @@ Tensor randperm(Int n, const Options& given) {
   const Options options = resolved(given, i64, "randperm");
   require(n >= 0, ErrorKind::argument, "randperm", "the length must not be negative, got ", n);
   require(options.dtype != boolean, ErrorKind::dtype, "randperm", "is not defined for booleans");
-  require_held(n - (n > 0), *options.dtype, "randperm");
+  const RandomCall range{Distribution::randint, *options.dtype, 0, 1, 0, uint64_t(n)};
+  require(n == 0 || holds_integers(range), ErrorKind::argument, "randperm", *options.dtype,
+          " does not hold every integer below ", n);
   const Options keys{i64, options.device, false, options.generator};
   return finished(argsort(draw(integers(INT64_MIN, 0), {n}, keys, "randperm")).to(*options.dtype), options);
 }

@@ -205,7 +205,10 @@ Tensor& Tensor::zero_() & { return fill_(0); }
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "cat";
   require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
-  const Tensor& first = tensors[0].checked(op);
+  // As in PyTorch, a tensor of shape [0] joins any others.
+  const auto joins_any = [&](const Tensor& t) { return t.checked(op).shape() == Shape{0}; };
+  const auto shaped = std::find_if_not(tensors.begin(), tensors.end(), joins_any);
+  const Tensor& first = shaped == tensors.end() ? tensors[0] : *shaped;
   require(first.dim() > 0, ErrorKind::shape, op, "0-d tensors have no axis to join along; use stack");
   const int axis = axis_of(first, dim, op);
   Shape shape = first.shape();
@@ -213,22 +216,28 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   std::vector<int64_t> starts{0};
   for (const Tensor& t : tensors) {
     common_device(first, t, op);
+    dtype = promote(dtype, t.dtype());
+    if (joins_any(t)) {
+      starts.push_back(starts.back());
+      continue;
+    }
     if (t.dim() == first.dim()) shape[axis] = t.shape()[axis];
     require(t.shape() == shape, ErrorKind::shape, op, first, " and ", t, " must agree on every axis but ", axis);
     starts.push_back((Checked(starts.back()) + shape[axis]).value(op));
-    dtype = promote(dtype, t.dtype());
   }
   shape[axis] = starts.back();
   Tensor y = allocate(shape, dtype, first.device(), op);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& t = tensors[i];
-    const Layout part = views::narrow(layout(y), axis, starts[i], t.size(axis));
-    if (t.numel() > 0) backend(y.device()).copy(arg(alias(y, part)), arg(t));
+    const Layout part = views::narrow(layout(y), axis, starts[i], starts[i + 1] - starts[i]);
+    if (tensors[i].numel() > 0) backend(y.device()).copy(arg(alias(y, part)), arg(tensors[i]));
   }
   if (!is_floating(dtype)) return y;
-  return record(op, std::move(y), std::span(tensors), [axis, starts](const Tensor& g, Gradients& d) {
+  std::vector<bool> skipped;
+  for (const Tensor& t : tensors) skipped.push_back(joins_any(t));
+  return record(op, std::move(y), std::span(tensors), [axis, starts, skipped](const Tensor& g, Gradients& d) {
     for (size_t i = 0; i < d.size(); ++i)
-      if (d.needs(i)) d[i] = g.narrow(axis, starts[i], starts[i + 1] - starts[i]);
+      if (d.needs(i))
+        d[i] = skipped[i] ? zeros({0}, {g.dtype(), g.device()}) : g.narrow(axis, starts[i], starts[i + 1] - starts[i]);
   });
 }
 
