@@ -300,5 +300,11 @@ TEST(ShapeCompare, Composed) {
   EXPECT_EQ(nan_to_num(tensor({3})).item<int>(), 3);
 }
 
+TEST(ShapeMore, FlipOfNoAxis) {
+  const Tensor x = arange(6).reshape({2, 3});
+  EXPECT_TRUE(equal(x.flip(std::vector<int64_t>{}), x));
+  EXPECT_TRUE(equal(x.flip({0, 1}), tensor({{5, 4, 3}, {2, 1, 0}})));
+}
+
 }  // namespace
 }  // namespace volta::test

@@ -230,7 +230,8 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 }
 
 Tensor flip(const Tensor& x, const Axes& dims) {
-  const Shape axes = normalize_axes(dims, x.checked("flip").shape(), "flip");
+  const Shape& shape = x.checked("flip").shape();
+  const Shape axes = dims.all() ? Shape() : normalize_axes(dims, shape, "flip");  // an empty list names none
   return make_view(
       "flip", x, [axes](const Layout& l) { return views::flip(l, axes); },
       [axes](const Tensor& g) { return g.flip(axes); });
