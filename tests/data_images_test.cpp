@@ -69,6 +69,29 @@ TEST(DataImages, Modes) {
   refused([] { (void)data::read_image(folder + "rgb.png", {.mode = "color"}); }, Error::Kind::argument);
 }
 
+// One colour marked as transparent makes no channel of its own, as in torchvision, unless alpha is asked for.
+TEST(DataImages, TransparentColours) {
+  const auto png = [](const std::string& hex) {
+    std::string bytes;
+    for (size_t i = 0; i < hex.size(); i += 2) bytes += char(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return bytes;
+  };
+  const std::string
+      gray =
+          png("89504e470d0a1a0a0000000d4948445200000002000000010800000000d14920560000000274524e53000506f939b7000000"
+              "0b49444154789c63606503000013000c0e96b8a70000000049454e44ae426082"),
+      rgb =
+          png("89504e470d0a1a0a0000000d49484452000000020000000108020000007b40e8dd0000000674524e53000100020003c94bab"
+              "f50000000f49444154789c636064626661650300003f001621bad4540000000049454e44ae426082");
+  const auto read = [](const std::string& bytes, const char* mode) {
+    return data::decode_image(bytes, {.mode = mode}).to(i64).flatten(1);
+  };
+  EXPECT_TRUE(equal(read(gray, "unchanged"), tensor({{5, 6}})));
+  EXPECT_TRUE(equal(read(gray, "gray_alpha"), tensor({{5, 6}, {0, 255}})));
+  EXPECT_TRUE(equal(read(rgb, "unchanged"), tensor({{1, 4}, {2, 5}, {3, 6}})));
+  EXPECT_TRUE(equal(read(rgb, "rgb_alpha"), tensor({{1, 4}, {2, 5}, {3, 6}, {0, 255}})));
+}
+
 TEST(DataImages, ScaledDecoding) {
   const Tensor whole = data::read_image(folder + "large.jpg");
   EXPECT_EQ(whole.shape(), (Shape{3, 64, 96}));
