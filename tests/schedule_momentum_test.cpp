@@ -75,6 +75,34 @@ TEST(ScheduleMomentum, ReachesSchedulesInOthers) {
   expect_near(followed(adam, s, 6).second, {0.9, 0.9, 0.9, 0.85, 0.8, 0.85, 0.9});
 }
 
+TEST(ScheduleMomentum, OfMuonAndWhereItWasNone) {
+  using namespace optim;
+  const OneCycleLROptions cycle{
+      .max_lr = 1, .total_steps = 5, .pct_start = 0.6, .anneal_strategy = "linear", .base_momentum = 0};
+  const std::vector<double> turn{0.95, 0.475, 0, 0.475, 0.95};
+  Tensor w = zeros({2, 2}).requires_grad_();
+  Muon muon({w}, {.lr = 0.1});
+  OneCycleLR of_muon(muon, cycle);
+  for (const double expected : turn) {
+    EXPECT_NEAR(muon.param_groups()[0].momentum, expected, 1e-12);
+    EXPECT_NEAR(muon.param_groups()[0].betas.first, expected, 1e-12);  // of what it leaves to AdamW
+    of_muon.step();
+  }
+  const auto check = [&](Optimizer&& opt) {
+    OneCycleLR s(opt, cycle);
+    expect_near(followed(opt, s, 4).second, turn);
+  };
+  check(SGD({w}, {.lr = 0.1}));
+  check(RMSprop({w}, {.lr = 0.1}));
+  SGD two({{.params = {w}, .momentum = 0.9}, {.params = {zeros({1}).requires_grad_()}}}, {.lr = 0.1});
+  const CyclicLR each(two, {.base_lr = 0.1, .max_lr = 1});
+  for (const ParamGroup& group : two.param_groups()) EXPECT_EQ(group.momentum, 0.9);
+  Adam adam({w}, {.lr = 0.1, .betas = {0, 0}});
+  const OneCycleLR of_adam(adam, cycle);
+  EXPECT_EQ(adam.param_groups()[0].betas, (Betas{0.95, 0}));
+  EXPECT_EQ(adam.param_groups()[0].momentum, 0);
+}
+
 TEST(ErrorsSchedule, LeaveEverythingAsItWas) {
   using namespace optim;
   Trained t;

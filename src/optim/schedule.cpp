@@ -1,4 +1,5 @@
 // The learning-rate schedules.
+#include <volta/optim/algorithms.h>
 #include <volta/optim/schedule.h>
 
 #include <algorithm>
@@ -54,6 +55,17 @@ std::vector<double> rates(const Optimizer& optimizer) {
   std::vector<double> all;
   for (const ParamGroup& group : optimizer.param_groups()) all.push_back(group.lr);
   return all;
+}
+
+// Numbers that an optimizer does not use are 0, but 0 may also be what one that uses them was given.
+template <class... Types> bool is_one_of(const Optimizer& optimizer) {
+  return (dynamic_cast<const Types*>(&optimizer) || ...);
+}
+bool has_momentum(const Optimizer& optimizer, const ParamGroup& group) {
+  return group.momentum > 0 || is_one_of<SGD, RMSprop, Muon>(optimizer);
+}
+bool has_betas(const Optimizer& optimizer, const ParamGroup& group) {
+  return group.betas != Betas{0, 0} || is_one_of<Adam, Adamax, NAdam, RAdam, Lion, LAMB, Muon>(optimizer);
 }
 
 void save_all(const std::vector<AnyScheduler>& all, SchedulerState& state) {
@@ -114,8 +126,9 @@ void Scheduler::set(int64_t step, std::vector<double> base, std::vector<double> 
     if (!groups[i].initial_lr) groups[i].initial_lr = base[i];
     groups[i].lr = lr[i];
     if (!moment[i]) continue;
-    if (groups[i].betas != Betas{0, 0}) groups[i].betas.first = *moment[i];
-    else groups[i].momentum = *moment[i];
+    const bool betas = has_betas(*optimizer_, groups[i]);  // Muon has both
+    if (!betas || has_momentum(*optimizer_, groups[i])) groups[i].momentum = *moment[i];
+    if (betas) groups[i].betas.first = *moment[i];
   }
   base_ = std::move(base);
   own_ = std::move(own);
@@ -167,7 +180,7 @@ void Scheduler::require(bool holds, const char* op, const std::string& message) 
 
 void Scheduler::require_momentum(const char* op) const {
   for (const ParamGroup& g : optimizer().param_groups())
-    require(g.momentum > 0 || g.betas != Betas{0, 0}, op,
+    require(has_momentum(optimizer(), g) || has_betas(optimizer(), g), op,
             optimizer().name() + " has no momentum to cycle; set cycle_momentum = false");
 }
 
