@@ -182,10 +182,217 @@ TEST(ScheduleGroups, KeepTheirOwnRatesAndAdamsBetas) {
   for (const auto& group : opt.param_groups()) EXPECT_NEAR(group.lr, 0.5 / 25, 1e-15);
 }
 
+// The rates before each step and after the last, with some set by hand before a step.
+using Steps = std::vector<std::function<void()>>;
+std::vector<double> rates_of(const std::function<Steps(Optimizer&)>& make, int steps,
+                             const std::map<int, double>& by_hand = {}) {
+  Tensor w = zeros({1}).requires_grad_();
+  optim::SGD opt({w}, {.lr = 1, .momentum = 0.9});
+  const Steps schedules = make(opt);
+  std::vector<double> rates{opt.lr()};
+  for (int i = 0; i < steps; ++i) {
+    if (by_hand.contains(i)) opt.set_lr(by_hand.at(i));
+    for (const auto& step : schedules) step();
+    rates.push_back(opt.lr());
+  }
+  return rates;
+}
+template <class S> std::function<void()> stepped(S schedule) {
+  return [kept = std::make_shared<S>(std::move(schedule))] { kept->step(); };
+}
+void expect_rates(const std::vector<double>& got, const std::vector<double>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-12) << "step " << i;
+}
+
+// The expected rates are PyTorch's.
+TEST(ScheduleTogether, SeveralOfOneOptimizer) {
+  using namespace optim;
+  expect_rates(
+      rates_of(
+          [](Optimizer& o) {
+            return Steps{stepped(StepLR(o, {.step_size = 1, .gamma = 0.5})), stepped(ExponentialLR(o, {.gamma = 0.9}))};
+          },
+          3),
+      {1, 0.45, 0.2025, 0.091125});
+  expect_rates(rates_of(
+                   [](Optimizer& o) {
+                     auto plateau =
+                         std::make_shared<ReduceLROnPlateau>(o, ReduceLROnPlateauOptions{.factor = 0.5, .patience = 1});
+                     return Steps{stepped(LinearLR(o, {.start_factor = 0.1, .total_iters = 3})),
+                                  [plateau] { plateau->step(1); }};
+                   },
+                   8),
+               {0.1, 0.4, 0.7, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125});
+  expect_rates(rates_of(
+                   [](Optimizer& o) {
+                     return Steps{stepped(ConstantLR(o, {.factor = 0.5, .total_iters = 2})),
+                                  stepped(LinearLR(o, {.start_factor = 0.1, .total_iters = 4}))};
+                   },
+                   5),
+               {0.05, 0.1625, 0.55, 0.775, 1, 1});
+  expect_rates(rates_of(
+                   [](Optimizer& o) {
+                     return Steps{stepped(CosineAnnealingLR(o, {.t_max = 3})),
+                                  stepped(MultiStepLR(o, {.milestones = {2, 4}, .gamma = 0.5}))};
+                   },
+                   8),
+               {1, 0.75, 0.125, 0, 0.125, 0.375, 0.5, 0.375, 0.125});
+  expect_rates(rates_of(
+                   [](Optimizer& o) {
+                     return Steps{stepped(ExponentialLR(o, {.gamma = 0.5})),
+                                  stepped(SWALR(o, {.swa_lr = 0.1, .anneal_epochs = 4, .anneal_strategy = "linear"}))};
+                   },
+                   6),
+               {1, 0.4, 1. / 6, 11. / 120, 0.1, 0.1, 0.1});
+  expect_rates(rates_of(
+                   [](Optimizer& o) {
+                     StepLR before(o, {.step_size = 1, .gamma = 0.5});
+                     before.step(), before.step();
+                     return Steps{stepped(ExponentialLR(o, {.gamma = 0.9}))};
+                   },
+                   2),
+               {0.25, 0.225, 0.2025});
+}
+
+TEST(ScheduleTogether, RatesSetByHandStay) {
+  using namespace optim;
+  const auto of = [](auto make) { return [make](Optimizer& o) { return Steps{stepped(make(o))}; }; };
+  const auto linear = of([](Optimizer& o) { return LinearLR(o, {.start_factor = 0.1, .total_iters = 3}); });
+  expect_rates(rates_of(linear, 6, {{1, 0.2}, {4, 0.01}}), {0.1, 0.4, 0.35, 0.5, 0.5, 0.01, 0.01});
+  const auto power = of([](Optimizer& o) { return PolynomialLR(o, {.total_iters = 4, .power = 2}); });
+  expect_rates(rates_of(power, 6, {{1, 0.2}, {5, 0.3}}),
+               {1, 0.5625, 0.08888888888888889, 0.02222222222222222, 0, 0, 0.3});
+  const auto cosine = of([](Optimizer& o) { return CosineAnnealingLR(o, {.t_max = 4, .eta_min = 0.1}); });
+  expect_rates(rates_of(cosine, 10, {{2, 0.2}}),
+               {1, 0.86819805153394636, 0.55, 0.12928932188134526, 0.1, 0.23180194846605359, 0.55, 0.86819805153394669,
+                1, 0.8681980515339468, 0.55});
+  const auto swa = of([](Optimizer& o) { return SWALR(o, {.swa_lr = 0.1, .anneal_epochs = 4}); });
+  expect_rates(rates_of(swa, 6, {{2, 0.4}}), {1, 0.86819805153394636, 0.55, 0.18786796564403579, 0.1, 0.1, 0.1});
+  const auto sequence = of([](Optimizer& o) {
+    return SequentialLR(o, {LinearLR(o, {.start_factor = 0.1, .total_iters = 3}), ExponentialLR(o, {.gamma = 0.5})},
+                        {4});
+  });
+  expect_rates(rates_of(sequence, 7, {{1, 0.2}, {5, 0.3}}), {0.1, 0.4, 0.35, 0.5, 1, 0.5, 0.15, 0.075});
+  const auto chain = of([](Optimizer& o) {
+    return ChainedScheduler(o, {ConstantLR(o, {.factor = 0.1, .total_iters = 2}), ExponentialLR(o, {.gamma = 0.9})});
+  });
+  expect_rates(rates_of(chain, 4, {{1, 0.2}}), {0.1, 0.09, 1.8, 1.62, 1.458});
+  const auto warm = of([](Optimizer& o) {
+    return WarmupLR(o, {.steps = 2, .start_factor = 0.5}, StepLR(o, {.step_size = 1, .gamma = 0.5}));
+  });
+  expect_rates(rates_of(warm, 4, {{1, 0.3}}), {0.5, 0.75, 0.4, 0.2, 0.1});
+  const auto before = [](Optimizer& o) {
+    const StepLR first(o, {.step_size = 1});
+    o.set_lr(1e-3);
+    return Steps{stepped(StepLR(o, {.step_size = 100}))};
+  };
+  expect_rates(rates_of(before, 1), {1e-3, 1e-3});
+}
+
+// These set rates of their own whatever is in use, in PyTorch too.
+TEST(ScheduleTogether, SomeOverwrite) {
+  using namespace optim;
+  const auto of = [](auto make) { return [make](Optimizer& o) { return Steps{stepped(make(o))}; }; };
+  const auto lambda = of([](Optimizer& o) { return LambdaLR(o, [](int64_t t) { return std::pow(0.9, double(t)); }); });
+  expect_rates(rates_of(lambda, 3, {{1, 0.2}}), {1, 0.9, 0.81, 0.729});
+  const auto restarts = of([](Optimizer& o) { return CosineAnnealingWarmRestarts(o, {.t_0 = 2}); });
+  expect_rates(rates_of(restarts, 3, {{1, 0.2}}), {1, 0.5, 1, 0.5});
+  const auto cycle = of([](Optimizer& o) { return OneCycleLR(o, {.max_lr = 0.5, .total_steps = 5}); });
+  expect_rates(rates_of(cycle, 3, {{1, 0.2}}), {0.02, 0.47524231600673683, 0.30563101096814466, 0.094129173025118487});
+  const auto cyclic = of([](Optimizer& o) { return CyclicLR(o, {.base_lr = 0.1, .max_lr = 0.5, .step_size_up = 2}); });
+  expect_rates(rates_of(cyclic, 3, {{1, 0.2}}), {0.1, 0.3, 0.5, 0.3});
+}
+
+TEST(ScheduleTogether, RatesThatAreNotItsOwnAreSaved) {
+  Trained one, two;
+  optim::StepLR step(one.opt, {.step_size = 2, .gamma = 0.5});
+  optim::ExponentialLR exponential(one.opt, {.gamma = 0.9});
+  EXPECT_EQ(step.state_dict().size(), 2u);  // a rate of its own follows from the step
+  for (int i = 0; i < 3; ++i) step.step(), exponential.step();
+  optim::StepLR step2(two.opt, {.step_size = 2, .gamma = 0.5});
+  optim::ExponentialLR exponential2(two.opt, {.gamma = 0.9});
+  exponential2.load_state_dict(exponential.state_dict());
+  step2.load_state_dict(step.state_dict());
+  EXPECT_EQ(two.opt.lr(), one.opt.lr());
+  for (int i = 0; i < 3; ++i) {
+    step.step(), exponential.step(), step2.step(), exponential2.step();
+    EXPECT_EQ(two.opt.lr(), one.opt.lr());
+  }
+  auto broken = step.state_dict();
+  broken["last_lrs.0"] = NAN;
+  EXPECT_THROW(step2.load_state_dict(broken), Error);
+  EXPECT_EQ(two.opt.lr(), one.opt.lr());
+}
+
+TEST(ScheduleTogether, GroupsAddedLater) {
+  Tensor a = zeros({1}).requires_grad_(), b = zeros({1}).requires_grad_();
+  optim::SGD opt({a}, {.lr = 1});
+  optim::StepLR step(opt, {.step_size = 2, .gamma = 0.5});
+  optim::ExponentialLR exponential(opt, {.gamma = 0.9});
+  step.step(), exponential.step();
+  opt.add_param_group({.params = {b}, .lr = 0.4});
+  const auto saved = step.state_dict();
+  for (const auto& [first, second] : {std::pair(0.405, 0.18), {0.3645, 0.162}, {0.164025, 0.0729}}) {
+    step.step(), exponential.step();
+    EXPECT_NEAR(opt.param_groups()[0].lr, first, 1e-12);
+    EXPECT_NEAR(opt.param_groups()[1].lr, second, 1e-12);
+  }
+  step.load_state_dict(saved);
+  EXPECT_EQ(opt.param_groups()[1].lr, 0.4);
+
+  optim::LambdaLR all(opt, [](int64_t) { return 0.5; });
+  optim::LambdaLR each(opt, {[](int64_t) { return 0.5; }, [](int64_t) { return 0.25; }});
+  optim::SWALR swa(opt, {.swa_lr = 0.2, .anneal_epochs = 1});
+  Tensor c = zeros({1}).requires_grad_();
+  opt.add_param_group({.params = {c}, .lr = 0.8});
+  EXPECT_THROW(each.step(), Error);  // it has no function for the third
+  EXPECT_EQ(each.last_epoch(), 0);
+  all.step();
+  EXPECT_EQ(opt.param_groups()[2].lr, 0.4);
+  swa.step();
+  EXPECT_EQ(opt.param_groups()[2].lr, 0.2);
+}
+
+// The expected rates are PyTorch's.
+TEST(ScheduleTogether, SWALRGoesOnInASequence) {
+  using namespace optim;
+  const auto sequence = [](int64_t epochs, int64_t at) {
+    return [=](Optimizer& o) {
+      return SequentialLR(o,
+                          {ExponentialLR(o, {.gamma = 0.5}),
+                           SWALR(o, {.swa_lr = 0.5, .anneal_epochs = epochs, .anneal_strategy = "linear"}),
+                           ExponentialLR(o, {.gamma = 0.5})},
+                          {at, at + 4});
+    };
+  };
+  const auto of = [](auto make) { return [make](Optimizer& o) { return Steps{stepped(make(o))}; }; };
+  const std::vector<double> expected{1, 0.5, 0.25, 0.25, 0.375, 0.5, 0.5, 1, 0.5};
+  expect_rates(rates_of(of(sequence(2, 3)), 8), expected);
+  expect_rates(rates_of(of(sequence(0, 3)), 8), {1, 0.5, 0.25, 0.5, 0.5, 0.5, 0.5, 1, 0.5});
+  expect_rates(rates_of(of(sequence(4, 2)), 5, {{4, 3}}), {1, 0.5, 0.5, 0.5, 0.5, 1.75});
+  for (int stop = 0; stop < 8; ++stop) {
+    Tensor w = zeros({1}).requires_grad_();
+    SGD one({w}, {.lr = 1}), two({w}, {.lr = 1});
+    SequentialLR first = sequence(2, 3)(one), second = sequence(2, 3)(two);
+    for (int i = 0; i < stop; ++i) first.step();
+    second.load_state_dict(first.state_dict());
+    for (int i = stop; i < 8; ++i) {
+      EXPECT_NEAR(two.lr(), expected[size_t(i)], 1e-12);
+      second.step();
+    }
+  }
+  const auto warm = of([](Optimizer& o) {
+    return WarmupLR(o, {.steps = 2}, SWALR(o, {.swa_lr = 0.5, .anneal_epochs = 2, .anneal_strategy = "linear"}));
+  });
+  expect_rates(rates_of(warm, 5), {0, 0.5, 1, 0.75, 0.5, 0.5});
+  expect_rates(rates_of(warm, 5, {{2, 0.9}}), {0, 0.5, 1, 0.7, 0.5, 0.5});
+}
+
 TEST(ErrorsSchedule, AreThrown) {
   Trained t;
   Tensor w = zeros({1}).requires_grad_();
-  optim::SGD plain({w}, {.lr = 1});
+  optim::Adagrad plain({w}, {.lr = 1});
   using namespace optim;
   EXPECT_THROW(StepLR(t.opt, {.step_size = 0}), Error);
   EXPECT_THROW(ConstantLR(t.opt, {.factor = 2}), Error);

@@ -1,5 +1,6 @@
 // Learning-rate schedules, with PyTorch's names and numbers. Each is a function of the step alone, so that combining,
-// saving and resuming them is exact.
+// saving and resuming them is exact. Where somebody else has changed a rate (another schedule of the same optimizer, a
+// hand), a step goes on from that rate, as PyTorch's does.
 #pragma once
 #include <functional>
 #include <map>
@@ -23,6 +24,9 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   virtual double rate(double base, int64_t step, size_t group) const = 0;
+  // The rate of a step where lr is in use before it, which this schedule has not set: by default lr changes by the
+  // factor by which the schedule's own rate does. Step 0 is the schedule's beginning.
+  virtual double onward(double lr, double base, int64_t step, size_t group) const;
   void step();  // opt.step(); scheduler.step();
   int64_t last_epoch() const { return step_; }
   std::vector<double> get_last_lr() const;  // scheduler.get_last_lr()[0]: the rates in use, by group
@@ -31,20 +35,26 @@ class Scheduler {
 
  protected:
   explicit Scheduler(Optimizer& optimizer);
-  void begin() { apply(0); }  // for constructors: sets the first rate
+  void begin() { move(0); }  // for constructors: sets the first rate
   // The momentum (the first of Adam's betas) that goes with a step, where a schedule has one.
   virtual std::optional<double> momentum(int64_t, size_t) const { return {}; }
   Optimizer& optimizer() const { return *optimizer_; }
-  virtual void advance(int64_t) {}             // told the step before its rates are asked for, by step() alone
+  // Told the step before its rates are asked for, by step() alone: its own, or that of a SequentialLR or WarmupLR which
+  // holds it. Step 0 is told by a SequentialLR, where the schedule takes over from another.
+  virtual void advance(int64_t) {}
   virtual void save(SchedulerState&) const {}  // what a schedule keeps beside the step
   virtual void load(const SchedulerState&) {}
   void require(bool holds, const char* op, const std::string& message) const;
   void require_momentum(const char* op) const;
 
  private:
-  void apply(int64_t step);
+  friend class AnyScheduler;
+  std::vector<double> bases() const;
+  void move(int64_t step);
+  std::vector<double> own_rates(const std::vector<double>& base, int64_t step) const;
+  void set(int64_t step, std::vector<double> base, std::vector<double> own, const std::vector<double>& lr);
   Optimizer* optimizer_;
-  std::vector<double> base_;
+  std::vector<double> base_, own_;  // by group: without a schedule; by this one alone, at this step
   int64_t step_ = 0;
 };
 
@@ -53,12 +63,21 @@ class AnyScheduler {
  public:
   template <std::derived_from<Scheduler> S> AnyScheduler(S scheduler)
       : inner_(std::make_shared<S>(std::move(scheduler))) {}
+  explicit AnyScheduler(std::shared_ptr<Scheduler> scheduler) : inner_(std::move(scheduler)) {}
   double rate(double base, int64_t step, size_t group) const { return inner_->rate(base, step, group); }
+  double onward(double lr, double base, int64_t step, size_t group) const {
+    return inner_->onward(lr, base, step, group);
+  }
   void step() const { inner_->step(); }
   int64_t last_epoch() const { return inner_->last_epoch(); }
   std::vector<double> get_last_lr() const { return inner_->get_last_lr(); }
   SchedulerState state_dict() const { return inner_->state_dict(); }
   void load_state_dict(const SchedulerState& saved) const { inner_->load_state_dict(saved); }
+  // For a schedule that holds others: what it passes on to them beside rate and onward.
+  std::optional<double> momentum(int64_t step, size_t group) const { return inner_->momentum(step, group); }
+  void advance(int64_t step) const { inner_->advance(step); }
+  void save(SchedulerState& state, const std::string& prefix) const;  // under keys that begin with the prefix
+  void load(const SchedulerState& saved, const std::string& prefix) const;
 
  private:
   std::shared_ptr<Scheduler> inner_;
@@ -149,6 +168,7 @@ class CosineAnnealingLR : public Scheduler {  // optim::CosineAnnealingLR s(opt,
  public:
   CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   CosineAnnealingLROptions o_;
@@ -162,6 +182,7 @@ class CosineAnnealingWarmRestarts : public Scheduler {  // optim::CosineAnnealin
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, const CosineAnnealingWarmRestartsOptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   CosineAnnealingWarmRestartsOptions o_;
@@ -183,6 +204,7 @@ class OneCycleLR : public Scheduler {  // optim::OneCycleLR s(opt, {.max_lr = 0.
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  protected:
   std::optional<double> momentum(int64_t step, size_t group) const override;
@@ -209,6 +231,7 @@ class CyclicLR : public Scheduler {  // optim::CyclicLR s(opt, {.base_lr = 1e-3,
  public:
   CyclicLR(Optimizer& optimizer, const CyclicLROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  protected:
   std::optional<double> momentum(int64_t step, size_t group) const override;
@@ -228,6 +251,7 @@ class SWALR : public Scheduler {
  public:
   SWALR(Optimizer& optimizer, const SWALROptions& options);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  protected:
   void advance(int64_t step) override;
@@ -235,6 +259,7 @@ class SWALR : public Scheduler {
   void load(const SchedulerState& saved) override;
 
  private:
+  double share(int64_t step) const;
   SWALROptions o_;
   std::vector<double> from_;
 };
@@ -245,6 +270,7 @@ class LambdaLR : public Scheduler {  // optim::LambdaLR s(opt, [](int64_t t) { r
   LambdaLR(Optimizer& optimizer, Factor factor) : LambdaLR(optimizer, std::vector<Factor>{std::move(factor)}) {}
   LambdaLR(Optimizer& optimizer, std::vector<Factor> factors);  // one for each group
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
 
  private:
   std::vector<Factor> factors_;
@@ -260,6 +286,13 @@ class WarmupLR : public Scheduler {
  public:
   WarmupLR(Optimizer& optimizer, const WarmupLROptions& options = {}, std::optional<AnyScheduler> then = {});
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
+
+ protected:
+  std::optional<double> momentum(int64_t step, size_t group) const override;
+  void advance(int64_t step) override;
+  void save(SchedulerState& state) const override;
+  void load(const SchedulerState& saved) override;
 
  private:
   WarmupLROptions o_;
@@ -272,8 +305,16 @@ class SequentialLR : public Scheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<AnyScheduler> schedulers, std::vector<int64_t> milestones);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
+
+ protected:
+  std::optional<double> momentum(int64_t step, size_t group) const override;
+  void advance(int64_t step) override;
+  void save(SchedulerState& state) const override;
+  void load(const SchedulerState& saved) override;
 
  private:
+  std::pair<size_t, int64_t> place(int64_t step) const;  // whose step it is, and which of its own
   std::vector<AnyScheduler> schedulers_;
   std::vector<int64_t> milestones_;
 };
@@ -283,6 +324,12 @@ class ChainedScheduler : public Scheduler {
  public:
   ChainedScheduler(Optimizer& optimizer, std::vector<AnyScheduler> schedulers);
   double rate(double base, int64_t step, size_t group) const override;
+  double onward(double lr, double base, int64_t step, size_t group) const override;
+
+ protected:
+  std::optional<double> momentum(int64_t step, size_t group) const override;
+  void save(SchedulerState& state) const override;
+  void load(const SchedulerState& saved) override;
 
  private:
   std::vector<AnyScheduler> schedulers_;
