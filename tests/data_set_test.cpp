@@ -98,6 +98,10 @@ TEST(DataSet, RandomSplit) {
   EXPECT_EQ(values(data::random_split(Naturals{}, 0.7, {.seed = 1}).first), values(a));
   EXPECT_NE(values(data::random_split(Naturals{}, 0.7, {.seed = 2}).first), values(a));
   EXPECT_EQ(data::random_split(Naturals{100}, 0.29).first.size(), 29);
+  EXPECT_EQ(data::random_split(Naturals{6}, 0.8).first.size(), 5);  // as {0.8, 0.2}, in PyTorch too
+  EXPECT_EQ(data::random_split(Naturals{6}, {0.8, 0.2})[0].size(), 5);
+  EXPECT_EQ(data::random_split(Naturals{6}, 1).second.size(), 0);
+  EXPECT_EQ(data::random_split(Naturals{6}, 0).first.size(), 0);
   EXPECT_EQ(data::random_split(Naturals{}, 4).first.size(), 4);
   const auto three = data::random_split(Naturals{}, {0.5, 0.3, 0.2});
   EXPECT_EQ(three[0].size() + three[1].size() + three[2].size(), 10);

@@ -274,6 +274,12 @@ TEST(ErrorsLoss, SayWhatIsWrong) {
               return cross_entropy(x, tensor({0, 1, 2}));
             }),
             "cross_entropy: scores [2, 3] need labels [2], not [3]");
+  EXPECT_EQ(
+      error_of([&] {
+        return cross_entropy(x, tensor({0.f, 1.f}));
+      }),
+      "cross_entropy: a target of f32 holds probabilities in the shape of the scores, [2, 3], not [2]; labels are "
+      "integers: target.to(i64)");
   EXPECT_EQ(error_of([&] {
               return cross_entropy(x, tensor({0, 1}), {.weight = ones({2})});
             }),

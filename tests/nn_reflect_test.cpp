@@ -7,6 +7,7 @@
 #include <chrono>
 #include <complex>
 #include <filesystem>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -133,6 +134,140 @@ TEST(NnFields, PointersAreFollowedAndMayBeNull) {
   EXPECT_TRUE(state_dict(net).contains("reference.weight"));
 }
 
+// Elements that cannot be copied, before other members: clang must not be led to copy them while members are counted.
+TEST(NnFields, ContainersOfPointers) {
+  struct Net {
+    std::vector<std::unique_ptr<nn::Linear>> list;
+    std::vector<std::vector<std::unique_ptr<nn::Linear>>> nested;
+    std::list<std::unique_ptr<nn::Linear>> pairs[2];
+    std::map<std::string, std::unique_ptr<nn::Linear>> map;
+    std::optional<std::vector<std::unique_ptr<nn::Linear>>> maybe;
+    nn::Linear array[2]{dot(), dot()};
+    double numbers[3]{};
+    nn::Linear last = dot();
+  };
+  const auto one = [] { return std::make_unique<nn::Linear>(dot()); };
+  Net net;
+  net.list.push_back(one());
+  net.nested.emplace_back().push_back(one());
+  net.pairs[1].push_back(one());
+  net.map["k"] = one();
+  net.maybe.emplace().push_back(one());
+  EXPECT_EQ(names_of(net), (Names{"list.0.weight", "nested.0.0.weight", "pairs.1.0.weight", "map.k.weight",
+                                  "maybe.0.weight", "array.0.weight", "array.1.weight", "last.weight"}));
+}
+
+// Classes with virtual functions that are no layers, held by pointers to their base.
+class Activation {
+ public:
+  virtual ~Activation() = default;
+  virtual void fields(nn::Fields& f) { f("scale", scale); }
+  nn::Parameter scale = ones({1});
+};
+class Swish : public Activation {
+ public:
+  void fields(nn::Fields& f) override { Activation::fields(f), f("beta", beta); }
+  nn::Parameter beta = ones({1});
+};
+struct Tagged {
+  virtual ~Tagged() = default;
+  int tag = 7;
+};
+class Noisy : public Tagged, public Activation, public nn::Layer {  // neither base at its beginning
+ public:
+  Noisy() : Layer("Noisy") {}
+  void fields(nn::Fields& f) override { Activation::fields(f), f("level", level); }
+  nn::Parameter level = ones({1});
+};
+struct Activations {
+  std::vector<std::unique_ptr<Activation>> list;
+  Activation* back = nullptr;
+};
+Activations activations() {
+  Activations net;
+  net.list.push_back(std::make_unique<Swish>());
+  net.list.push_back(std::make_unique<Activation>());
+  net.list.push_back(std::make_unique<Noisy>());
+  net.back = net.list[0].get();
+  return net;
+}
+
+TEST(NnFields, DerivedClassesBehindPointersToTheirBase) {
+  Activations net = activations();
+  EXPECT_EQ(names_of(net), (Names{"list.0.scale", "list.0.beta", "list.1.scale", "list.2.scale", "list.2.level"}));
+  std::vector<void*> swish, activation, noisy, tagged, layers;
+  apply<Swish>(net, [&](Swish& s) { swish.push_back(&s); });
+  apply<Activation>(net, [&](Activation& a) { activation.push_back(&a); });
+  apply<Noisy>(net, [&](Noisy& n) { noisy.push_back(&n); });
+  apply<Tagged>(net, [&](Tagged& t) { tagged.push_back(t.tag == 7 ? &t : nullptr); });
+  apply<nn::Layer>(net, [&](nn::Layer& l) { layers.push_back(&l); });
+  using Found = std::vector<void*>;
+  Activation *const first = net.list[0].get(), *const second = net.list[1].get(), *const third = net.list[2].get();
+  EXPECT_EQ(swish, (Found{first, first}));  // in the list, and by `back`
+  EXPECT_EQ(activation, (Found{first, second, third, first}));
+  EXPECT_EQ(noisy, (Found{dynamic_cast<Noisy*>(third)}));
+  EXPECT_EQ(tagged, (Found{dynamic_cast<Tagged*>(third)}));
+  EXPECT_EQ(layers, (Found{dynamic_cast<nn::Layer*>(third)}));
+  const auto parts = children(net);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].as<Swish>(), first);
+  EXPECT_EQ(parts[0].as<Activation>(), first);
+  EXPECT_EQ(*parts[0].type, typeid(Swish));
+  EXPECT_EQ(parts[1].as<Swish>(), nullptr);
+  EXPECT_EQ(parts[2].as<Activation>(), third);
+  EXPECT_EQ(parts[2].as<Noisy>(), dynamic_cast<Noisy*>(third));
+  eval(net);
+  EXPECT_FALSE(dynamic_cast<Noisy&>(*third).training);
+}
+
+// A derived object met first whole and then as its base, in a circle.
+struct Ring : Tagged {
+  virtual void fields(nn::Fields& f) { f("fc", fc), f("next", next); }
+  nn::Linear fc = dot();
+  Tagged* none = nullptr;
+  Ring* next = nullptr;
+};
+struct LongRing : Activation, Ring {
+  void fields(nn::Fields& f) override { Ring::fields(f); }
+};
+TEST(NnFields, CirclesThroughBases) {
+  LongRing ring;
+  Ring inner;
+  ring.next = &inner, inner.next = &ring;
+  EXPECT_EQ(names_of(ring), (Names{"fc.weight", "next.fc.weight"}));
+  EXPECT_EQ(modules(ring).size(), 4u);
+}
+
+class Plain {
+ public:
+  virtual ~Plain() = default;
+  void fields(nn::Fields& f) { f("a", a); }
+  nn::Linear a = dot();
+};
+class Longer : public Plain {
+ public:
+  void fields(nn::Fields& f) { Plain::fields(f), f("own", own); }
+  nn::Linear own = dot();
+};
+
+TEST(NnFields, FieldsOfABaseThatAreNotVirtual) {
+  struct Net {
+    std::unique_ptr<Plain> part = std::make_unique<Plain>();
+  };
+  Net net;
+  EXPECT_EQ(names_of(net), (Names{"part.a.weight"}));
+  EXPECT_EQ(names_of(Longer()), (Names{"a.weight", "own.weight"}));
+  net.part = std::make_unique<Longer>();
+  const auto r = attempt([&] { return parameters(net); });
+  ASSERT_FALSE(r);
+  const std::string text = r.error().what();
+  for (const char* word : {"part is a ", "Longer held as a Plain", "virtual void fields(nn::Fields& f)"})
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+  const Longer longer;
+  const Plain& base = longer;
+  EXPECT_FALSE(attempt([&] { return state_dict(base); }));
+}
+
 TEST(NnFields, PointersBackDoNotLoop) {
   Tree root;
   root.children = {std::make_shared<Tree>(), std::make_shared<Tree>()};
@@ -214,6 +349,26 @@ TEST(NnFields, PlainMembers) {
   };
   Locked locked;
   EXPECT_EQ(names_of(locked), (Names{"fc.weight"}));
+}
+
+TEST(NnFields, LossesAndOptimizersAsMembers) {
+  struct Net {
+    nn::Linear fc = dot();
+    nn::TripletMarginWithDistanceLoss loss;
+    nn::MSELoss error;
+    optim::Adam adam{{fc.weight}};
+    optim::StepLR schedule{adam, {.step_size = 1}};
+    std::unique_ptr<optim::Optimizer> later;
+    optim::ReduceLROnPlateau plateau{adam};
+    optim::EMA average{{fc.weight}, 0.9};
+    GradScaler scaler;
+    metrics::Accuracy accuracy;
+    nn::Linear last = dot();
+  };
+  Net net;
+  EXPECT_EQ(names_of(net), (Names{"fc.weight", "last.weight"}));
+  EXPECT_TRUE(parameters(nn::CrossEntropyLoss()).empty());
+  EXPECT_EQ(children(net)[2].as<nn::MSELoss>(), &net.error);
 }
 
 struct ByForward {
@@ -313,6 +468,17 @@ TEST(NnModel, FunctionalCall) {
   EXPECT_NE(std::string(wrong.error().what()).find("stem.wait"), std::string::npos);
   EXPECT_FALSE(attempt([&] { return functional_call(net, {{"stem.weight", ones({9, 9})}}, x); }));
   EXPECT_TRUE(equal(net(x), before));  // also after an error
+}
+
+struct Twice {
+  nn::Linear a = dot(), b = dot();
+  void fields(nn::Fields& f) { f("a", a), f("a", b); }
+};
+TEST(NnModel, TwoOfOneName) {
+  const auto r = attempt([] { return state_dict(Twice()); });
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().op(), "state_dict");
+  EXPECT_NE(std::string(r.error().what()).find("the model Twice has two tensors called 'a.weight'"), std::string::npos);
 }
 
 TEST(NnModel, LoadSaysWhoseShapeIsWhose) {

@@ -1,6 +1,7 @@
 // The parts of data sets that need no types: checks of indices, splits, and rows of tensors.
 #include <volta/data/dataset.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -48,6 +49,7 @@ std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
             std::to_string(part), " items or shares");
   const double total = std::accumulate(parts.begin(), parts.end(), 0.0);
   const bool one = parts.size() == 1, shares = one ? total <= 1 : std::abs(total - 1) < 1e-6;
+  if (one && shares) return part_sizes(size, std::array{total, 1 - total});
   std::vector<int64_t> sizes;
   for (const double part : parts) {
     require(shares || part == std::floor(part), ErrorKind::argument, op,
@@ -56,7 +58,7 @@ std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
   }
   int64_t sum = 0;
   for (const int64_t s : sizes) sum += s;  // each is at most 2^53
-  if (shares && !one)
+  if (shares)
     for (size_t i = 0; sum < size; i = (i + 1) % sizes.size(), ++sum) ++sizes[i];
   require(one ? sum <= size : sum == size, ErrorKind::argument, op, "parts of ", sum, " items in all, of a set of ",
           size);

@@ -1,7 +1,10 @@
 // Parameters, buffers, and what surrounds the call of a layer.
 #include <volta/nn/layer.h>
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -9,6 +12,7 @@
 
 #include <volta/autograd.h>
 #include <volta/nn/dict.h>
+#include <volta/nn/reflect.h>
 #include <volta/ops.h>
 
 #include "core/check.h"
@@ -308,6 +312,15 @@ void refuse_captures(const char* who) {
       Error::Kind::argument, who,
       "the function captures a layer or Parameter by value, where nobody can see it: write a struct with a call "
       "operator, or capture by reference what another part of the model holds");
+}
+
+void reflect::refuse_base(const Path& path, const std::type_info& whole, std::string_view base) {
+  char* const readable = abi::__cxa_demangle(whole.name(), nullptr, nullptr, nullptr);
+  const std::string derived = readable ? readable : whole.name(), where = path.str();
+  std::free(readable);  // NOLINT(cppcoreguidelines-no-malloc)
+  throw_error(ErrorKind::argument, "fields", where.empty() ? "the model" : where, " is a ", derived, " held as a ",
+              base, ", whose fields() would leave out what ", derived, " adds: make it virtual there, `virtual void ",
+              "fields(nn::Fields& f)`");
 }
 
 void Layer::fail(const Error& e) const {

@@ -75,13 +75,32 @@ int64_t num_parameters(const ModelView& model, bool trainable_only) {
   return n;
 }
 
+namespace {
+std::string type_of(const ModelView& model) {
+  struct First final : nn::Visitor {
+    void enter(const nn::Module& m) override {
+      if (name.empty()) name = m.type_name;
+    }
+    std::string name;
+  } visitor;
+  model.walk(visitor);
+  return std::move(visitor.name);
+}
+}  // namespace
+
 StateDict state_dict(const ModelView& model) {
   StateDict state;
-  each_member(
-      model, [&](const nn::Path& path, nn::Parameter& x) { state.add(path.str(), x.detach()); },
-      [&](const nn::Path& path, nn::Buffer& x) {
-        if (x.persistent) state.add(path.str(), x.detach());
-      });
+  const auto add = [&](const nn::Path& path, const Tensor& x) {
+    const std::string name = path.str();
+    if (state.contains(name))
+      throw Error(Error::Kind::argument, "state_dict",
+                  "the model " + type_of(model) + " has two tensors called '" + name +
+                      "': the names in a fields() must differ");
+    state.add(name, x.detach());
+  };
+  each_member(model, add, [&](const nn::Path& path, nn::Buffer& x) {
+    if (x.persistent) add(path, x);
+  });
   return state;
 }
 
@@ -176,7 +195,7 @@ std::vector<std::pair<std::string, nn::Part>> parts(const ModelRef& model, int l
       const bool wanted = depth >= least && depth <= most;
       ++depth;
       if (wanted && seen.emplace(m.object, std::type_index(m.type)).second)
-        list.emplace_back(m.path.str(), nn::Part{m.object, &m.type, std::string(m.type_name), m.layer});
+        list.emplace_back(m.path.str(), nn::Part{m.object, &m.type, std::string(m.type_name), m.layer, m.seen});
     }
     void leave(const nn::Module&) override { --depth; }
     int depth = 0, least = 0, most = 0;

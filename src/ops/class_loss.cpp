@@ -212,6 +212,9 @@ Tensor smoothed(const Tensor& x, const Labels& labels, const CrossEntropyOptions
 }
 
 Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntropyOptions& o) {
+  require(x.shape() == target.shape(), ErrorKind::shape, "cross_entropy", "a target of ", target.dtype(),
+          " holds probabilities in the shape of the scores, ", x, ", not ", target,
+          "; labels are integers: target.to(i64)");
   loss::require_pair(x, target, "cross_entropy");
   if (x.dim() == 0) throw Error(Error::Kind::shape, "cross_entropy", "the scores need an axis of classes");
   const int axis = x.dim() > 1 ? 1 : 0;

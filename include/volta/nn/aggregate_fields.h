@@ -30,6 +30,11 @@ template <class T, size_t... I> constexpr bool takes(std::index_sequence<I...>) 
 template <class T, size_t... I> constexpr bool takes_base(std::index_sequence<I...>) {
   return requires { T{AnyBase<T>{}, AnythingAt<T, I>{}...}; };
 }
+// T{any, …, {}, any, …}
+template <class T, size_t... A, size_t... C>
+constexpr bool takes_empty(std::index_sequence<A...>, std::index_sequence<C...>) {
+  return requires { T{AnythingAt<T, A>{}..., {}, AnythingAt<T, C>{}...}; };
+}
 // T{any, …, {any, any, …}, any, …}
 template <class T, size_t... A, size_t... B, size_t... C>
 constexpr bool takes_nested(std::index_sequence<A...>, std::index_sequence<B...>, std::index_sequence<C...>) {
@@ -49,6 +54,8 @@ template <class T, size_t N> constexpr size_t count_initialisers() {
 template <class T, size_t All, size_t At, size_t Size = All - At> constexpr size_t array_size() {
   if constexpr (Size < 2) {
     return 1;
+  } else if constexpr (takes_empty<T>(std::make_index_sequence<At>(), std::make_index_sequence<All - At - 1>())) {
+    return 1;  // an array in empty braces would take more. Fuller ones do not compile for a vector of unique_ptrs.
   } else {
     using Before = std::make_index_sequence<At>;
     using Inside = std::make_index_sequence<Size>;

@@ -83,6 +83,15 @@ class AnyModule : public Layer {
   std::unique_ptr<Held> held_;
 };
 
+// What a Sequential says of a model that it cannot run.
+template <class M> constexpr void must_map_a_tensor() {
+  static_assert(
+      std::is_convertible_v<M, AnyModule>,
+      "a model in a Sequential needs a const call operator from Tensor to Tensor, `Tensor operator()(const "
+      "Tensor& x) const`, or such a `forward`; one that gives more, as nn::LSTM does, goes into a struct that "
+      "picks the tensor, and a lambda must be copyable");
+}
+
 // Runs models one after another: nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2)); or with names:
 // nn::Sequential::builder().add("fc1", nn::Linear(4, 8)).add(nn::ReLU()).build(). Unnamed ones are called by position.
 class Sequential : public Layer {
@@ -95,6 +104,11 @@ class Sequential : public Layer {
       (std::is_convertible_v<M, AnyModule> && ...) explicit Sequential(M... modules) : Layer("Sequential") {
     (add(std::move(modules)), ...);
   }
+  template <class... M>
+  requires(sizeof...(M) != 1 || (!std::is_same_v<M, Sequential> && ...)) &&
+      (!(std::is_convertible_v<M, AnyModule> && ...)) explicit Sequential(M...) : Layer("Sequential") {
+    (must_map_a_tensor<M>(), ...);
+  }
   explicit Sequential(std::vector<AnyModule> modules) : Layer("Sequential") {
     for (AnyModule& m : modules) add(std::move(m));
   }
@@ -104,6 +118,10 @@ class Sequential : public Layer {
 
   void add(AnyModule module);                           // seq.add(nn::ReLU())
   void add(const std::string& name, AnyModule module);  // seq.add("fc3", nn::Linear(2, 2)); a name taken is an Error
+  template <class M>
+  requires(!std::is_convertible_v<M, AnyModule>) void add(const M&) { must_map_a_tensor<M>(); }
+  template <class M>
+  requires(!std::is_convertible_v<M, AnyModule>) void add(const std::string&, const M&) { must_map_a_tensor<M>(); }
   size_t size() const { return modules_.size(); }
   bool empty() const { return modules_.empty(); }
   std::vector<std::string> names() const { return modules_.names(); }
@@ -125,6 +143,12 @@ class Sequential::Builder {
  public:
   Builder& add(AnyModule module);
   Builder& add(const std::string& name, AnyModule module);
+  template <class M>
+  requires(!std::is_convertible_v<M, AnyModule>) Builder& add(const M&) { return must_map_a_tensor<M>(), *this; }
+  template <class M>
+  requires(!std::is_convertible_v<M, AnyModule>) Builder& add(const std::string&, const M&) {
+    return must_map_a_tensor<M>(), *this;
+  }
   Sequential build() { return std::move(made_); }
 
  private:

@@ -12,6 +12,7 @@
 namespace volta {
 class PerAxis;
 class ConvPadding;
+class GradScaler;
 }  // namespace volta
 
 namespace volta::nn {
@@ -35,6 +36,7 @@ template <> inline constexpr bool stateless<Generator> = true;
 template <> inline constexpr bool stateless<PerAxis> = true;
 template <> inline constexpr bool stateless<ConvPadding> = true;
 template <> inline constexpr bool stateless<Sides> = true;
+template <> inline constexpr bool stateless<GradScaler> = true;
 template <> inline constexpr bool stateless<KeyValueCache> = true;
 
 // Where a member lies in a model: its name and the path of what holds it.

@@ -1,5 +1,6 @@
 // The losses as layers that hold their options.
 #pragma once
+#include <volta/nn/layer.h>
 #include <volta/ops.h>
 
 namespace volta::nn {
@@ -7,10 +8,12 @@ namespace volta::nn {
 // The losses as layers: nn::CrossEntropyLoss criterion{{.label_smoothing = 0.1}}; criterion(logits, labels).
 template <auto Function, class Options> struct Loss {
   Options options = {};
+  void fields(Fields&) {}
   Tensor operator()(const Tensor& input, const Tensor& target) const { return Function(input, target, options); }
 };
 template <auto Function, class Options> struct Loss3 {
   Options options = {};
+  void fields(Fields&) {}  // a distance function in the options has no parameters that are the model's
   Tensor operator()(const Tensor& a, const Tensor& b, const Tensor& c) const { return Function(a, b, c, options); }
 };
 

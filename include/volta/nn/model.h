@@ -63,11 +63,9 @@ struct Part {
   const std::type_info* type;
   std::string type_name;
   Layer* layer;  // null for a plain struct
+  Object seen;   // the base as which it is held, if it is held by a pointer to one; else the object itself
   // part.as<nn::Linear>(): null if it is of another type
-  template <class T> T* as() const {
-    if constexpr (std::is_base_of_v<Layer, T>) return dynamic_cast<T*>(layer);
-    else return *type == typeid(T) ? static_cast<T*>(object) : nullptr;
-  }
+  template <class T> T* as() const { return reflect::part_as<T>(layer, {object, type}, seen); }
 };
 
 }  // namespace nn
@@ -115,11 +113,7 @@ void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& 
 // Those of one type: apply<nn::Linear>(net, [](nn::Linear& l) { nn::init::zeros_(l.bias); }).
 template <class T, class F> void apply(const ModelRef& model, F&& f) {
   apply(model, [&](const nn::Module& m) {
-    if constexpr (std::is_base_of_v<nn::Layer, T>) {
-      if (T* layer = dynamic_cast<T*>(m.layer)) f(*layer);
-    } else if (m.type == typeid(T)) {
-      f(*static_cast<T*>(m.object));
-    }
+    if (T* part = m.as<T>()) f(*part);
   });
 }
 

@@ -1,5 +1,6 @@
 // Reflection: the members of a plain struct with their names, and the walk over everything a model holds.
 #pragma once
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@
 namespace volta {
 template <class T> class Dict;
 }
+namespace volta::optim {
+class Optimizer;
+class Scheduler;
+}  // namespace volta::optim
 
 namespace volta::nn {
 
@@ -31,13 +36,42 @@ class Fields {
   Visitor& visitor_;
 };
 
+// An object and its type.
+struct Object {
+  void* address;
+  const std::type_info* type;
+  bool operator==(const Object& other) const { return address == other.address && *type == *other.type; }
+};
+
+namespace reflect {
+// Null if it is of another type; behind a pointer to a base there is `whole`, of a derived class, and `seen`, the base.
+template <class T> T* part_as(Layer* layer, const Object& whole, const Object& seen) {
+  if constexpr (std::is_polymorphic_v<T>)
+    if (T* part = dynamic_cast<T*>(layer)) return part;
+  for (const Object& one : {whole, seen})
+    if (*one.type == typeid(T)) return static_cast<T*>(one.address);
+  return nullptr;
+}
+}  // namespace reflect
+
 // A struct or layer met on the walk.
 struct Module {
+  Module(const Path& at, const Object& whole, const Object& as_seen, std::string_view name, Layer* as_layer)
+      : path(at), object(whole.address), type(*whole.type), type_name(name), layer(as_layer), seen(as_seen) {}
+  // `struct Net : nn::Module`, as one writes for PyTorch.
+  template <class Base = Layer> Module() : Module({}, {}, {}, {}, nullptr) {
+    static_assert(sizeof(std::type_identity<Base>) == 0,
+                  "a model is a plain struct, no base class is needed: write `struct Net { nn::Linear fc{2, 3}; … };` "
+                  "(nn::Module is what apply() tells of a part)");
+  }
   const Path& path;
   void* object;
   const std::type_info& type;
   std::string_view type_name;
   Layer* layer;  // null for a plain struct
+  Object seen;   // the base as which it is held, if it is held by a pointer to one; else the object itself
+  // m.as<nn::Linear>(): null if it is of another type
+  template <class T> T* as() const { return reflect::part_as<T>(layer, {object, &type}, seen); }
 };
 
 class Visitor {
@@ -49,8 +83,7 @@ class Visitor {
 
   // The object being walked and those around it: pointers back to them are not followed for ever.
   struct Open {
-    const void* object;
-    const std::type_info& type;
+    Object object;
     const Open* around;
   };
   const Open* open = nullptr;
@@ -84,6 +117,12 @@ template <class R, class... A> inline constexpr bool is_function<std::function<R
 template <class T> inline constexpr bool is_dict = false;
 template <class T> inline constexpr bool is_dict<volta::Dict<T>> = true;
 
+// Optimizers and what goes with them know the parameters of a model and have none of their own; nor have metrics.
+template <class T> constexpr bool trains() {
+  return std::is_base_of_v<optim::Optimizer, T> || std::is_base_of_v<optim::Scheduler, T> ||
+         full_name<T>().starts_with("volta::optim::") || full_name<T>().starts_with("volta::metrics::");
+}
+
 // A function whose captures nobody can see.
 template <class T>
 concept Closure = std::is_class_v<T> && !std::is_empty_v<T> && (is_lambda<T> || is_function<T>);
@@ -116,6 +155,8 @@ template <class T> constexpr bool nothing_inside() {
     return false;
   } else if constexpr (Tensorial<U>) {
     return !std::is_base_of_v<Owned, U>;
+  } else if constexpr (!HasFields<U> && trains<U>()) {
+    return true;
   } else if constexpr (in_std<U>) {
     return std::is_empty_v<U> || OfPlain<U>::value;
   } else {
@@ -123,17 +164,33 @@ template <class T> constexpr bool nothing_inside() {
   }
 }
 
+// By the C++ ABI that g++ and clang share, a bit of the pointer says so.
+template <class F> bool is_virtual(F member) {
+  std::ptrdiff_t words[2];
+  static_assert(sizeof(F) == sizeof(words));
+  std::memcpy(words, &member, sizeof(words));
+#if defined(__aarch64__) || defined(__arm__)
+  return words[1] & 1;
+#else
+  return words[0] & 1;
+#endif
+}
+
 // The class that declares the fields() T has.
-template <class C> std::type_identity<C> owner_of(void (C::*)(Fields&));
-template <class C> std::type_identity<C> owner_of(void (C::*)(Fields&) const);
-template <class C> std::type_identity<C> owner_of(void (C::*)(Fields&) noexcept);
-template <class C> std::type_identity<C> owner_of(void (C::*)(Fields&) const noexcept);
+template <class C> struct FieldsOf {
+  using Owner = C;
+  bool is_virtual;
+};
+template <class C> FieldsOf<C> fields_of(void (C::*f)(Fields&)) { return {is_virtual(f)}; }
+template <class C> FieldsOf<C> fields_of(void (C::*f)(Fields&) const) { return {is_virtual(f)}; }
+template <class C> FieldsOf<C> fields_of(void (C::*f)(Fields&) noexcept) { return {is_virtual(f)}; }
+template <class C> FieldsOf<C> fields_of(void (C::*f)(Fields&) const noexcept) { return {is_virtual(f)}; }
 
 // Whether T::fields() can know all members: it is T's own, or T adds none to the class it has it from. Padding at that
 // class's end is too small to hold a parameter.
 template <class T> constexpr bool fields_are_its_own() {
-  if constexpr (requires { owner_of(&T::fields); }) {
-    using Owner = typename decltype(owner_of(&T::fields))::type;
+  if constexpr (requires { fields_of(&T::fields); }) {
+    using Owner = typename decltype(fields_of(&T::fields))::Owner;
     return std::is_same_v<T, Owner> || (sizeof(T) == sizeof(Owner) && alignof(Owner) <= alignof(Parameter));
   } else {
     return false;
@@ -195,15 +252,25 @@ template <class T, size_t I> constexpr std::string_view field_name() {
   return address_name<Address<std::remove_const_t<decltype(p)>>{p}>();
 }
 
+// The whole of which x may be a base.
+template <class T> Object whole_of(T& x) {
+  if constexpr (std::is_polymorphic_v<T>) return {dynamic_cast<void*>(&x), &typeid(x)};
+  else return {&x, &typeid(T)};
+}
+template <class T> Layer* layer_of(T& x) {
+  if constexpr (std::is_base_of_v<Layer, T>) return &x;
+  else if constexpr (std::is_polymorphic_v<T> && !std::is_final_v<T>) return dynamic_cast<Layer*>(&x);
+  else return nullptr;
+}
+[[noreturn]] void refuse_base(const Path& path, const std::type_info& whole, std::string_view base);
+
 template <class T> void walk_members(T& x, const Path& path, Visitor& visitor) {
-  Layer* layer = nullptr;
-  if constexpr (std::is_base_of_v<Layer, T>) {
-    layer = &x;
-    layer->set_path(path);
-  }
-  const Visitor::Open here{&x, typeid(T), visitor.open};
+  Layer* const layer = layer_of(x);
+  if (layer) layer->set_path(path);
+  const Object whole = whole_of(x), seen{&x, &typeid(T)};
+  const Visitor::Open here{whole, visitor.open};
   visitor.open = &here;
-  const Module module{path, &x, typeid(T), layer ? std::string_view(layer->type()) : type_name<T>(), layer};
+  const Module module(path, whole, seen, layer ? std::string_view(layer->type()) : type_name<T>(), layer);
   visitor.enter(module);
   Fields fields(path, visitor);
   if constexpr (HasFields<T>) {
@@ -211,6 +278,8 @@ template <class T> void walk_members(T& x, const Path& path, Visitor& visitor) {
                   "this class has its fields() from a base, which does not know the members added: write `void "
                   "fields(nn::Fields& f) override { Base::fields(f); f(\"name\", member); }` (fields takes an "
                   "nn::Fields& and is not a template)");
+    if constexpr (std::is_polymorphic_v<T> && !std::is_base_of_v<Layer, T>)
+      if (*whole.type != typeid(T) && !fields_of(&T::fields).is_virtual) refuse_base(path, *whole.type, type_name<T>());
     x.fields(fields);
   } else {
     constexpr size_t n = visible_fields<T>();
@@ -227,8 +296,9 @@ template <class T> void walk_pointer(T* x, const Path& path, Visitor& visitor) {
     must_name_its_members<T>();
   } else {
     if (!x) return;
+    const Object whole = whole_of(const_cast<std::remove_const_t<T>&>(*x));
     for (const Visitor::Open* o = visitor.open; o; o = o->around)
-      if (o->object == x && o->type == typeid(T)) return;
+      if (o->object == whole) return;
     walk(*x, path, visitor);
   }
 }
