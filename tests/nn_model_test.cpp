@@ -348,6 +348,35 @@ TEST(NnErrors, OnlyTheInnermostLayerIsNamed) {
   EXPECT_EQ(why.find("(in "), why.rfind("(in ")) << why;
 }
 
+TEST(NnHooks, SeeTheFirstTensorOfAResult) {
+  nn::LSTM lstm(2, 3);
+  nn::GRU gru(2, 3);
+  nn::LSTMCell cell(2, 3);
+  nn::MultiheadAttention attention(2, 1);
+  nn::MaxPool1d pool(2);
+  const Tensor x = randn({4, 1, 2});
+  std::vector<std::string> seen;
+  {
+    const nn::Watch watch([&](const nn::Layer& layer, const Tensor&, const Tensor& y) {
+      seen.push_back(layer.type() + y.shape().str());
+    });
+    lstm(x), gru(x), cell(x[0]), attention(x, x, x), pool.with_indices(x.reshape({1, 2, 4}));
+    lstm(pack_padded_sequence(x, {4}));
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"LSTM[4, 1, 3]", "GRU[4, 1, 3]", "LSTMCell[1, 3]", "Linear[1, 4, 2]",
+                                            "MultiheadAttention[4, 1, 2]", "MaxPool1d[1, 2, 2]", "LSTM[4, 1, 3]"}));
+  const auto plain = lstm(x);
+  lstm.register_forward_hook([](auto&, auto&, const Tensor& y) { return std::optional(y * 2); });
+  const auto [y, h, c] = lstm(x);
+  EXPECT_TRUE(equal(y, plain.output * 2));
+  EXPECT_TRUE(equal(h, plain.h_n));
+  cell.register_forward_hook([](auto&, auto&, const Tensor& out) { return std::optional(out * 0); });
+  EXPECT_EQ(cell(x[0]).h.abs().sum().item<double>(), 0);
+  const std::string table = summary(lstm, [&] { lstm(x); });
+  EXPECT_TRUE(has(table, "[4, 1, 3]")) << table;
+  EXPECT_TRUE(has(table, "480")) << table;  // 2 * 4 steps * (12 * 2 + 12 * 3)
+}
+
 TEST(NnHooks, SeeAndReplace) {
   nn::Linear fc(2, 2);
   const Tensor x = randn({3, 2});

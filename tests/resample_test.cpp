@@ -269,6 +269,16 @@ TEST(ResampleErrors, AreStructured) {
   expect(Kind::shape, "windows", [&] { col2im(zeros({1, 8, 10}), {6, 6}, 2); });
 }
 
+// An antialiased axis that keeps its size is left alone; the nearest element is found by the factor in every shape.
+TEST(ResampleFactors, ThatKeepTheSize) {
+  const Tensor x = arange(7.).reshape({1, 1, 1, 7});
+  for (const char* mode : {"bilinear", "bicubic"})
+    EXPECT_TRUE(allclose(interpolate(x, {.scale_factor = {1, 1.05}, .mode = mode, .antialias = true}), x)) << mode;
+  const Tensor near = tensor<float>({0, 0, 1, 2, 3, 4, 5});
+  EXPECT_TRUE(equal(interpolate(x, {.scale_factor = {1, 1.05}}).flatten(), near));
+  EXPECT_TRUE(equal(interpolate(x.squeeze(2), {.scale_factor = 1.05}).flatten(), near));
+}
+
 TEST(ResampleLayers, CallTheirFunctions) {
   const Tensor x = randn({2, 3, 6, 6});
   const InterpolateOptions o{.scale_factor = {2}, .mode = "bilinear"};

@@ -306,5 +306,17 @@ TEST(ShapeMore, FlipOfNoAxis) {
   EXPECT_TRUE(equal(x.flip({0, 1}), tensor({{5, 4, 3}, {2, 1, 0}})));
 }
 
+TEST(ShapePad, WhatIsLeftAfterCuttingGoesRound) {
+  const auto round = [](int64_t before, int64_t after) {
+    return pad(arange(7), {before, after}, {.mode = "circular"}).to_vector<int64_t>();
+  };
+  EXPECT_EQ(round(-1, 2), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 1, 2}));
+  EXPECT_EQ(round(2, -1), (std::vector<int64_t>{4, 5, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(round(-5, 2), (std::vector<int64_t>{5, 6, 5, 6}));
+  EXPECT_EQ(round(-2, -1), (std::vector<int64_t>{2, 3, 4, 5}));
+  EXPECT_FALSE(attempt([&] { return round(-5, 3); }));
+  EXPECT_EQ(pad(arange(7), {-5, 3}, {.mode = "reflect"}).to_vector<int64_t>(), (std::vector<int64_t>{5, 6, 5, 4, 3}));
+}
+
 }  // namespace
 }  // namespace volta::test

@@ -27,7 +27,9 @@ Tensor Plain::prelu(const Tensor& x, const Tensor& weight) {
           " for an input of shape ", x, ": needs one slope or one per channel");
   Shape shape = Shape::filled(int(x.dim()), 1);
   if (n != 1) shape[1] = n;
-  return where(x > 0, x, x * weight.reshape(shape));
+  const Tensor above = x > 0;
+  return where(above, x,
+               where(above, 0, x) * weight.reshape(shape));  // an infinite x has no part in the slope's gradient
 }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {

@@ -67,7 +67,7 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOpt
 namespace {
 
 struct Bags {
-  Tensor indices, owner;  // of each index: the row of the table, and its bag
+  Tensor indices, owner;  // of each index in a bag: the row of the table, and its bag
   int64_t count;
 };
 
@@ -81,14 +81,14 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
   }
   if (indices.dim() != 1) fail("indices must be [n] or [bags, n], got " + indices.shape().str());
   if (!offsets.defined() || offsets.dim() != 1 || offsets.numel() == 0) fail("indices [n] need offsets [bags]");
-  const std::vector<int64_t> starts = blamed_on("embedding_bag", [&] { return offsets.to_vector<int64_t>(); });
+  std::vector<int64_t> starts = blamed_on("embedding_bag", [&] { return offsets.to_vector<int64_t>(); });
   for (size_t i = 0; i < starts.size(); ++i)
     if (starts[i] < (i ? starts[i - 1] : 0) || starts[i] > indices.numel() || (i == 0 && starts[i] != 0))
       fail("offsets must start at 0, not fall, and stay within the " + std::to_string(indices.numel()) + " indices");
-  const int64_t count = offsets.numel() - (include_last ? 1 : 0);
-  const Tensor owner =
-      searchsorted(offsets.to(i64).narrow(0, 0, count), arange(0, indices.numel(), 1, where), {.right = true}) - 1;
-  return {indices, owner, count};
+  if (!include_last) starts.push_back(indices.numel());
+  const int64_t count = int64_t(starts.size()) - 1, used = starts.back();
+  const Tensor firsts = offsets.to(i64).narrow(0, 0, count);
+  return {indices.narrow(0, 0, used), searchsorted(firsts, arange(0, used, 1, where), {.right = true}) - 1, count};
 }
 
 // The largest of each bag by column; of equal ones the first takes the gradient. `none` holds the values of empty bags.
@@ -124,7 +124,7 @@ Tensor Plain::embedding_bag(const Tensor& indices, const Tensor& weight, const T
   if (sample_weights.defined()) common_device(weight, sample_weights, op);
   check_indices(as_index(indices, op), weight.size(0), 0, op);
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
-  Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();
+  Tensor factors = sample_weights.defined() ? sample_weights.flatten().narrow(0, 0, bags.indices.numel()) : Tensor();
   if (o.padding_idx) {
     const Tensor real = (bags.indices.to(i64) != checked_padding(weight, *o.padding_idx, op)).nonzero().flatten();
     bags.indices = bags.indices.index_select(0, real), bags.owner = bags.owner.index_select(0, real);

@@ -94,7 +94,8 @@ void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border bord
     require(fits, ErrorKind::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
             after);
     if (border == Border::constant) continue;
-    const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
+    const int64_t left = n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular ? left : n == 0 ? n : most;
     require(most <= 0 || most <= limit, ErrorKind::argument, "pad", "axis ", axis, " of shape ", x,
             " is too short to be padded by ", most, " in mode ", choice_names(border)[size_t(border)]);
   }
@@ -128,10 +129,12 @@ Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border
   if (before == 0 && after == 0) return x;
   checked_numel(spliced(x.shape(), axis, 1, {x.size(axis) + before + after}), "pad");
   const int64_t from = std::max<int64_t>(-before, 0), end = x.size(axis) - std::max<int64_t>(-after, 0);
+  const Tensor kept = x.narrow(axis, from, end - from);
+  const Tensor& source = border == Border::circular ? kept : x;  // what is left after cutting goes round
   std::vector<Tensor> parts;
-  if (before > 0) parts.push_back(beside(x, axis, before, false, border));
-  parts.push_back(x.narrow(axis, from, end - from));
-  if (after > 0) parts.push_back(beside(x, axis, after, true, border));
+  if (before > 0) parts.push_back(beside(source, axis, before, false, border));
+  parts.push_back(kept);
+  if (after > 0) parts.push_back(beside(source, axis, after, true, border));
   return blamed_on("pad", [&] { return cat(parts, axis); });
 }
 

@@ -13,15 +13,18 @@ class AnyDropout : public Layer {
 
  protected:
   using Function = Tensor (*)(const Tensor&, double, bool);
-  // A rank of 0 takes any input; else the channels are axis 1 of that many axes, or axis 0 of one fewer.
-  AnyDropout(const char* type, Function function, double probability, int rank = 0);
+  // A rank of 0 takes any input; else the channels are axis 1 of that many axes. Of one fewer there is a single sample,
+  // or as many as axis 0 is long.
+  AnyDropout(const char* type, Function function, double probability, int rank = 0, bool single = true);
 
  private:
   Function function_;
   int rank_;
+  bool single_;
 };
 
-// nn::Dropout(0.1)(x); whole channels: nn::Dropout2d(0.2) for [n, c, h, w] or [c, h, w]; after selu: nn::AlphaDropout().
+// nn::Dropout(0.1)(x); whole channels: nn::Dropout2d(0.2) for [n, c, h, w] or, as in PyTorch, [n, c, l]; after selu:
+// nn::AlphaDropout(). Of one sample: nn::Dropout1d for [c, l], nn::Dropout3d for [c, d, h, w].
 // clang-format off
 struct Dropout : AnyDropout { explicit Dropout(double probability = 0.5); };
 struct Dropout1d : AnyDropout { explicit Dropout1d(double probability = 0.5); };
