@@ -351,7 +351,7 @@ class [[nodiscard]] MaybeTensor {
 
 struct Index {
   enum class Kind : uint8_t { integer, range, rest, fresh, tensor };
-  template <std::integral T> Index(T i) : kind(Kind::integer), integer(Int(i)) {}
+  template <detail::Whole T> Index(T i) : kind(Kind::integer), integer(Int(i)) {}
   Index(Slice s) : kind(Kind::range), range(s) {}
   Index(Ellipsis) : kind(Kind::rest) {}
   Index(NewAxis) : kind(Kind::fresh) {}
