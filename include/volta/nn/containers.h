@@ -104,6 +104,8 @@ class Sequential : public Layer {
 
   void add(AnyModule module);                           // seq.add(nn::ReLU())
   void add(const std::string& name, AnyModule module);  // seq.add("fc3", nn::Linear(2, 2)); a name taken is an Error
+  void push_back(AnyModule module) { add(std::move(module)); }
+  void push_back(const std::string& name, AnyModule module) { add(name, std::move(module)); }
   size_t size() const { return modules_.size(); }
   bool empty() const { return modules_.empty(); }
   std::vector<std::string> names() const { return modules_.names(); }
