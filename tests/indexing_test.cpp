@@ -47,6 +47,36 @@ TEST(IndexingBasic, ViewsOfTheSameMemory) {
   EXPECT_EQ(tensor(3.0)[{newaxis}].shape(), (Shape{1}));
 }
 
+TEST(IndexingHandles, WithANameAssignmentRebinds) {
+  Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}), y = tensor({{5.0, 6.0}, {7.0, 8.0}});
+  const Tensor before = x.clone();
+  auto h = x[0];
+  for (int i = 0; i < 2; ++i) h = h + y[i];
+  EXPECT_TRUE(equal(h, tensor({13.0, 16.0})));
+  auto best = x[0];
+  best = y[1];
+  EXPECT_TRUE(best.shares_storage(y));
+  best = h;
+  EXPECT_TRUE(best.shares_storage(h));
+  std::vector rows{x[0], y[0]};
+  rows[0] = x[1];
+  rows.erase(rows.begin() + 1);
+  EXPECT_TRUE(equal(rows[0], x[1]));
+  auto [a, b] = std::pair{x[0], x[tensor({1})]};
+  a = a * 2;
+  b = y;
+  std::swap(a, b);
+  EXPECT_TRUE(equal(b, tensor({2.0, 4.0})));
+  EXPECT_TRUE(equal(x, before));
+  // A name that has let go writes into what it holds now, a temporary into its tensor.
+  h = y[0];
+  h += 1;
+  std::move(h) = 9.0;
+  x[0] = y[1];
+  EXPECT_TRUE(equal(y, tensor({{9.0, 9.0}, {7.0, 8.0}})));
+  EXPECT_TRUE(equal(x, tensor({{7.0, 8.0}, {3.0, 4.0}})));
+}
+
 TEST(IndexingAdvanced, IndexTensors) {
   const Tensor base = numbers({3, 4, 5});
   const Dense in(base);

@@ -174,6 +174,27 @@ TEST(NnModel, NamesAndCounts) {
   EXPECT_EQ(names_of(named_parameters(net.head)), (Names{"weight", "bias"}));
 }
 
+TEST(NnModel, AForwardPassChangesBuffersThroughAHandle) {
+  struct Usage {
+    nn::Buffer mean = zeros({2}), calls = zeros({}, {.dtype = i64});
+    Tensor operator()(const Tensor& x) const {
+      const NoGrad off;
+      Tensor seen = mean, count = calls;  // handles to the same values
+      seen.mul_(0.5).add_(x.mean(0), 0.5);
+      count += 1;
+      return x - mean;
+    }
+  };
+  const Usage usage;
+  usage(ones({3, 2}));
+  EXPECT_TRUE(equal(usage(ones({3, 2})), full({3, 2}, 0.25)));
+  EXPECT_TRUE(equal(state_dict(usage).at("mean"), full({2}, 0.75)));
+  EXPECT_EQ(usage.calls.item<int>(), 2);
+  const Usage copy = usage;
+  copy(ones({3, 2}));
+  EXPECT_EQ(usage.calls.item<int>(), 2);
+}
+
 TEST(NnModel, StateIsSharedAndNotPersistentBuffersAreLeftOut) {
   struct Model {
     nn::Parameter w = ones({2});

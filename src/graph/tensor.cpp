@@ -34,6 +34,14 @@ Tensor& Tensor::requires_grad_(bool on) & {
   return *this;
 }
 
+Tensor& Tensor::detach_() & {
+  TensorImpl& t = checked("detach_").impl();
+  require(!t.view, ErrorKind::autograd, "detach_", "a view belongs to the graph of what it views; use detach()");
+  t.node = nullptr;
+  t.output = 0;
+  return *this;
+}
+
 bool Tensor::is_leaf() const { return !needs_grad(checked("is_leaf")) || impl_->node->is_leaf(); }
 
 namespace {

@@ -254,7 +254,8 @@ Tensor Tensor::new_full(const Shape& shape, Scalar value, const Options& options
   return made(&shape, nullptr, value, resolved_like(*this, options, "new_full"), "new_full");
 }
 
-Tensor arange(Scalar end) { return arange(0, end); }
+Tensor arange(Scalar end, const Options& options) { return arange(0, end, 1, options); }
+Tensor arange(Scalar start, Scalar end, const Options& options) { return arange(start, end, 1, options); }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
   bool whole = true;

@@ -240,6 +240,27 @@ Tensor scaled(const Tensor& x, double value, const char* op) {
   return value == 1 ? x : x * factor_for(value, x.dtype(), op);
 }
 
+// The number that b is multiplied by in a + alpha * b, of the kind that a and b make together.
+Scalar alpha_for(const Scalar& alpha, const Operand& a, const Operand& b, const char* op) {
+  const Operand both[] = {a, b};
+  const DType dtype = result_type(both, op);
+  require_storable(alpha, dtype, op);
+  if (dtype == boolean) return alpha.as<bool>();
+  return is_floating(dtype) ? Scalar(alpha.as<double>()) : Scalar(alpha.as<int64_t>());
+}
+// factor * b; of two numbers a number, which is weak in promotion.
+Operand product(const Operand& b, const Scalar& factor, Tensor& made) {
+  if (b.tensor) return made = mul(b, factor);
+  return Scalar(int64_t(b.scalar.as<uint64_t>() * factor.as<uint64_t>()));
+}
+
+const ElementwiseOp& muladd_op() { return point_op(index_of<point::MulAdd>(ElementwiseOps{})); }
+
+const Operand& only(const std::optional<Operand>& a, const std::optional<Operand>& b, const char* op) {
+  require(a || b, ErrorKind::argument, op, "needs a bound, min or max");
+  return a ? *a : *b;
+}
+
 void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
   common_device(x, a, op), common_device(x, b, op);
   broadcast_shapes(x.shape(), broadcast_shapes(a.shape(), b.shape(), op), op);
@@ -357,8 +378,63 @@ Tensor& Tensor::operator^=(const Operand& other) & { return bitwise_xor_(other);
 Tensor& Tensor::operator<<=(const Operand& other) & { return bitwise_left_shift_(other); }
 Tensor& Tensor::operator>>=(const Operand& other) & { return bitwise_right_shift_(other); }
 
+Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
+  const Scalar k = alpha_for(alpha, a, b, "add");
+  return blamed_on("add", [&] { return k.kind() == Kind::boolean ? add(a, mul(b, k)) : muladd(b, k, a); });
+}
+Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
+  const Scalar k = alpha_for(alpha, a, b, "sub");
+  Tensor made;  // integers without a sign have no negative alpha: there a product is subtracted
+  return blamed_on("sub",
+                   [&] { return k.is_floating() ? muladd(b, -k.as<double>(), a) : sub(a, product(b, k, made)); });
+}
+Tensor& Tensor::add_(const Operand& other, Scalar alpha) & {
+  const Scalar k = alpha_for(alpha, *this, other, "add_");
+  Operand operands[] = {other, k, *this};
+  return blamed_on("add_", [&]() -> Tensor& {
+    return k.kind() == Kind::boolean ? add_(volta::mul(other, k)) : map_into(*this, muladd_op(), operands);
+  });
+}
+Tensor& Tensor::sub_(const Operand& other, Scalar alpha) & {
+  const Scalar k = alpha_for(alpha, *this, other, "sub_");
+  Tensor made;
+  return blamed_on("sub_", [&]() -> Tensor& {
+    return k.is_floating() ? add_(other, -k.as<double>()) : sub_(product(other, k, made));
+  });
+}
+
+Tensor clamp(const Operand& x, const Operand& min) {
+  return blamed_on("clamp", [&] { return clamp_min(x, min); });
+}
+Tensor clamp(const Operand& x, const Bounds& bounds) {
+  if (bounds.min && bounds.max) return clamp(x, *bounds.min, *bounds.max);
+  const Operand& bound = only(bounds.min, bounds.max, "clamp");
+  return blamed_on("clamp", [&] { return bounds.min ? clamp_min(x, bound) : clamp_max(x, bound); });
+}
+Tensor& Tensor::clamp_(const Operand& min) & {
+  return blamed_on("clamp_", [&]() -> Tensor& { return clamp_min_(min); });
+}
+Tensor& Tensor::clamp_(const Bounds& bounds) & {
+  if (bounds.min && bounds.max) return clamp_(*bounds.min, *bounds.max);
+  const Operand& bound = only(bounds.min, bounds.max, "clamp_");
+  return blamed_on("clamp_", [&]() -> Tensor& { return bounds.min ? clamp_min_(bound) : clamp_max_(bound); });
+}
+
 Tensor clip(const Tensor& x, const Operand& min, const Operand& max) {
   return blamed_on("clip", [&] { return clamp(x, min, max); });
+}
+Tensor clip(const Tensor& x, const Operand& min) {
+  return blamed_on("clip", [&] { return clamp(x, min); });
+}
+Tensor clip(const Tensor& x, const Bounds& bounds) {
+  return blamed_on("clip", [&] { return clamp(x, bounds); });
+}
+
+Tensor max(const Tensor& x, const Tensor& other) {
+  return blamed_on("max", [&] { return maximum(x, other); });
+}
+Tensor min(const Tensor& x, const Tensor& other) {
+  return blamed_on("min", [&] { return minimum(x, other); });
 }
 
 Tensor Plain::polygamma(int64_t n, const Tensor& x) {
@@ -369,23 +445,50 @@ Tensor Plain::polygamma(int64_t n, const Tensor& x) {
   return detail::map(point_op(index_of<point::Polygamma>(ElementwiseOps{})), operands);
 }
 
-Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
-  check_three(x, a, b, "addcmul");
-  if (value == 1) return blamed_on("addcmul", [&] { return muladd(a, b, x); });
-  // In what all three make together, halves in f32: what the factor makes small need not fit before.
+namespace {
+
+// value * a in what all three make together, halves in f32: what the factor makes small need not fit before.
+Tensor scaled_of_three(const Tensor& x, const Tensor& a, const Tensor& b, double value, const char* op) {
+  check_three(x, a, b, op);
+  if (value == 1) return a;
   const Operand all[] = {a, b, x};
-  const DType dtype = result_type(all, "addcmul");
-  const Tensor wide = a.to(traits(dtype).compute);
-  return blamed_on("addcmul", [&] { return muladd(scaled(wide, value, "addcmul"), b, x).to(dtype); });
+  return scaled(a.to(traits(result_type(all, op)).compute), value, op);
 }
 
-Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
-  check_three(x, a, b, "addcdiv");
+}  // namespace
+
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
+  const Tensor factor = scaled_of_three(x, a, b, value, "addcmul");
   const Operand all[] = {a, b, x};
-  const DType dtype = result_type(all, "addcdiv");
-  if (!is_half(dtype) || !is_floating(promote(a.dtype(), b.dtype())))
-    return blamed_on("addcdiv", [&] { return x + scaled(a / b, value, "addcdiv"); });
-  return blamed_on("addcdiv", [&] { return (x.to(f32) + a.to(f32) / b.to(f32) * value).to(dtype); });
+  return blamed_on("addcmul", [&] { return muladd(factor, b, x).to(result_type(all, "addcmul")); });
+}
+Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, double value) & {
+  const Tensor factor = scaled_of_three(*this, a, b, value, "addcmul_");
+  Operand operands[] = {factor, b, *this};
+  return blamed_on("addcmul_", [&]() -> Tensor& { return map_into(*this, muladd_op(), operands); });
+}
+
+namespace {
+// Halves, whose quotients need not fit a half before the factor.
+bool divides_halves(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
+  check_three(x, a, b, op);
+  return is_half(promote(a.dtype(), b.dtype())) && is_half(promote(x.dtype(), promote(a.dtype(), b.dtype())));
+}
+
+// value * a / b
+Tensor scaled_quotient(const Tensor& a, const Tensor& b, double value, bool halves, const char* op) {
+  return blamed_on(op, [&] { return halves ? a.to(f32) / b.to(f32) * value : scaled(a / b, value, op); });
+}
+}  // namespace
+
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
+  const bool halves = divides_halves(x, a, b, "addcdiv");
+  const Tensor y = blamed_on("addcdiv", [&] { return x + scaled_quotient(a, b, value, halves, "addcdiv"); });
+  return halves ? y.to(promote(x.dtype(), promote(a.dtype(), b.dtype()))) : y;
+}
+Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, double value) & {
+  const Tensor quotient = scaled_quotient(a, b, value, divides_halves(*this, a, b, "addcdiv_"), "addcdiv_");
+  return blamed_on("addcdiv_", [&]() -> Tensor& { return add_(quotient); });
 }
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {

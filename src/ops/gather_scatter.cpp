@@ -546,6 +546,11 @@ Tensor nonzero(const Tensor& x) {
   return out;
 }
 
+std::vector<Tensor> where(const Tensor& condition) {
+  condition.checked("where");
+  return blamed_on("where", [&] { return nonzero(atleast_1d(condition)).unbind(1); });
+}
+
 Tensor one_hot(const Tensor& x, int64_t num_classes) {
   const char* op = "one_hot";
   const NoGrad off;

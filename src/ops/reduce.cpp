@@ -396,6 +396,11 @@ Tensor Plain::norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
   });
 }
 
+Tensor Plain::dist(const Tensor& x, const Tensor& other, double p) {
+  require_floating(x, "dist"), require_floating(other, "dist");
+  return blamed_on("dist", [&] { return Plain::norm(x - other, p, {}, false); });
+}
+
 Tensor median(const Tensor& x) {
   const Reduction r(x, {}, false, "median");
   if (r.count == 0 && is_floating(x.dtype())) return sum(x) + double(NAN);

@@ -138,11 +138,15 @@ Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border
   return blamed_on("pad", [&] { return cat(parts, axis); });
 }
 
-Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
+// Where a triangle is not: true above the diagonal of a lower one, below that of an upper one.
+Tensor beyond_triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
   axis_of(x, 0, op, 2);
   const int64_t rows = x.size(-2), cols = x.size(-1), k = std::clamp(diagonal, -rows - 1, cols + 1);
   const Tensor row = (counting(rows, x) + k).unsqueeze(1), column = counting(cols, x);
-  return where(lower ? column <= row : column >= row, x, false);
+  return lower ? column > row : column < row;
+}
+Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
+  return where(beyond_triangle(x, diagonal, lower, op), false, x);
 }
 
 }  // namespace
@@ -167,6 +171,13 @@ Tensor to(const Tensor& x, const Device& device) {
   if (from == device) return x;
   backend(device);  // throws when there is no such device
   return record("to", moved(x.detach(), device), {x}, [from](const Tensor& g) { return g.to(from); });
+}
+
+Tensor to(const Tensor& x, const Device& device, DType dtype) {
+  require_dtype(dtype, "to");
+  // The fewer bytes travel.
+  const bool first = size_of(dtype) < size_of(x.checked("to").dtype());
+  return first ? x.to(dtype).to(device) : x.to(device).to(dtype);
 }
 
 Tensor type_as(const Tensor& x, const Tensor& other) {
@@ -204,6 +215,31 @@ Tensor& Tensor::fill_(const Operand& value) & {
 }
 
 Tensor& Tensor::zero_() & { return fill_(0); }
+
+Tensor& Tensor::tril_(int64_t diagonal) & {
+  const Tensor beyond = beyond_triangle(*this, diagonal, true, "tril_");
+  return blamed_on("tril_", [&]() -> Tensor& { return masked_fill_(beyond, 0); });
+}
+Tensor& Tensor::triu_(int64_t diagonal) & {
+  const Tensor beyond = beyond_triangle(*this, diagonal, false, "triu_");
+  return blamed_on("triu_", [&]() -> Tensor& { return masked_fill_(beyond, 0); });
+}
+
+Tensor& Tensor::fill_diagonal_(const Operand& value, bool wrap) & {
+  const char* op = "fill_diagonal_";
+  axis_of(*this, 0, op, 2);
+  for (const int64_t size : shape())
+    require(dim() == 2 || size == shape()[0], ErrorKind::shape, op,
+            "more than two axes must be of one size, got shape ", *this);
+  if (numel() == 0) return *this;
+  const int64_t rows = shape()[0], square = wrap && dim() == 2 ? shape()[1] + 1 : rows;
+  for (int64_t from = 0; from < rows; from += square) {
+    Tensor part = narrow(0, from, rows - from);
+    while (part.dim() > 1) part = part.diagonal(0, 0, part.dim() - 1);
+    blamed_on(op, [&] { part.fill_(value); });
+  }
+  return *this;
+}
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "cat";

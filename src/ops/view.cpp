@@ -318,6 +318,15 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   return split(x, (n - 1) / chunks + 1, dim);
 }
 
+RowIterator Tensor::begin() const {
+  require(checked("begin").dim() > 0, ErrorKind::shape, "begin", "a 0-d tensor has no rows to go along");
+  return {*this, 0};
+}
+RowIterator Tensor::end() const {
+  require(checked("end").dim() > 0, ErrorKind::shape, "end", "a 0-d tensor has no rows to go along");
+  return {*this, shape()[0]};
+}
+
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, "unbind", 1);
   require_pieces(x, x.size(axis), "unbind");
