@@ -64,6 +64,9 @@ NAMES = {
     "addr": {"u": "vec1", "v": "vec2"},
     "addcmul": {"a": "tensor1", "b": "tensor2"},
     "addcdiv": {"a": "tensor1", "b": "tensor2"},
+    "addcmul_": {"a": "tensor1", "b": "tensor2"},
+    "addcdiv_": {"a": "tensor1", "b": "tensor2"},
+    "fill_diagonal_": {"value": "fill_value"},
     "mm": {"other": "mat2"},
     "bmm": {"other": "mat2"},
     "mv": {"vector": "vec"},
@@ -125,8 +128,6 @@ ALIASES = {
 }
 HINT = "bool non_blocking = false"  # accepted, and changes nothing
 FORMS = [
-    ("max", "maximum", ["const Tensor& x", "const Tensor& other"]),
-    ("min", "minimum", ["const Tensor& x", "const Tensor& other"]),
     ("clamp", "clamp_min", ["const Operand& x", "const Operand& min", "None max = {}"]),
     ("clamp", "clamp_max", ["const Operand& x", "None min = {}", "const Operand& max"]),
     ("to", "python::moved", ["const Tensor& x", "const Device& device", "std::optional<DType> dtype = {}", HINT]),

@@ -123,6 +123,26 @@ TEST(CreateFilled, Refusals) {
   expect_says([&] { return set_default_dtype(i32); }, {"set_default_dtype", "i32"});
 }
 
+TEST(CreateFilled, NumbersThatDoNotFit) {
+  for (const double value : {300., -1., double(NAN), double(INFINITY)}) {
+    EXPECT_THROW((void)full({2}, value, {.dtype = u8}), Error) << value;
+    EXPECT_THROW((void)full_like(zeros({2}, {.dtype = u8}), value), Error) << value;
+  }
+  EXPECT_THROW((void)full({2}, NAN, {.dtype = i64}), Error);
+  EXPECT_THROW((void)full({2}, 0x1p63, {.dtype = i64}), Error);
+  EXPECT_EQ(full({1}, 2.7, {.dtype = u8}).item<int>(), 2);
+  EXPECT_TRUE(full({1}, NAN, {.dtype = boolean}).item<bool>());
+}
+
+TEST(CreateFilled, FactorsThatDoNotFit) {
+  const Tensor x = ones({2, 2}, {.dtype = i64}), first = tensor({0}), row = ones({1, 2}, {.dtype = i64});
+  EXPECT_THROW((void)pad(x, {1, 1}, {.value = 1e19}), Error);
+  EXPECT_THROW((void)index_add(x, 0, first, row, 1e19), Error);
+  EXPECT_THROW((void)addmm(x, x, x, 1, 1e19), Error);
+  EXPECT_THROW((void)addcmul(x, x, x, 1e19), Error);
+  EXPECT_EQ(pad(x.to(u64), {1, 0}, {.value = 0x1p63})[0][0].item<uint64_t>(), uint64_t(1) << 63);
+}
+
 TEST(CreateFilled, LikeKeepsDtypeAndOrder) {
   const Tensor x = zeros({3, 4}, {.dtype = f64}).t();
   EXPECT_EQ(ones_like(x).dtype(), f64);
@@ -168,6 +188,18 @@ TEST(CreateRange, Whole) {
   EXPECT_EQ((arange(most - 2, most).to_vector<int64_t>()), (std::vector<int64_t>{most - 2, most - 1}));
 }
 
+TEST(CreateRange, BeyondSignedIntegers) {
+  const uint64_t high = uint64_t(1) << 63;
+  const std::vector<uint64_t> expected{high, high + 4096, high + 8192};
+  EXPECT_EQ(arange(high, high + 8193, 4096, {.dtype = u64}).to_vector<uint64_t>(), expected);
+  EXPECT_EQ(arange(0x1p63, 0x1p63 + 12288, 4096., {.dtype = u64}).to_vector<uint64_t>(), expected);
+  EXPECT_EQ(arange(1e19, 1e19 + 4096, 4096, {.dtype = u64}).to_vector<uint64_t>(),
+            std::vector<uint64_t>{10000000000000000000u});
+  EXPECT_EQ(arange(high + 1, high - 2, -1, {.dtype = u64}).to_vector<uint64_t>(),
+            (std::vector<uint64_t>{high + 1, high, high - 1}));
+  EXPECT_EQ(arange(5., -1., -2., {.dtype = u8}).to_vector<int>(), (std::vector<int>{5, 3, 1}));
+}
+
 TEST(CreateRange, EveryDtype) {
   for (const DType dt : numeric) {
     const Tensor x = arange(3, 100, 7, {.dtype = dt});
@@ -196,6 +228,9 @@ TEST(CreateRange, Refusals) {
   expect_says([&] { return arange(std::nan(""), 1); }, {"arange", "finite"});
   expect_says([&] { return arange(0, 300, 1, {.dtype = u8}); }, {"arange", "299", "u8"});
   expect_says([&] { return arange(-1, 3, 1, {.dtype = u64}); }, {"arange", "-1", "u64"});
+  expect_says([&] { return arange(5., -3., -1., {.dtype = u8}); }, {"arange", "-2", "u8"});
+  expect_says([&] { return arange(0., 2e30, 1e30, {.dtype = u64}); }, {"arange", "u64"});
+  expect_says([&] { return arange(uint64_t(1) << 63, (uint64_t(1) << 63) + 2); }, {"arange", "i64"});
   expect_says([&] { return arange(0, 1, 0.5, {.dtype = i32}); }, {"arange", "0.5", "i32"});
   expect_says([&] { return arange(0, 2, 1, {.dtype = boolean}); }, {"arange", "boolean"});
   expect_says([&] { return arange(0, 1, 1e-300); }, {"arange", "too many"});
@@ -224,6 +259,32 @@ TEST(CreateSpaces, Logarithmic) {
   const auto x = logspace(0, 3, 4, 10, {.dtype = f64}).to_vector<double>();
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(x[size_t(i)], std::pow(10, i), 1e-12 * std::pow(10, i));
   EXPECT_EQ(logspace(0, 8, 9, 2).to_vector<float>().back(), 256);
+}
+
+TEST(CreateSpaces, NumbersThatDoNotFit) {
+  EXPECT_THROW((void)linspace(0, 300, 4, {.dtype = u8}), Error);
+  EXPECT_THROW((void)linspace(-1, 3, 4, {.dtype = u8}), Error);
+  EXPECT_THROW((void)logspace(0, 3, 4, 10, {.dtype = u8}), Error);
+  EXPECT_THROW((void)logspace(0, 3, 4, -2, {.dtype = u8}), Error);
+  EXPECT_EQ(linspace(0, 300, 1, {.dtype = u8}).to_vector<int>(), std::vector<int>{0});
+  EXPECT_EQ(linspace(0, 255, 2, {.dtype = u8}).to_vector<int>(), (std::vector<int>{0, 255}));
+  EXPECT_EQ(logspace(0, 2, 3, 10, {.dtype = u8}).to_vector<int>(), (std::vector<int>{1, 10, 100}));
+}
+
+TEST(CreateMatrices, TriangleIndices) {
+  for (const int64_t row : {0, 1, 3, 6})
+    for (const int64_t col : {0, 1, 2, 7})
+      for (int64_t offset = -9; offset <= 9; ++offset) {
+        const Tensor all = ones({row, col}, {.dtype = boolean});
+        EXPECT_TRUE(equal(tril_indices(row, col, offset), nonzero(tril(all, offset)).t()))
+            << row << " " << col << " " << offset;
+        EXPECT_TRUE(equal(triu_indices(row, col, offset), nonzero(triu(all, offset)).t()))
+            << row << " " << col << " " << offset;
+      }
+  EXPECT_EQ(tril_indices(3, 2, -1, {.dtype = u8}).to_vector<int>(), (std::vector<int>{1, 2, 2, 0, 0, 1}));
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(triu_indices(most, 2).to_vector<int>(), (std::vector<int>{0, 0, 1, 0, 1, 1}));
+  EXPECT_EQ(tril_indices(2, most, 0).to_vector<int>(), (std::vector<int>{0, 1, 1, 0, 0, 1}));
 }
 
 TEST(CreateMatrices, EyeAndTri) {

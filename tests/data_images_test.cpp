@@ -69,6 +69,29 @@ TEST(DataImages, Modes) {
   refused([] { (void)data::read_image(folder + "rgb.png", {.mode = "color"}); }, Error::Kind::argument);
 }
 
+// One colour marked as transparent makes no channel of its own, as in torchvision, unless alpha is asked for.
+TEST(DataImages, TransparentColours) {
+  const auto png = [](const std::string& hex) {
+    std::string bytes;
+    for (size_t i = 0; i < hex.size(); i += 2) bytes += char(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return bytes;
+  };
+  const std::string
+      gray =
+          png("89504e470d0a1a0a0000000d4948445200000002000000010800000000d14920560000000274524e53000506f939b7000000"
+              "0b49444154789c63606503000013000c0e96b8a70000000049454e44ae426082"),
+      rgb =
+          png("89504e470d0a1a0a0000000d49484452000000020000000108020000007b40e8dd0000000674524e53000100020003c94bab"
+              "f50000000f49444154789c636064626661650300003f001621bad4540000000049454e44ae426082");
+  const auto read = [](const std::string& bytes, const char* mode) {
+    return data::decode_image(bytes, {.mode = mode}).to(i64).flatten(1);
+  };
+  EXPECT_TRUE(equal(read(gray, "unchanged"), tensor({{5, 6}})));
+  EXPECT_TRUE(equal(read(gray, "gray_alpha"), tensor({{5, 6}, {0, 255}})));
+  EXPECT_TRUE(equal(read(rgb, "unchanged"), tensor({{1, 4}, {2, 5}, {3, 6}})));
+  EXPECT_TRUE(equal(read(rgb, "rgb_alpha"), tensor({{1, 4}, {2, 5}, {3, 6}, {0, 255}})));
+}
+
 TEST(DataImages, ScaledDecoding) {
   const Tensor whole = data::read_image(folder + "large.jpg");
   EXPECT_EQ(whole.shape(), (Shape{3, 64, 96}));
@@ -253,6 +276,19 @@ TEST(DataImages, HugeDimensionsTakeNoMemory) {
   refused([] { (void)data::decode_image(""); });
   refused([] { (void)data::decode_image("GIF89a"); });
   EXPECT_TRUE(contains(refused([] { (void)data::read_image("/nowhere/a.png"); }), "/nowhere/a.png"));
+}
+
+TEST(DataImages, ManyScansAreRefused) {
+  const auto bytes = [](std::initializer_list<int> list) { return std::string(list.begin(), list.end()); };
+  const auto with_scans = [&](int count) {  // 8 x 8, gray: coefficients of zero, which every further scan refines
+    std::string jpeg = bytes({0xff, 0xd8, 0xff, 0xdb, 0, 67, 0}) + std::string(64, '\1') +
+                       bytes({0xff, 0xc2, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0, 0xff, 0xc4, 0, 20, 0, 1}) +
+                       std::string(16, '\0') + bytes({0xff, 0xda, 0, 8, 1, 1, 0, 0, 0, 1, 0x7f});
+    for (int i = 1; i < count; ++i) jpeg += bytes({0xff, 0xda, 0, 8, 1, 1, 0, 0, 0, 0x10, 0x7f});
+    return jpeg + bytes({0xff, 0xd9});
+  };
+  EXPECT_EQ(distance(data::decode_image(with_scans(500)), full({1, 8, 8}, 128, {.dtype = u8})), 0);
+  EXPECT_TRUE(contains(refused([&] { (void)data::decode_image(with_scans(501)); }), "more than 500 scans"));
 }
 
 TEST(DataImages, Folders) {

@@ -98,6 +98,29 @@ TEST(DataLoader, RandomItemsDoNotDependOnWorkers) {
   EXPECT_EQ(std::set<float>(seen[0].begin(), seen[0].end()).size(), seen[0].size());  // items and epochs differ
 }
 
+// Guards hold for the thread that made them: whichever thread makes a batch, it is the same.
+TEST(DataLoader, GuardsDoNotDependOnWorkers) {
+  struct Made {
+    int64_t size() const { return 2; }
+    std::tuple<Tensor, double, Tensor> get(int64_t i) const {
+      return {full({2}, 0.1), double(i) + 0.1, matmul(full({1, 1}, 1.0 + 0x1p-12), ones({1, 1}))};
+    }
+  };
+  const auto dtypes = [](int workers) {
+    for (auto [x, number, product] : DataLoader(Made{}, {.batch_size = 2, .num_workers = workers}))
+      return std::vector<DType>{x.dtype(), number.dtype(), product.dtype()};
+    return std::vector<DType>();
+  };
+  for (const int workers : {0, 1}) {
+    {
+      const DefaultDtype wide(f64);
+      EXPECT_EQ(dtypes(workers), (std::vector<DType>{f64, f64, f64})) << workers;
+    }
+    const Autocast half(bf16);  // of the model, not of its data
+    EXPECT_EQ(dtypes(workers), (std::vector<DType>{f32, f64, f32})) << workers;
+  }
+}
+
 TEST(DataLoader, ConsumerKeepsItsGenerator) {
   manual_seed(7);
   const float expected = rand({1}).item<float>();
@@ -309,6 +332,8 @@ TEST(DataLoader, SetsMayBeLargerThanMemory) {
     EXPECT_EQ((*loader.begin()).to_vector<int64_t>()[1], 3 * (int64_t(1) << 60) + 1);
     DataLoader mixed(Endless{}, {.shuffle = true, .num_workers = workers});
     EXPECT_THROW(mixed.begin(), Error);
+    DataLoader whole(Endless{}, {.batch_size = int64_t(1) << 62, .num_workers = workers});
+    refused([&] { (void)*whole.begin(); }, Error::Kind::memory);
   }
   DataLoader negative(Endless{-1});
   refused([&] { negative.begin(); }, Error::Kind::argument);

@@ -1,5 +1,7 @@
 // Readers of IDX, CIFAR, CSV and WAV files: values, and files as an adversary would write them.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <volta/volta.h>
 
@@ -168,7 +170,41 @@ TEST(DataReaders, CsvTypes) {
   EXPECT_TRUE(contains(refused([&] { (void)t["weight"]; }, Error::Kind::index), "'height'"));
   refused([&] { (void)t.text("id"); }, Error::Kind::dtype);
   EXPECT_TRUE(t.contains("id") && !t.contains("ID"));
+  // A mark that is a number itself is missing in columns of whole numbers too.
+  const auto marked = data::parse_csv("a,b,c\n1,1.5,1\n-999,-999,2\n3, -999 ,3\n", {.missing = {"-999"}});
+  EXPECT_EQ(marked["a"].dtype(), f64);
+  EXPECT_TRUE(std::isnan(marked["a"].to_vector<double>()[1]));
+  EXPECT_EQ(marked["a"].to_vector<double>()[2], 3);
+  EXPECT_TRUE(std::isnan(marked["b"].to_vector<double>()[1]) && std::isnan(marked["b"].to_vector<double>()[2]));
+  EXPECT_EQ(marked["c"].dtype(), i64);
+  refused([] { (void)data::parse_csv("a\n-999\n", {.types = {{"a", "integer"}}, .missing = {"-999"}}); });
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need all addresses
+TEST(DataReaders, CsvBeyondMemoryIsRefused) {
+  std::string text = "a\n";
+  for (int i = 0; i < 8'000'000; ++i) text += "1\n";
+  const pid_t child = fork();
+  if (child == 0) {
+    int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = rlim_t(pages * sysconf(_SC_PAGESIZE)) + (rlim_t(128) << 20);
+    const rlimit limit{most, most};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      (void)data::parse_csv(text);
+    } catch (const Error& e) {
+      _exit(e.kind() == Error::Kind::memory ? 7 : 1);
+    } catch (...) {
+      _exit(2);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+}
+#endif
 
 TEST(DataReaders, CsvForms) {
   using data::parse_csv;

@@ -62,6 +62,8 @@ TEST(DataSet, SubsetConcatMap) {
   EXPECT_EQ(values(both), (std::vector<int64_t>{1, 3, 5, 0, 1}));
   refused(Error::Kind::index, [&] { (void)both.get(5); });
   EXPECT_EQ(values(data::map(both, [](int64_t i) { return i * i; })), (std::vector<int64_t>{1, 9, 25, 0, 1}));
+  refused(Error::Kind::shape, [] { data::concat(Naturals{int64_t(1) << 62}, Naturals{int64_t(1) << 62}); });
+  refused(Error::Kind::argument, [] { data::concat(Naturals{}, Naturals{-1}); });
   const data::AnyDataset<int64_t> any = odd;
   EXPECT_EQ(values(any), values(odd));
 }
@@ -105,6 +107,11 @@ TEST(DataSet, RandomSplit) {
   EXPECT_EQ(three[0].size() + three[1].size() + three[2].size(), 10);
   EXPECT_EQ(data::random_split(Naturals{11}, {0.5, 0.5})[0].size(), 6);
   EXPECT_EQ(data::random_split(Naturals{}, {8, 2})[1].size(), 2);
+  const double halves[] = {0.5, 0.5}, share[] = {0.29};
+  for (const int64_t size : {int64_t(1'000'000'000), int64_t(1) << 52, int64_t(1) << 61})
+    EXPECT_EQ(data::detail::part_sizes(size, halves), (std::vector<int64_t>{size / 2, size / 2}));
+  EXPECT_EQ(data::detail::part_sizes(1'000'000'000, share)[0], 290'000'000);
+  EXPECT_EQ(data::detail::part_sizes(1'000'000'001, halves)[0], 500'000'001);
   for (const double bad : {-0.1, 11., 2.5, double(NAN), double(INFINITY)})
     refused(Error::Kind::argument, [&] { (void)data::random_split(Naturals{}, bad); });
   refused(Error::Kind::argument, [&] { (void)data::random_split(Naturals{}, {5, 4}); });
@@ -124,6 +131,24 @@ TEST(DataSampler, Random) {
   EXPECT_TRUE(data::RandomSampler{}.order(0, g).empty());
   refused(Error::Kind::argument, [&] { (void)data::RandomSampler{.num_samples = 3}.order(0, g); });
   refused(Error::Kind::argument, [&] { (void)data::RandomSampler{.num_samples = -3}.order(4, g); });
+  refused(Error::Kind::argument,
+          [&] { (void)data::DataLoader(Naturals{}, {.sampler = data::RandomSampler{.num_samples = -5}}).size(); });
+}
+
+// Lists longer than memory holds: an Error, as of tensors.
+TEST(DataSampler, OfSetsLargerThanMemory) {
+  Generator g;
+  const int64_t huge = int64_t(1) << 62;
+  const auto refuses = [&](const auto& sampler) {
+    refused(Error::Kind::memory, [&] { (void)sampler.order(huge, g); });
+  };
+  refuses(data::SequentialSampler{});
+  refuses(data::DistributedSampler{.num_replicas = 2, .shuffle = false});
+  refuses(data::DistributedSampler{.num_replicas = 2});
+  refuses(data::RandomSampler{});
+  refused(Error::Kind::memory, [&] { (void)data::RandomSampler{.num_samples = huge}.order(10, g); });
+  const data::DistributedSampler one{.num_replicas = huge / 2, .rank = 5, .shuffle = false};
+  EXPECT_EQ(one.order(huge / 2, g), std::vector<int64_t>{5});
 }
 
 TEST(DataSampler, Weighted) {

@@ -62,6 +62,18 @@ TEST(DataText, Gpt2SpecialTokens) {
   refused([] { tokenizer({.special_tokens = {""}}); }, Error::Kind::argument);
 }
 
+// One that does not come is looked for once, not behind each of the others.
+TEST(DataText, Gpt2ManySpecialTokensTakeNoTime) {
+  const std::string vocab = R"({"a":0,"b":1,"<|e|>":2,"<|e|>>":3,"<|p|>":4})";
+  const auto t = data::Gpt2Tokenizer::from_text(vocab, "", {.special_tokens = {"<|e|>", "<|p|>", "<|e|>>"}});
+  EXPECT_EQ(t.encode("<|e|>a<|e|>><|p|>b<|e|>"), (std::vector<int64_t>{2, 0, 3, 4, 1, 2}));
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "abababab<|e|>";
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(t.encode(text).size(), 1'800'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
 TEST(DataText, Gpt2TakesAnyBytes) {
   const auto t = tokenizer();
   std::string bytes;

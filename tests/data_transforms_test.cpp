@@ -2,6 +2,10 @@
 #include <gtest/gtest.h>
 #include <volta/volta.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -268,6 +272,53 @@ TEST(DataTransforms, ComposeAndLambda) {
   EXPECT_EQ(data::one_hot(4)(tensor({2, 1})).shape(), (Shape{2, 4}));
 }
 
+// Values of torchvision: its transforms blend the fill, 0 unless given, into bilinear edges; its functions do so with one.
+TEST(DataTransforms, FillsOfTurnsAreBlended) {
+  const Tensor x = arange(1, 13).to(f32).reshape({1, 3, 4});
+  const Tensor filled = tensor(
+      {0.25078, 2.00587, 4.96891, 3.70275, 2.20096, 5.06699, 7.93301, 10.79904, 2.68477, 8.03109, 8.15247, 1.66589});
+  const Tensor bare = tensor(
+      {0.65313, 2.26915, 4.96891, 5.28238, 2.20096, 5.06699, 7.93301, 10.79904, 3.83013, 8.03109, 9.22252, 4.33855});
+  const Tensor affine = tensor(
+      {1.84482, 2.6134, 2.07822, 1.06852, 7.14258, 6.71419, 6.28581, 5.85742, 2.82514, 8.20283, 10.3866, 5.43731});
+  const auto near = [](const Tensor& y, const Tensor& expected) { EXPECT_LE(distance(y.flatten(), expected), 2e-5); };
+  near(data::random_rotation({30, 30}, {.interpolation = "bilinear"})(x), filled);
+  near(F::rotate(x, 30, {.interpolation = "bilinear", .fill = 0}), filled);
+  near(F::rotate(x, 30, {.interpolation = "bilinear"}), bare);
+  near(data::random_affine({20, 20}, {.interpolation = "bilinear"})(x), affine);
+}
+
+TEST(DataTransforms, PaddingByTorchvisionsNames) {
+  const Tensor x = arange(6).reshape({1, 2, 3});
+  const auto padded = [&](const PerAxis& by, const char* mode) {
+    return F::pad(x.to(u8), by, {.padding_mode = mode}).to(i64)[0];
+  };
+  EXPECT_TRUE(equal(padded({2, 1, 3, 2}, "symmetric"), tensor({{1, 0, 0, 1, 2, 2, 1, 0},
+                                                               {1, 0, 0, 1, 2, 2, 1, 0},
+                                                               {4, 3, 3, 4, 5, 5, 4, 3},
+                                                               {4, 3, 3, 4, 5, 5, 4, 3},
+                                                               {1, 0, 0, 1, 2, 2, 1, 0}})));
+  EXPECT_TRUE(equal(padded({-1, 1, 2, 0}, "symmetric"), tensor({{1, 2, 2, 1}, {1, 2, 2, 1}, {4, 5, 5, 4}})));
+  EXPECT_TRUE(equal(padded(1, "edge"), tensor({{0, 0, 1, 2, 2}, {0, 0, 1, 2, 2}, {3, 3, 4, 5, 5}, {3, 3, 4, 5, 5}})));
+  EXPECT_TRUE(equal(padded(1, "edge"), padded(1, "replicate")));
+  EXPECT_EQ(data::random_crop(2, {.padding = 1, .padding_mode = "symmetric"})(x.to(u8)).shape(), (Shape{1, 2, 2}));
+  refused(Error::Kind::shape, [&] { (void)padded({0, 3}, "symmetric"); });
+  refused(Error::Kind::shape, [&] { (void)padded({-3, 0, 1, 0}, "symmetric"); });
+  refused(Error::Kind::argument, [&] { (void)padded(1, "mirror"); });
+}
+
+TEST(DataTransforms, GradientsGoThrough) {
+  const Tensor x = rand({2, 3, 4, 4}).requires_grad_(), value = zeros({3, 1, 1}).requires_grad_();
+  const Tensor y = F::erase(x, 1, 0, 2, 3, value);
+  y.sum().backward();
+  EXPECT_TRUE(equal(*x.grad(), F::erase(ones({2, 3, 4, 4}), 1, 0, 2, 3, zeros({}))));
+  EXPECT_TRUE(equal(*value.grad(), full({3, 1, 1}, 12)));
+  Tensor batch = rand({2, 3, 4, 4}).requires_grad_();
+  Generator g(1);
+  std::get<0>(data::cutmix({.num_classes = 2})(batch, tensor({0, 1}), g)).sum().backward();
+  EXPECT_TRUE(equal(*batch.grad(), ones({2, 3, 4, 4})));  // each pixel is in the result once
+}
+
 TEST(DataTransforms, Mix) {
   const Tensor x = rand({6, 3, 8, 8}), y = arange(6) % 4;
   Generator g(1);
@@ -344,3 +395,25 @@ TEST(DataTransforms, HugeSizesAreRefused) {
     EXPECT_THROW((void)F::crop(x, -huge, 0, 2, huge), Error);
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need all addresses
+// The image would fit, the table of weights for it does not.
+TEST(DataTransforms, WeightsBeyondMemoryAreRefused) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{rlim_t(3) << 30, rlim_t(3) << 30};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      (void)F::resize(zeros({1, 1, 1}, {.dtype = u8}), {1, int64_t(1) << 30});
+    } catch (const Error& e) {
+      _exit(e.kind() == Error::Kind::memory ? 7 : 1);
+    } catch (...) {
+      _exit(2);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+}
+#endif

@@ -497,5 +497,17 @@ TEST(ScalerTraining, KeepsSmallGradients) {
   EXPECT_NEAR(gradient(true), 16e-9, 1e-11);
 }
 
+// Finite in f64, though not in f32.
+TEST(ScalerTraining, LargeGradientsOfDoublesAreFinite) {
+  const Tensor w = zeros({2}, {.dtype = f64}).requires_grad_();
+  optim::SGD opt({w}, {.lr = 1});
+  GradScaler scaler({.init_scale = 2});
+  scaler.scale((w * 1e100).sum()).backward();
+  scaler.step(opt);
+  EXPECT_EQ(w[0].item<double>(), -1e100);
+  scaler.update();
+  EXPECT_EQ(scaler.get_scale(), 2);
+}
+
 }  // namespace
 }  // namespace volta::test

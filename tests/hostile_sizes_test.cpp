@@ -176,6 +176,33 @@ TEST_F(HostileSizes, Resampling) {
   EXPECT_TRUE(equal(col2im(columns, {600, 600}, 600), big));
 }
 
+TEST_F(HostileSizes, Selection) {
+  const auto refused = [](const std::function<void()>& f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.kind() == Error::Kind::memory;
+    }
+    return false;
+  };
+  for (const int64_t n : {int64_t(1) << 28, int64_t(1) << 45, int64_t(1) << 58}) {
+    const Tensor x = zeros({1}).expand({n});
+    EXPECT_TRUE(refused([&] { (void)kthvalue(x, 1); })) << n;
+    EXPECT_TRUE(refused([&] { (void)topk(x, 3); })) << n;
+    EXPECT_TRUE(refused([&] { (void)median(x, 0); })) << n;
+  }
+}
+
+TEST_F(HostileSizes, TriangleIndices) {
+  for (const int64_t n : large) {
+    refuses("tril_indices", [&] { return tril_indices(n, 3); });
+    ends("triu_indices", [&] { return triu_indices(n, 3); });
+    ends("tril_indices, wide", [&] { return tril_indices(3, n); });
+    refuses("triu_indices, wide", [&] { return triu_indices(3, n); });
+    refuses("triu_indices, square", [&] { return triu_indices(n, n, n - 1 - (int64_t(1) << 30)); });
+  }
+}
+
 TEST_F(HostileSizes, Padding) {
   const Tensor x = rand({1, 2, 6});
   for (const int64_t n : large)

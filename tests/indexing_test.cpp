@@ -47,6 +47,36 @@ TEST(IndexingBasic, ViewsOfTheSameMemory) {
   EXPECT_EQ(tensor(3.0)[{newaxis}].shape(), (Shape{1}));
 }
 
+TEST(IndexingHandles, WithANameAssignmentRebinds) {
+  Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}), y = tensor({{5.0, 6.0}, {7.0, 8.0}});
+  const Tensor before = x.clone();
+  auto h = x[0];
+  for (int i = 0; i < 2; ++i) h = h + y[i];
+  EXPECT_TRUE(equal(h, tensor({13.0, 16.0})));
+  auto best = x[0];
+  best = y[1];
+  EXPECT_TRUE(best.shares_storage(y));
+  best = h;
+  EXPECT_TRUE(best.shares_storage(h));
+  std::vector rows{x[0], y[0]};
+  rows[0] = x[1];
+  rows.erase(rows.begin() + 1);
+  EXPECT_TRUE(equal(rows[0], x[1]));
+  auto [a, b] = std::pair{x[0], x[tensor({1})]};
+  a = a * 2;
+  b = y;
+  std::swap(a, b);
+  EXPECT_TRUE(equal(b, tensor({2.0, 4.0})));
+  EXPECT_TRUE(equal(x, before));
+  // A name that has let go writes into what it holds now, a temporary into its tensor.
+  h = y[0];
+  h += 1;
+  std::move(h) = 9.0;
+  x[0] = y[1];
+  EXPECT_TRUE(equal(y, tensor({{9.0, 9.0}, {7.0, 8.0}})));
+  EXPECT_TRUE(equal(x, tensor({{7.0, 8.0}, {3.0, 4.0}})));
+}
+
 TEST(IndexingAdvanced, IndexTensors) {
   const Tensor base = numbers({3, 4, 5});
   const Dense in(base);
@@ -175,6 +205,22 @@ TEST(IndexingAssign, ScalarMasksAndBroadcasting) {
   EXPECT_TRUE(equal(x[0], full({3}, 3)));
 }
 
+TEST(IndexingAssign, ByNumbersInTensors) {
+  const Tensor one = tensor(1), two = tensor(2), none;
+  Tensor x = zeros({2, 3});
+  x.index_put_({one}, 5);
+  EXPECT_TRUE(equal(x, tensor<float>({{0, 0, 0}, {5, 5, 5}})));
+  x.index_put_({one, two}, tensor({7.f}));
+  EXPECT_TRUE(equal(x, tensor<float>({{0, 0, 0}, {5, 5, 7}})));
+  x.index_put_({none, one}, tensor({8.f, 9.f}));
+  EXPECT_TRUE(equal(x, tensor<float>({{0, 8, 0}, {5, 9, 7}})));
+  EXPECT_TRUE(equal(index_put(x, {none}, 1), ones({2, 3})));
+  const Tensor v = tensor({1., 2., 3.}).requires_grad_(), leaf = ones({2, 3}, {.requires_grad = true});
+  const auto g = grad(index_put(leaf * 2, {one}, v).sum(), std::vector{leaf, v});
+  EXPECT_TRUE(equal(g[0], tensor<float>({{2, 2, 2}, {0, 0, 0}})));
+  EXPECT_TRUE(equal(g[1], ones({3}, {.dtype = v.dtype()})));
+}
+
 TEST(IndexingAssign, CompoundReadsAddsWrites) {
   Tensor x = zeros({4});
   x[tensor({1, 1, 2})] += 1;  // as NumPy: duplicates count once
@@ -246,6 +292,39 @@ TEST(ErrorsIndexing, NothingChanges) {
     leaf[tensor({0})] = 5;
   }
   EXPECT_EQ(leaf[0].item<float>(), 5);
+}
+
+TEST(ErrorsIndexing, MasksOfOtherShapes) {
+  for (const Shape& shape : {Shape{1, 3}, Shape{2, 1}, Shape{1}, Shape{3}, Shape{2, 3, 1}}) {
+    const Tensor mask = ones(shape, {.dtype = boolean});
+    Tensor x = zeros({2, 3});
+    EXPECT_THROW(x.index_put_({mask}, 1), Error) << shape.str();
+    EXPECT_THROW((void)index_put(x, {mask}, 1), Error) << shape.str();
+    EXPECT_THROW(x[mask] = 1, Error) << shape.str();
+    EXPECT_TRUE(equal(x, zeros({2, 3})));
+  }
+  Tensor row = zeros({3});
+  EXPECT_THROW(row.index_put_({ones({1}, {.dtype = boolean})}, 1), Error);
+}
+
+TEST(ErrorsIndexing, NumbersThatDoNotFit) {
+  for (const Scalar value : {Scalar(300), Scalar(300.), Scalar(-1), Scalar(NAN), Scalar(1e30)}) {
+    Tensor x = zeros({3}, {.dtype = u8});
+    const Tensor mask = tensor({true, false, true}), place = tensor({1});
+    EXPECT_THROW(x.fill_(value), Error);
+    EXPECT_THROW(x[0] = value, Error);
+    EXPECT_THROW(x[mask] = value, Error);
+    EXPECT_THROW(x[place] = value, Error);
+    EXPECT_THROW(x.index_put_({place}, value), Error);
+    EXPECT_THROW((void)masked_fill(x, mask, value), Error);
+    EXPECT_THROW(x.masked_fill_(mask, value), Error);
+    EXPECT_THROW((void)scatter(x, 0, place, value), Error);
+    EXPECT_THROW((void)index_fill(x, 0, place, value), Error);
+    EXPECT_TRUE(equal(x, zeros_like(x)));
+  }
+  EXPECT_THROW((void)index_fill(zeros({2}, {.dtype = i64}), 0, tensor({0}), 1e30), Error);
+  Tensor x = zeros({2}, {.dtype = u64});
+  EXPECT_EQ(x.fill_(0x1p63)[1].item<uint64_t>(), uint64_t(1) << 63);
 }
 
 TEST(GradcheckIndexing, Reading) {

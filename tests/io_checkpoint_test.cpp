@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "io/safetensors.h"
@@ -222,6 +223,46 @@ TEST(IoCheckpoint, DamagedOnesArePassedOver) {
   expect_in("checksum", error_of([&] { return folder.load_latest(); }));
   write_file(first, "nothing");
   EXPECT_EQ(folder.list().size(), 1u);
+}
+
+// A run that is begun anew in a folder saves lower steps than those that are there.
+TEST(IoCheckpoint, WhatWasJustSavedStays) {
+  const Scratch dir;
+  const CheckpointFolder folder(dir.path(), {.keep_last = 3, .keep_best = 0});
+  for (const int64_t step : {100, 200, 300}) folder.save({.step = step});
+  write_file(dir / "step_best.ckpt", read_file(*folder.latest()));
+  const std::string saved = folder.save({.step = 10});
+  EXPECT_EQ(load_checkpoint(saved).step, 10);
+  EXPECT_EQ(folder.list().size(), 3u);
+  EXPECT_TRUE(std::filesystem::exists(dir / "step_best.ckpt"));  // of another name: the user's
+}
+
+// To begin anew without a word would overwrite what there is.
+TEST(IoCheckpoint, WhereNoneCanBeReadTheNewestSaysWhy) {
+  const Scratch dir;
+  const CheckpointFolder folder(dir.path());
+  const std::string path = folder.save({.model = {{"x", ones({100})}}, .step = 10});
+  const std::string whole = read_file(path);
+  write_file(path, whole.substr(0, whole.size() - 8));
+  EXPECT_NE(error_of([&] { return folder.load_latest(); }), "");
+  std::string newer = whole;
+  newer[newer.find("\"version\":\"1\"") + 11] = '2';
+  write_file(path, newer);
+  expect_in("version '2'", error_of([&] { return folder.load_latest(); }));
+  write_file(dir / "step_000000000011.ckpt", "nothing");
+  expect_in("000000000011", error_of([&] { return folder.load_latest(); }));
+  write_file(path, whole);
+  EXPECT_EQ(folder.load_latest()->step, 10);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int next = dup(0);
+  close(next);
+  rlimit few = before;
+  few.rlim_cur = rlim_t(next) + 1;  // the folder's own, and no more
+  setrlimit(RLIMIT_NOFILE, &few);
+  const std::string why = error_of([&] { return folder.load_latest(); });
+  setrlimit(RLIMIT_NOFILE, &before);
+  expect_in("cannot be opened", why);
 }
 
 // Killed at any moment, what is there can be read, and what was cut short is cleared away.

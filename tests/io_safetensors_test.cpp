@@ -200,6 +200,16 @@ TEST(IoSafetensors, KeepsLinksAndPermissions) {
   EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
   EXPECT_EQ(read_safetensors(dir / "real").at("a").sum().item<float>(), 0);
   EXPECT_EQ(std::filesystem::status(dir / "real").permissions(), std::filesystem::perms(0640));
+  // Links to links, to what is not there yet.
+  std::filesystem::create_directory(dir / "sub");
+  std::filesystem::create_symlink("sub/second", dir / "first");
+  std::filesystem::create_symlink("../new", dir / "sub/second");
+  write_safetensors(dir / "first", {{"a", ones({10})}});
+  EXPECT_TRUE(std::filesystem::is_symlink(dir / "first") && std::filesystem::is_symlink(dir / "sub/second"));
+  EXPECT_EQ(read_safetensors(dir / "new").size(), 1u);
+  std::filesystem::create_symlink("none/new", dir / "lost");
+  expect_in("no folder", error_of([&] { return write_safetensors(dir / "lost", {{"a", ones({1})}}), 0; }));
+  EXPECT_TRUE(std::filesystem::is_symlink(dir / "lost"));
 }
 
 TEST(IoSafetensors, Shards) {
@@ -221,6 +231,31 @@ TEST(IoSafetensors, Shards) {
   write_safetensors_sharded(dir / "new", {});
   EXPECT_TRUE(read_safetensors(dir / "new").empty());
   EXPECT_FALSE(attempt([&] { write_safetensors_sharded(dir / "new", state, {.max_shard_bytes = 0}); }));
+}
+
+// An index is a text that anyone may write: files that it names are not all shards.
+TEST(IoSafetensors, OnlyShardsAreReplaced) {
+  const Scratch dir;
+  const std::vector<std::string> others = {"thesis.txt", "other.safetensors", "model-00001-of-00009.safetensors"};
+  std::string map;
+  for (const std::string& name : others) {
+    write_file(dir / name, "my work");
+    map += (map.empty() ? "" : ",") + ("\"" + name + "\":\"" + name + "\"");
+  }
+  write_file(dir / "model.safetensors.index.json", "{\"weight_map\":{" + map + "}}");
+  write_safetensors_sharded(dir.path(), {{"a", zeros({1})}});
+  for (const std::string& name : others) EXPECT_EQ(read_file(dir / name), "my work");
+}
+
+TEST(IoSafetensors, ShardsThatFailLeaveNothing) {
+  const Scratch dir;
+  const StateDict good{{"a", ones({100})}};
+  write_safetensors_sharded(dir.path(), good);
+  const size_t files = dir.files();
+  const StateDict bad{{"a", zeros({100})}, {"b", ones({100})}, {"\xff", ones({100})}};
+  EXPECT_NE(error_of([&] { return write_safetensors_sharded(dir.path(), bad, {.max_shard_bytes = 400}), 0; }), "");
+  EXPECT_EQ(dir.files(), files);
+  EXPECT_TRUE(same(read_safetensors(dir.path()).at("a"), ones({100})));
 }
 
 TEST(IoSafetensors, IndicesThatLie) {

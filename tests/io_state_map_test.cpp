@@ -76,6 +76,10 @@ TEST(IoStateMap, Values) {
   expect_in("is missing", error_of([&] {
               return StateMap().merge({"*.q.weight", "*.x.weight"}, 0, "*.y").apply(cut);
             }));
+  const StateDict three{{"fc1.weight", ones({1, 2})}, {"fc2.weight", ones({1, 2})}, {"k.weight", ones({1, 2})}};
+  expect_in("'fc1.weight' and 'fc2.weight' are both the part 'fc?.weight' of 'all.weight'", error_of([&] {
+              return StateMap().merge({"fc?.weight", "k.weight"}, 0, "all.weight").apply(three);
+            }));
   expect_in("not a matrix", error_of([&] { return StateMap().transpose("h.0.ids").apply(s); }));
   expect_in("floating", error_of([] { return StateMap().cast(i64); }));
   EXPECT_FALSE(attempt([] { return StateMap().custom({}); }));

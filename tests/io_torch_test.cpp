@@ -219,6 +219,20 @@ TEST(IoTorch, HostilePickles) {
   bomb += "t.";
   bomb.insert(2, "(");
   expect_in("too often", refusal(bomb));
+  // Bytes that mean nothing buy no further values: 10^7 of them, from a pickle of 2 MiB.
+  std::string padded = p + std::string("X\0\0\x20\0", 5) + std::string(2 << 20, 'a') + "0]q" + '\0';
+  for (char level = 1; level < 8; ++level) {
+    padded += "0](";
+    for (int i = 0; i < 10; ++i) padded += {'h', char(level - 1)};
+    padded += {'e', 'q', level};
+  }
+  expect_in("too often", refusal(padded + "."));
+  // A list of pairs that is made into a dictionary again and again.
+  std::string copies = p + "NN\x86q" + '\0' + "0](";
+  for (int i = 0; i < 60'000; ++i) copies += {'h', '\0'};
+  copies += "eq\x01"s + "0ccollections\nOrderedDict\nq\x02"s + "0";
+  for (int i = 0; i < 200; ++i) copies += "h\x02h\x01\x85R0"s;
+  expect_in("too often", refusal(copies + "N."));
 }
 
 }  // namespace

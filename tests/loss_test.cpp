@@ -251,9 +251,43 @@ TEST(LossExtremes, CTCTargetsThatDoNotFit) {
   EXPECT_EQ(max(abs(grad(loss(true), x))).item<float>(), 0);
 }
 
+TEST(LossExtremes, CTCOfOneSequence) {
+  const Tensor x = log_softmax(sin(arange(20.).to(f64)).reshape({5, 4}), 1), labels = tensor({1, 2});
+  for (const Reduce how : {Reduce::none, Reduce::sum, Reduce::mean}) {
+    const Tensor loss = ctc_loss(x, labels, {5}, {2}, {.reduction = how});
+    EXPECT_EQ(loss.shape(), Shape());
+    EXPECT_NEAR(loss.item<double>(), how == Reduce::mean ? 1.9695491791 : 3.9390983582, 1e-6);
+  }
+}
+
+TEST(LossExtremes, CosinesOfLargeHalves) {
+  const Tensor a = full({1, 4}, 300, {.dtype = f16}), loss = cosine_embedding_loss(a, a * 0.5, tensor<float>({1}));
+  EXPECT_EQ(loss.dtype(), f16);
+  EXPECT_NEAR(loss.item<double>(), 0, 1e-3);
+}
+
 std::string error_of(const std::function<Tensor()>& f) {
   const auto r = attempt(f);
   return r ? "" : r.error().what();
+}
+
+TEST(ErrorsLoss, OptionsDoNotGrowTheLosses) {
+  const Tensor x = full({1, 3}, 0.5), four = ones({4, 3}), deep = ones({1, 1, 3});
+  for (const Tensor& large : {four, deep}) {
+    EXPECT_NE(error_of([&] { return binary_cross_entropy(x, x, {.weight = large}); }), "");
+    EXPECT_NE(error_of([&] { return binary_cross_entropy_with_logits(x, x, {.weight = large}); }), "");
+    EXPECT_NE(error_of([&] { return binary_cross_entropy_with_logits(x, x, {.pos_weight = large}); }), "");
+    EXPECT_NE(error_of([&] { return gaussian_nll_loss(x, x, large); }), "");
+  }
+  EXPECT_EQ(error_of([&] {
+              return gaussian_nll_loss(x, x, ones({4, 3}));
+            }),
+            "gaussian_nll_loss: var [4, 3] does not fit the input [1, 3]");
+  EXPECT_NE(error_of([&] { return gaussian_nll_loss(four, four, ones({1, 3})); }), "");
+  EXPECT_EQ(error_of([&] { return gaussian_nll_loss(x, x, ones({1})); }), "");
+  EXPECT_EQ(error_of([&] { return gaussian_nll_loss(x, x, ones({1, 1})); }), "");
+  EXPECT_EQ(error_of([&] { return binary_cross_entropy(x, x, {.weight = ones({3})}); }), "");
+  EXPECT_EQ(error_of([&] { return binary_cross_entropy_with_logits(x, x, {.pos_weight = ones({3})}); }), "");
 }
 
 TEST(ErrorsLoss, SayWhatIsWrong) {

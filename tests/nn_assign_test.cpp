@@ -78,6 +78,81 @@ TEST(NnAssign, AnotherShapeOrDtype) {
   }
 }
 
+// The steps taken before, and products over them, are of the parameter that was.
+TEST(NnAssign, StateOfAnotherShapeStartsAnew) {
+  const auto trained = [](auto make) {
+    nn::Linear fc(3, 2, {.bias = false}), fresh(1, 2, {.bias = false});
+    const auto old = make(parameters(fc)), young = make(parameters(fresh));
+    const auto step = [](const nn::Linear& layer, optim::Optimizer& opt) {
+      opt.zero_grad();
+      layer(ones({1, layer.weight.size(1)})).square().sum().backward();
+      opt.step();
+    };
+    for (int i = 0; i < 5; ++i) step(fc, *old);
+    fc.weight = full({2, 1}, 0.5), fresh.weight = full({2, 1}, 0.5);
+    for (int i = 0; i < 3; ++i) step(fc, *old), step(fresh, *young);
+    return equal(fc.weight, fresh.weight);
+  };
+  using All = std::vector<Tensor>;
+  EXPECT_TRUE(trained([](const All& p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions{.lr = 0.1}); }));
+  EXPECT_TRUE(trained([](const All& p) { return std::make_unique<optim::NAdam>(p); }));
+  EXPECT_TRUE(trained([](const All& p) { return std::make_unique<optim::RAdam>(p); }));
+  EXPECT_TRUE(trained([](const All& p) { return std::make_unique<optim::Adafactor>(p); }));
+  EXPECT_TRUE(trained([](const All& p) {
+    return std::make_unique<optim::SGD>(p, optim::SGDOptions{.momentum = 0.9, .dampening = 0.5});
+  }));
+  EXPECT_TRUE(trained([](const All& p) { return std::make_unique<optim::ASGD>(p, optim::ASGDOptions{.t0 = 1}); }));
+}
+
+TEST(NnAssign, StateFollowsTheDtype) {
+  nn::Linear fc(3, 2, {.bias = false});
+  optim::Adafactor factored(parameters(fc));
+  optim::LBFGS quasi(parameters(fc), {.lr = 0.01, .max_iter = 2});
+  optim::EMA ema(parameters(fc), 0.5);
+  const auto steps = [&](DType dtype) {
+    const Tensor x = ones({1, 3}, {.dtype = dtype});
+    const auto loss = [&] {
+      quasi.zero_grad();
+      const Tensor y = fc(x).square().sum();
+      y.backward();
+      return y;
+    };
+    quasi.step(loss);
+    loss();
+    factored.step();
+    ema.update();
+  };
+  steps(f32), to(fc, f64), steps(f64);
+  EXPECT_EQ(factored.state_dict().state.at(0).at("row_var").dtype(), f64);
+  EXPECT_EQ(quasi.state_dict().state.at(0).at("old_dirs").dtype(), f64);
+  EXPECT_EQ(ema.averages()[0].dtype(), f64);
+  fc.weight = ones({2, 5}, {.dtype = f64});  // another number of elements: the history of the old is of no use
+  quasi.step([&] {
+    quasi.zero_grad();
+    const Tensor y = fc(ones({1, 5}, {.dtype = f64})).square().sum();
+    y.backward();
+    return y;
+  });
+  EXPECT_EQ(quasi.state_dict().state.at(0).at("d").numel(), 10);
+  ema.update(), to(fc, f16), ema.update();
+  EXPECT_EQ(ema.averages()[0].dtype(), f64);
+}
+
+TEST(NnAssign, CopiedAveragesGoOnAlone) {
+  const Tensor w = ones({2}).requires_grad_();
+  optim::EMA one({w}, 0.5);
+  one.update();
+  optim::EMA two = one, three({w}, 0.5);
+  three = one;
+  w.detach().fill_(3);
+  one.update();
+  EXPECT_EQ(one.averages()[0][0].item<double>(), 2);
+  EXPECT_EQ(two.averages()[0][0].item<double>(), 1);
+  two.update();
+  EXPECT_EQ(two.averages()[0][0].item<double>(), 2);
+  EXPECT_EQ(three.averages()[0][0].item<double>(), 1);
+}
+
 TEST(NnAssign, AveragesOfAnotherShapeStartAnew) {
   nn::Linear fc(3, 2);
   optim::EMA ema(parameters(fc), 0.5);

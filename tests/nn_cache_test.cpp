@@ -80,5 +80,49 @@ TEST(NnCache, GenerateIsTheSame) {
       equal(with, models::generate(net, prompt, {.tokens = 9, .temperature = 0.8, .top_k = 4, .use_cache = false})));
 }
 
+TEST(NnCache, CopiesGoOnAlone) {
+  const NoGrad off;
+  const auto step = [](double value) { return full({1, 1, 1, 2}, value); };
+  nn::KeyValueCache trunk;
+  for (int i = 0; i < 3; ++i) trunk.append(step(i), step(i));  // with room for a fourth
+  nn::KeyValueCache left = trunk, right;
+  right = trunk;
+  const Tensor first = left.append(step(7), step(8)).first, second = right.append(step(9), step(9)).first;
+  const Tensor third = trunk.append(step(5), step(5)).first;
+  EXPECT_TRUE(equal(first.select(-1, 0).flatten(), tensor<float>({0, 1, 2, 7})));
+  EXPECT_TRUE(equal(second.select(-1, 0).flatten(), tensor<float>({0, 1, 2, 9})));
+  EXPECT_TRUE(equal(third.select(-1, 0).flatten(), tensor<float>({0, 1, 2, 5})));
+  left.truncate(1);
+  EXPECT_TRUE(equal(left.append(step(4), step(4)).first.select(-1, 0).flatten(), tensor<float>({0, 4})));
+}
+
+TEST(NnCache, ACallThatFailsLeavesItAsItWas) {
+  manual_seed(4);
+  const NoGrad off;
+  nn::MultiheadAttention attention(8, 2, {.batch_first = true});
+  eval(attention);
+  const Tensor x = randn({1, 4, 8});
+  nn::KeyValueCache cache;
+  const Tensor bad = zeros({3, 3}, {.dtype = boolean});
+  const auto part = [&](int begin, int end, const Tensor& mask = {}) {
+    const Tensor in = x[{slice(), slice(begin, end)}];
+    return attention(in, in, in, {.attn_mask = mask, .is_causal = true, .cache = &cache}).output;
+  };
+  EXPECT_FALSE(attempt([&] { return part(0, 2, bad); }));
+  EXPECT_EQ(cache.size(), 0);
+  part(0, 2);
+  EXPECT_FALSE(attempt([&] { return part(2, 4, bad); }));
+  EXPECT_EQ(cache.size(), 2);
+  const Tensor whole = attention(x, x, x, {.is_causal = true}).output;
+  EXPECT_TRUE(allclose(part(2, 4), whole[{slice(), slice(2, 4)}], {.atol = 1e-5}));
+
+  nn::TransformerEncoder encoder(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 16, .batch_first = true}), 2);
+  encoder.layers[1].linear1.register_forward_hook(
+      [](auto&, auto&, const Tensor&) -> std::optional<Tensor> { throw Error(Error::Kind::argument, "hook", "no"); });
+  std::vector<nn::KeyValueCache> caches;
+  EXPECT_FALSE(attempt([&] { return encoder(x, {.caches = &caches}); }));
+  for (const nn::KeyValueCache& c : caches) EXPECT_EQ(c.size(), 0);
+}
+
 }  // namespace
 }  // namespace volta

@@ -341,6 +341,11 @@ TEST(NnDropout, WholeChannels) {
   EXPECT_EQ(nn::Dropout1d()(ones({4, 5})).shape(), (Shape{4, 5}));
   EXPECT_EQ(nn::Dropout3d()(ones({2, 4, 2, 2, 2})).shape(), (Shape{2, 4, 2, 2, 2}));
   EXPECT_FALSE(attempt([] { nn::Dropout2d()(ones({4, 5})); }));
+  // [n, c, l], as PyTorch reads three axes: a draw for each sample and channel.
+  const Tensor z = nn::Dropout2d(0.5)(ones({40, 20, 3}));
+  EXPECT_TRUE(equal(z, z.narrow(2, 0, 1).expand({40, 20, 3})));
+  EXPECT_NEAR((z == 0).to(f32).mean().item<double>(), 0.5, 0.06);
+  EXPECT_FALSE(equal(z, z.narrow(1, 0, 1).expand({40, 20, 3})));
 }
 
 TEST(NnDropout, AlphaKeepsMeanAndVariance) {
@@ -427,6 +432,24 @@ TEST(NnReparametrize, WeightNorm) {
   EXPECT_TRUE(close(layer(x), plain(x)));
   EXPECT_EQ(nn::weight_norm(plain, 1).weight_g.shape(), (Shape{1, 4}));
   check_gradients(nn::weight_norm(nn::Linear(3, 2)), wide({2, 3}));
+  // As in PyTorch, -1 is the norm of the whole; other axes count from the end, and must be there.
+  auto whole = nn::weight_norm(plain, -1);
+  EXPECT_EQ(whole.weight_g.shape(), Shape());
+  EXPECT_TRUE(close(whole(x), plain(x)));
+  EXPECT_EQ(nn::weight_norm(plain, -2).weight_g.shape(), (Shape{3, 1}));
+  EXPECT_FALSE(attempt([&] { nn::weight_norm(plain, 7); }));
+  EXPECT_FALSE(attempt([&] { nn::weight_norm(plain, -9); }));
+}
+
+TEST(NnReparametrize, WeightNormOfHalves) {
+  for (const double value : {1e-4, 300.}) {
+    nn::Linear plain(3, 2, {.bias = false});
+    plain.weight = full({2, 3}, value, {.dtype = f16});
+    const auto layer = nn::weight_norm(plain);
+    const Tensor stored = plain.weight.detach().to(f64);
+    EXPECT_TRUE(allclose(layer.weight_g.detach().to(f64), norm(stored, 2, 1, true), {.rtol = 1e-3}));
+    EXPECT_TRUE(allclose(layer.weight().detach().to(f64), stored, {.rtol = 2e-3}));
+  }
 }
 
 TEST(NnReparametrize, SpectralNorm) {

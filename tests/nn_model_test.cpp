@@ -174,6 +174,27 @@ TEST(NnModel, NamesAndCounts) {
   EXPECT_EQ(names_of(named_parameters(net.head)), (Names{"weight", "bias"}));
 }
 
+TEST(NnModel, AForwardPassChangesBuffersThroughAHandle) {
+  struct Usage {
+    nn::Buffer mean = zeros({2}), calls = zeros({}, {.dtype = i64});
+    Tensor operator()(const Tensor& x) const {
+      const NoGrad off;
+      Tensor seen = mean, count = calls;  // handles to the same values
+      seen.mul_(0.5).add_(x.mean(0), 0.5);
+      count += 1;
+      return x - mean;
+    }
+  };
+  const Usage usage;
+  usage(ones({3, 2}));
+  EXPECT_TRUE(equal(usage(ones({3, 2})), full({3, 2}, 0.25)));
+  EXPECT_TRUE(equal(state_dict(usage).at("mean"), full({2}, 0.75)));
+  EXPECT_EQ(usage.calls.item<int>(), 2);
+  const Usage copy = usage;
+  copy(ones({3, 2}));
+  EXPECT_EQ(usage.calls.item<int>(), 2);
+}
+
 TEST(NnModel, StateIsSharedAndNotPersistentBuffersAreLeftOut) {
   struct Model {
     nn::Parameter w = ones({2});
@@ -346,6 +367,35 @@ TEST(NnErrors, OnlyTheInnermostLayerIsNamed) {
   const std::string why = text_of([&] { m.outer(randn({1, 2})); });
   EXPECT_TRUE(has(why, "(in outer.1.1, Linear)")) << why;
   EXPECT_EQ(why.find("(in "), why.rfind("(in ")) << why;
+}
+
+TEST(NnHooks, SeeTheFirstTensorOfAResult) {
+  nn::LSTM lstm(2, 3);
+  nn::GRU gru(2, 3);
+  nn::LSTMCell cell(2, 3);
+  nn::MultiheadAttention attention(2, 1);
+  nn::MaxPool1d pool(2);
+  const Tensor x = randn({4, 1, 2});
+  std::vector<std::string> seen;
+  {
+    const nn::Watch watch([&](const nn::Layer& layer, const Tensor&, const Tensor& y) {
+      seen.push_back(layer.type() + y.shape().str());
+    });
+    lstm(x), gru(x), cell(x[0]), attention(x, x, x), pool.with_indices(x.reshape({1, 2, 4}));
+    lstm(pack_padded_sequence(x, {4}));
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"LSTM[4, 1, 3]", "GRU[4, 1, 3]", "LSTMCell[1, 3]", "Linear[1, 4, 2]",
+                                            "MultiheadAttention[4, 1, 2]", "MaxPool1d[1, 2, 2]", "LSTM[4, 1, 3]"}));
+  const auto plain = lstm(x);
+  lstm.register_forward_hook([](auto&, auto&, const Tensor& y) { return std::optional(y * 2); });
+  const auto [y, h, c] = lstm(x);
+  EXPECT_TRUE(equal(y, plain.output * 2));
+  EXPECT_TRUE(equal(h, plain.h_n));
+  cell.register_forward_hook([](auto&, auto&, const Tensor& out) { return std::optional(out * 0); });
+  EXPECT_EQ(cell(x[0]).h.abs().sum().item<double>(), 0);
+  const std::string table = summary(lstm, [&] { lstm(x); });
+  EXPECT_TRUE(has(table, "[4, 1, 3]")) << table;
+  EXPECT_TRUE(has(table, "480")) << table;  // 2 * 4 steps * (12 * 2 + 12 * 3)
 }
 
 TEST(NnHooks, SeeAndReplace) {

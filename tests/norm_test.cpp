@@ -197,5 +197,26 @@ TEST(NormThreads, BitEqual) {
   set_num_threads(before);
 }
 
+TEST(NormSimilarity, LengthsAreOfTheBroadcastRows) {
+  const auto counted = [](const Shape& shape, double from) {
+    return arange(from, from + double(shape.numel())).reshape(shape);
+  };
+  const Tensor x = counted({2, 4}, 1);
+  const auto expect = [](const Tensor& found, const Tensor& want) {
+    EXPECT_EQ(found.shape(), want.shape());
+    EXPECT_TRUE(allclose(found.to(f64), want, {.rtol = 1e-6})) << found.str();
+  };
+  expect(cosine_similarity(x, counted({2, 1}, 2), 1), tensor<double>({0.9128709435462952, 0.9855274558067322}));
+  expect(cosine_similarity(x, counted({4}, 2), 0),
+         tensor<double>({0.8320502638816833, 0.8944272398948669, 0.9284766912460327, 0.9486832618713379}));
+  for (const int dim : {1, -1})
+    expect(cosine_similarity(x, counted({4}, 2), dim), tensor<double>({0.9938079714775085, 0.9903751611709595}));
+  expect(cosine_similarity(counted({3, 1, 4}, 1), counted({2, 4}, 2), -1),
+         tensor<double>({{0.9938079714775085, 0.9630868434906006},
+                         {0.9903751611709595, 0.9997501373291016},
+                         {0.9794432520866394, 0.9991223216056824}}));
+  expect(cosine_similarity(ones({}), ones({}), 0), tensor<double>(1));
+}
+
 }  // namespace
 }  // namespace volta

@@ -438,5 +438,52 @@ TEST(ErrorsOptim, SayWhatIsWrong) {
   EXPECT_EQ(opt.lr(), 1);
 }
 
+TEST(OptimState, AHandMadeStateOfLBFGSIsChecked) {
+  Tensor x = tensor<double>({1.0, 2.0, 3.0}).requires_grad_();
+  optim::LBFGS opt({x}, {.lr = 0.1, .max_iter = 3});
+  opt.step(closure_of(opt, x));
+  const optim::StateDict good = opt.state_dict();
+  const auto refused = [&](const std::string& key, const Tensor& value) {
+    optim::StateDict bad = good;
+    bad.param_groups[0].options["lr"] = {7};
+    if (value.defined()) bad.state[0][key] = value;
+    else bad.state[0].erase(key);
+    const bool thrown = !attempt([&] { opt.load_state_dict(bad); });
+    return thrown && opt.lr() == 0.1 && equal(opt.state_dict().state.at(0).at("d"), good.state.at(0).at("d"));
+  };
+  const Options wide{.dtype = f64};
+  for (const auto& [key, saved] : good.state.at(0)) EXPECT_TRUE(refused(key, {})) << key;
+  EXPECT_TRUE(refused("old_stps", zeros({40, 3}, wide)));
+  EXPECT_TRUE(refused("old_dirs", zeros({2, 2}, wide)));
+  EXPECT_TRUE(refused("old_dirs", zeros({3}, wide)));
+  EXPECT_TRUE(refused("d", zeros({1}, wide)));
+  EXPECT_TRUE(refused("prev_flat_grad", zeros({3, 1}, wide)));
+  EXPECT_TRUE(refused("n_iter", tensor<double>({1.0, 2.0})));
+  EXPECT_TRUE(refused("n_iter", tensor<double>(std::nan(""))));
+  EXPECT_TRUE(refused("func_evals", tensor<int64_t>(-1)));
+  opt.load_state_dict(good);
+  opt.step(closure_of(opt, x));
+  // A history longer than this optimizer keeps is shortened.
+  optim::LBFGS brief({x}, {.lr = 0.1, .max_iter = 3, .history_size = 1});
+  brief.load_state_dict(good);
+  brief.step(closure_of(brief, x));
+  EXPECT_EQ(brief.state_dict().state.at(0).at("old_dirs").size(0), 1);
+}
+
+TEST(OptimState, NumbersOfAParameterStayNumbers) {
+  const Tensor w = ones({3}).requires_grad_();
+  w.set_grad(ones({3}));
+  const auto refuses = [&](optim::Optimizer& opt, const char* key) {
+    opt.step();
+    optim::StateDict bad = opt.state_dict();
+    bad.state[0][key] = ones({3});
+    return !attempt([&] { opt.load_state_dict(bad); });
+  };
+  optim::NAdam nadam({w});
+  EXPECT_TRUE(refuses(nadam, "mu_product"));
+  optim::ASGD asgd({w});
+  EXPECT_TRUE(refuses(asgd, "eta"));
+}
+
 }  // namespace
 }  // namespace volta::test

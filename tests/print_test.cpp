@@ -58,6 +58,14 @@ TEST(PrintTensor, LargeOnesAreSummarised) {
   EXPECT_EQ(arange(9).reshape({3, 3}).str(), "[[0, ..., 2],\n ...,\n [6, ..., 8]]  i64 [3, 3]");
 }
 
+TEST(PrintTensor, ExpandedAxesAreNotCopied) {
+  const Tensor x = tensor({{1.f}, {2.f}}).repeat({5, 1}).expand({10, int64_t(1) << 40});
+  const std::string s = x.str();
+  EXPECT_EQ(s.substr(0, s.find('\n')), "[[1., 1., 1., ..., 1., 1., 1.],");
+  EXPECT_NE(s.find("[10, 1099511627776]"), std::string::npos) << s;
+  EXPECT_NE(ones({1}).expand({int64_t(1) << 20, int64_t(1) << 20, 4}).str().find("..."), std::string::npos);
+}
+
 TEST(PrintTensor, LongRowsWrap) {
   const WithOptions narrow({.line_width = 12});
   EXPECT_EQ(arange(6).str(), "[0, 1, 2,\n 3, 4, 5]  i64 [6]");

@@ -159,6 +159,35 @@ TEST(RandomApi, Permutations) {
   expect_says([] { return randperm(257, {.dtype = u8}); }, "u8");
 }
 
+TEST(RandomApi, PermutationsOfFloats) {
+  for (const auto& [dtype, most] : {std::pair(f16, 2049), std::pair(bf16, 257)}) {
+    auto x = randperm(most, {.dtype = dtype}).to_vector<int>();
+    std::sort(x.begin(), x.end());
+    for (int i = 0; i < most; ++i) EXPECT_EQ(x[size_t(i)], i);
+    EXPECT_THROW((void)randperm(most + 1, {.dtype = dtype}), Error);
+  }
+  expect_says([] { return randperm((1 << 24) + 2, {.dtype = f32}); }, "f32");
+}
+
+TEST(RandomApi, WhatFailsDrawsNothing) {
+  Generator generator;
+  const auto before = generator.state().offset;
+  Tensor wide = zeros({1}).expand({3}), leaf = zeros({3}, {.requires_grad = true}), x = zeros({3});
+  EXPECT_THROW(wide.uniform_(0, 1, &generator), Error);
+  EXPECT_THROW(leaf.uniform_(0, 1, &generator), Error);
+  EXPECT_THROW(wide.normal_(0, 1, &generator), Error);
+  EXPECT_THROW(leaf.normal_(0, 1, &generator), Error);
+  EXPECT_THROW(x.bernoulli_(ones({2}), &generator), Error);
+  EXPECT_EQ(generator.state().offset, before);
+}
+
+TEST(RandomApi, DrawsReplaceTheGraph) {
+  const Tensor x = ones({3}, {.requires_grad = true});
+  Tensor y = x * 2;
+  y.bernoulli_(full({3}, 0.5));
+  EXPECT_TRUE(equal(grad((y + x * 0).sum(), x), zeros({3})));
+}
+
 TEST(RandomApi, MultinomialFollowsTheWeights) {
   manual_seed(15);
   const Tensor w = tensor({{1., 0., 3.}, {0., 2., 0.}});

@@ -281,6 +281,27 @@ Error::Kind kind_of(const std::function<void()>& f) {
   return Error::Kind::internal;
 }
 
+TEST(ValuesReduce, RunningSumsBeyondTheRange) {
+  const float big = 3e38f, inf = INFINITY;
+  const auto check = [](const std::vector<float>& given, const std::vector<float>& expected) {
+    for (const int64_t n : {16, 20, 40, 100})
+      for (const int64_t at : {0, 3, 15}) {
+        if (at + 4 > n) continue;
+        std::vector<float> x(size_t(n), 0.f), y(size_t(n), 0.f);
+        for (size_t i = 0; i < 4; ++i) x[size_t(at) + i] = given[i], y[size_t(at) + i] = expected[i];
+        EXPECT_EQ(cumsum(tensor(x), 0).to_vector<float>(), y) << n << " " << at;
+      }
+  };
+  check({big, big, -big, -big}, {big, inf, big, 0});
+  check({-big, big, big, -big}, {-big, 0, big, 0});
+  std::vector<float> spread(64, 0.f);
+  spread[0] = spread[1] = big, spread[40] = -big, spread[63] = -big;
+  const auto y = cumsum(tensor(spread), 0).to_vector<float>();
+  EXPECT_EQ(y[39], inf);
+  EXPECT_EQ(y[40], big);
+  EXPECT_EQ(y[63], 0);
+}
+
 TEST(ValuesReduce, LogMeanExp) {
   const Tensor x = tensor<double>({{0, 1, 2}, {1000, 1000, 1001}, {-inf, -inf, -inf}, {-inf, 2, inf}});
   EXPECT_TRUE(allclose(logmeanexp(x, 1), logsumexp(x, 1) - std::log(3), {.rtol = 1e-15}));

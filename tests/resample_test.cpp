@@ -188,6 +188,19 @@ TEST(ResampleGrid, Gradients) {
   EXPECT_TRUE(equal(*places.grad(), zeros({1, 1, 2, 2}, {.dtype = f64})));
 }
 
+// PyTorch's numbers: places at the outermost elements have no gradient.
+TEST(ResampleGrid, GradientAtTheBorder) {
+  const Tensor x = arange(9.).to(f64).reshape({1, 1, 3, 3});
+  for (const char* padding : {"border", "reflection"})
+    for (const bool align : {true, false}) {
+      const Tensor places = tensor<double>({-1, 1, 1, 0, 0, -1}).reshape({1, 1, 3, 2}).requires_grad_();
+      const Tensor y = grid_sample(x, places, {.padding_mode = padding, .align_corners = align});
+      EXPECT_TRUE(equal(y.flatten(), tensor<double>({6, 5, 1}))) << padding;
+      const double by_row = align ? 3 : 4.5, by_column = align ? 1 : 1.5;
+      EXPECT_TRUE(equal(grad(y.sum(), places).flatten(), tensor<double>({0, 0, 0, by_row, by_column, 0}))) << padding;
+    }
+}
+
 TEST(ResampleGrid, HalvesAndInfinities) {
   const Tensor x = randn({1, 2, 5, 5}), grid = rand({1, 4, 4, 2}) * 2 - 1;
   for (const DType dtype : {f16, bf16}) {
@@ -254,6 +267,16 @@ TEST(ResampleErrors, AreStructured) {
   expect(Kind::argument, "stride", [&] { im2col(x, 2, {.stride = 0}); });
   expect(Kind::shape, "im2col", [&] { im2col(zeros({6, 6}), 2); });
   expect(Kind::shape, "windows", [&] { col2im(zeros({1, 8, 10}), {6, 6}, 2); });
+}
+
+// An antialiased axis that keeps its size is left alone; the nearest element is found by the factor in every shape.
+TEST(ResampleFactors, ThatKeepTheSize) {
+  const Tensor x = arange(7.).reshape({1, 1, 1, 7});
+  for (const char* mode : {"bilinear", "bicubic"})
+    EXPECT_TRUE(allclose(interpolate(x, {.scale_factor = {1, 1.05}, .mode = mode, .antialias = true}), x)) << mode;
+  const Tensor near = tensor<float>({0, 0, 1, 2, 3, 4, 5});
+  EXPECT_TRUE(equal(interpolate(x, {.scale_factor = {1, 1.05}}).flatten(), near));
+  EXPECT_TRUE(equal(interpolate(x.squeeze(2), {.scale_factor = 1.05}).flatten(), near));
 }
 
 TEST(ResampleLayers, CallTheirFunctions) {

@@ -111,6 +111,11 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("min", "min all", {matrix}, [](const Tensors& x) { return x[0].min(); }));
   list.push_back(one("max", "max axis", {matrix}, [](const Tensors& x) { return x[0].max(1).values; }));
   list.push_back(one("min", "min axis", {matrix}, [](const Tensors& x) { return x[0].min(0, true).values; }));
+  const Input other{{5}};
+  list.push_back(one("max", "max other", {matrix, other}, [](const Tensors& x) { return x[0].max(x[1]); }));
+  list.push_back(one("min", "min other", {matrix, other}, [](const Tensors& x) { return min(x[0], x[1]); }));
+  list.push_back(one("dist", "dist", {matrix, other}, [](const Tensors& x) { return x[0].dist(x[1]); }));
+  list.push_back(one("dist", "dist 3", {matrix, other}, [](const Tensors& x) { return dist(x[0], x[1], 3); }));
   list.push_back(one("argmax", "argmax", {matrix}, [](const Tensors& x) { return x[0].argmax(1); }));
   list.push_back(one("argmin", "argmin", {matrix}, [](const Tensors& x) { return x[0].argmin(); }));
   list.push_back(
@@ -490,6 +495,11 @@ void add_indices(std::vector<Sample>& list) {
       one("addcmul", "addcmul", {matrix, same, {{5}}}, [](const Tensors& x) { return x[0].addcmul(x[1], x[2], 3); }));
   list.push_back(one("addcdiv", "addcdiv", {matrix, same, {{5}, 0.5, 2}},
                      [](const Tensors& x) { return x[0].addcdiv(x[1], x[2], 2); }));
+  list.push_back(one("add", "add scaled", {matrix, {{5}}}, [](const Tensors& x) { return x[0].add(x[1], 2); }));
+  list.push_back(one("sub", "sub scaled", {matrix, {{5}}}, [](const Tensors& x) { return x[0].sub(x[1], 2); }));
+  list.push_back(one("clamp", "clamp above", {matrix, {{5}}}, [](const Tensors& x) { return x[0].clamp(x[1]); }));
+  list.push_back(
+      one("clamp", "clamp below", {matrix, {{5}}}, [](const Tensors& x) { return x[0].clamp({.max = x[1]}); }));
   list.push_back(one("nan_to_num", "nan_to_num", {matrix}, [](const Tensors& x) { return x[0].nan_to_num(); }));
   list.push_back(
       one("isclose", "isclose", {matrix, same}, [](const Tensors& x) { return x[0].isclose(x[1], {.atol = 1}); }));
@@ -523,7 +533,7 @@ const std::vector<Sample>& samples() {
       declared[name.name] = {takes_of(name.domain), name.differentiable && !name.truth ? Grad::any : Grad::no};
     });
     for_each_function([&](const Function& f, const std::string& name, const std::string&) {
-      declared[name] = {f.takes(), f.also.grad};
+      declared.try_emplace(name, f.takes(), f.also.grad);  // other forms of an op take what its first does
     });
     for_each(reducers::Named{}, [&]<class R>(int i) {
       add_reducer<R>(all, i);

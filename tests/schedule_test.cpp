@@ -354,10 +354,45 @@ TEST(ScheduleTogether, GroupsAddedLater) {
   EXPECT_EQ(opt.param_groups()[2].lr, 0.2);
 }
 
+// The expected rates are PyTorch's.
+TEST(ScheduleTogether, SWALRGoesOnInASequence) {
+  using namespace optim;
+  const auto sequence = [](int64_t epochs, int64_t at) {
+    return [=](Optimizer& o) {
+      return SequentialLR(o,
+                          {ExponentialLR(o, {.gamma = 0.5}),
+                           SWALR(o, {.swa_lr = 0.5, .anneal_epochs = epochs, .anneal_strategy = "linear"}),
+                           ExponentialLR(o, {.gamma = 0.5})},
+                          {at, at + 4});
+    };
+  };
+  const auto of = [](auto make) { return [make](Optimizer& o) { return Steps{stepped(make(o))}; }; };
+  const std::vector<double> expected{1, 0.5, 0.25, 0.25, 0.375, 0.5, 0.5, 1, 0.5};
+  expect_rates(rates_of(of(sequence(2, 3)), 8), expected);
+  expect_rates(rates_of(of(sequence(0, 3)), 8), {1, 0.5, 0.25, 0.5, 0.5, 0.5, 0.5, 1, 0.5});
+  expect_rates(rates_of(of(sequence(4, 2)), 5, {{4, 3}}), {1, 0.5, 0.5, 0.5, 0.5, 1.75});
+  for (int stop = 0; stop < 8; ++stop) {
+    Tensor w = zeros({1}).requires_grad_();
+    SGD one({w}, {.lr = 1}), two({w}, {.lr = 1});
+    SequentialLR first = sequence(2, 3)(one), second = sequence(2, 3)(two);
+    for (int i = 0; i < stop; ++i) first.step();
+    second.load_state_dict(first.state_dict());
+    for (int i = stop; i < 8; ++i) {
+      EXPECT_NEAR(two.lr(), expected[size_t(i)], 1e-12);
+      second.step();
+    }
+  }
+  const auto warm = of([](Optimizer& o) {
+    return WarmupLR(o, {.steps = 2}, SWALR(o, {.swa_lr = 0.5, .anneal_epochs = 2, .anneal_strategy = "linear"}));
+  });
+  expect_rates(rates_of(warm, 5), {0, 0.5, 1, 0.75, 0.5, 0.5});
+  expect_rates(rates_of(warm, 5, {{2, 0.9}}), {0, 0.5, 1, 0.7, 0.5, 0.5});
+}
+
 TEST(ErrorsSchedule, AreThrown) {
   Trained t;
   Tensor w = zeros({1}).requires_grad_();
-  optim::SGD plain({w}, {.lr = 1});
+  optim::Adagrad plain({w}, {.lr = 1});
   using namespace optim;
   EXPECT_THROW(StepLR(t.opt, {.step_size = 0}), Error);
   EXPECT_THROW(ConstantLR(t.opt, {.factor = 2}), Error);

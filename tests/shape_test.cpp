@@ -160,6 +160,35 @@ TEST(ShapeMore, CatPromotes) {
   EXPECT_EQ(g[1].dtype(), f64);
 }
 
+TEST(ShapeMore, CatLeavesOutEmptyVectors) {
+  const Tensor none = zeros({0}, {.dtype = f64, .requires_grad = true}), x = ones({2, 3}, {.requires_grad = true});
+  for (const int64_t axis : {0, 1, -1}) {
+    const Tensor y = cat({none, x, none}, axis);
+    EXPECT_EQ(y.shape(), (Shape{2, 3}));
+    EXPECT_EQ(y.dtype(), f64);
+    const auto g = grad(y.sum(), std::vector{none, x});
+    EXPECT_EQ(g[0].shape(), Shape{0});
+    EXPECT_TRUE(equal(g[1], ones({2, 3})));
+  }
+  EXPECT_EQ(cat({zeros({0}), zeros({0})}).shape(), Shape{0});
+  EXPECT_EQ(cat({zeros({0}), ones({2})}).shape(), Shape{2});
+  EXPECT_THROW((void)cat({zeros({0, 2}), x}, 0), Error);
+}
+
+TEST(ShapeMore, AsTheListOfDifferencesSays) {
+  EXPECT_EQ(pow(tensor({2, 1, -1, -1}), tensor({-1, -1, -1, -2})).to_vector<int>(), (std::vector<int>{0, 1, -1, 1}));
+  EXPECT_EQ(pow(tensor({2, 1, -1}), -1).to_vector<int>(), (std::vector<int>{0, 1, -1}));
+  const Tensor x = tensor({{0, 1}, {2, 3}});
+  EXPECT_TRUE(any(x, std::vector<int64_t>{}).item<bool>());
+  EXPECT_FALSE(all(x, std::vector<int64_t>{}).item<bool>());
+  EXPECT_EQ(sum(x, std::vector<int64_t>{}).item<int>(), 6);
+}
+
+TEST(ShapeMore, IndexSelectOfAScalar) {
+  EXPECT_EQ(index_select(tensor(3.f), 0, tensor({0})).shape(), Shape{});
+  EXPECT_THROW((void)index_select(tensor(3.f), 0, tensor({0, 0})), Error);
+}
+
 TEST(ErrorsShape, Arguments) {
   const Tensor x = ones({2, 3});
   expect_error(Error::Kind::argument, "cat", {"at least one"}, [] { return cat({}); });
@@ -240,6 +269,19 @@ TEST(ShapeCompare, Close) {
   EXPECT_EQ(isclose(ones({2, 1}), ones({3})).shape(), (Shape{2, 3}));
 }
 
+TEST(ShapeCompare, CloseIntegersAreComparedExactly) {
+  const int64_t large = int64_t(1) << 60, most = std::numeric_limits<int64_t>::max();
+  const Tensor x = tensor({large, large, most, -most - 1}), y = tensor({large + 1, large, -most - 1, -most});
+  EXPECT_EQ(isclose(x, y, {.rtol = 0, .atol = 0}).to_vector<bool>(), (std::vector<bool>{false, true, false, false}));
+  EXPECT_EQ(isclose(x, y, {.rtol = 0, .atol = 1}).to_vector<bool>(), (std::vector<bool>{true, true, false, true}));
+  EXPECT_FALSE(allclose(x, y, {.rtol = 0, .atol = 0}));
+  const Tensor u = tensor({uint64_t(1) << 63, uint64_t(5)}, {.dtype = u64});
+  EXPECT_EQ(isclose(u, u + 1, {.rtol = 0, .atol = 0.5}).to_vector<bool>(), (std::vector<bool>{false, false}));
+  EXPECT_EQ(isclose(u, tensor({most, int64_t(-1)}), {.rtol = 0, .atol = 1}).to_vector<bool>(),
+            (std::vector<bool>{true, false}));
+  EXPECT_TRUE(isclose(tensor({true}), tensor({1})).item<bool>());
+}
+
 TEST(ShapeCompare, Composed) {
   EXPECT_EQ(addcmul(tensor({1, 2}), tensor({3}), tensor({4, 5}), 2).to_vector<int64_t>(),
             (std::vector<int64_t>{25, 32}));
@@ -256,6 +298,24 @@ TEST(ShapeCompare, Composed) {
   }
   EXPECT_EQ(nan_to_num(tensor({INFINITY, -INFINITY}), 0, 5, -6).to_vector<float>(), (std::vector<float>{5, -6}));
   EXPECT_EQ(nan_to_num(tensor({3})).item<int>(), 3);
+}
+
+TEST(ShapeMore, FlipOfNoAxis) {
+  const Tensor x = arange(6).reshape({2, 3});
+  EXPECT_TRUE(equal(x.flip(std::vector<int64_t>{}), x));
+  EXPECT_TRUE(equal(x.flip({0, 1}), tensor({{5, 4, 3}, {2, 1, 0}})));
+}
+
+TEST(ShapePad, WhatIsLeftAfterCuttingGoesRound) {
+  const auto round = [](int64_t before, int64_t after) {
+    return pad(arange(7), {before, after}, {.mode = "circular"}).to_vector<int64_t>();
+  };
+  EXPECT_EQ(round(-1, 2), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 1, 2}));
+  EXPECT_EQ(round(2, -1), (std::vector<int64_t>{4, 5, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(round(-5, 2), (std::vector<int64_t>{5, 6, 5, 6}));
+  EXPECT_EQ(round(-2, -1), (std::vector<int64_t>{2, 3, 4, 5}));
+  EXPECT_FALSE(attempt([&] { return round(-5, 3); }));
+  EXPECT_EQ(pad(arange(7), {-5, 3}, {.mode = "reflect"}).to_vector<int64_t>(), (std::vector<int64_t>{5, 6, 5, 4, 3}));
 }
 
 }  // namespace

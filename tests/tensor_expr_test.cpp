@@ -115,7 +115,77 @@ TEST(TensorExpr, OfConditions) {
   EXPECT_EQ((TensorExpr(1) & TensorExpr(0)).value(), 0);
   EXPECT_EQ((TensorExpr(1) | TensorExpr(0)).value(), 1);
   expect_same((-TensorExpr(y)).tensor(), -y, "-");
+  expect_same(clamp(TensorExpr(x), TensorExpr(0.5), TensorExpr(y)).tensor(), clamp(x, 0.5, y), "clamp");
+  EXPECT_EQ(clamp(TensorExpr(3), TensorExpr(0), TensorExpr(2)).value(), 2);
   expect_same(scalar::polygamma(TensorExpr(y + 1), TensorExpr(1)).tensor(), polygamma(1, y + 1), "polygamma");
+}
+
+// Formulas of one's own: the same function on numbers, on dual numbers for the gradient, on expressions for the second.
+#define FORMULA(f_, ...)                                                             \
+  struct Own_##f_ {                                                                  \
+    static constexpr auto name = #f_;                                                \
+    template <class T> static constexpr T f(T x) { return scalar::f_(__VA_ARGS__); } \
+    static Tensor op(const Tensor& x) {                                              \
+      using T [[maybe_unused]] = double;                                             \
+      return volta::f_(__VA_ARGS__);                                                 \
+    }                                                                                \
+  };
+FORMULA(sigmoid, x)
+FORMULA(logsigmoid, x)
+FORMULA(erfinv, x)
+FORMULA(trigamma, x)
+FORMULA(fmin, x, T(0.3))
+FORMULA(fmax, x, T(0.3))
+FORMULA(fmod, x, T(0.3))
+FORMULA(remainder, x, T(0.3))
+FORMULA(floor_divide, x, T(0.3))
+FORMULA(copysign, x, T(-0.3))
+FORMULA(logaddexp, x, T(0.3))
+FORMULA(logaddexp2, x, T(0.3))
+FORMULA(clamp, x, T(-0.5), T(0.3))
+
+struct Gate {
+  static constexpr auto name = "gate";
+  template <class T> static constexpr T f(T x) {
+    using namespace volta::scalar;
+    return clamp(x, 0, 1) * select(isfinite(x), x * sigmoid(x), T(0));
+  }
+  static Tensor op(const Tensor& x) { return clamp(x, 0, 1) * silu(x); }
+};
+struct Held {
+  static constexpr auto name = "held";
+  static constexpr auto domain = Domain::numeric;
+  template <class T> static constexpr T f(T x) { return scalar::clamp(x, T(1), T(3)); }
+};
+
+template <class Op> void check_formula() {
+  for (const double sign : {1.0, -1.0}) {
+    const Tensor x = (tensor({0.2, 0.45, 0.8}).to(f64) * sign).requires_grad_();
+    const Tensor own = pointwise<Op>(x), y = Op::op(x);
+    expect_same(own, y, Op::name);
+    const Tensor first = grad(own.sum(), x, {.create_graph = true}), wanted = grad(y.sum(), x, {.create_graph = true});
+    EXPECT_TRUE(allclose(first, wanted, {.rtol = 1e-12})) << Op::name << first << wanted;
+    if (!first.requires_grad() || !wanted.requires_grad()) continue;
+    EXPECT_TRUE(allclose(grad(first.square().sum(), x), grad(wanted.square().sum(), x), {.rtol = 1e-9})) << Op::name;
+  }
+}
+
+TEST(TensorExpr, FormulasOfOnesOwn) {
+  check_formula<Own_sigmoid>();
+  check_formula<Own_logsigmoid>();
+  check_formula<Own_erfinv>();
+  check_formula<Own_trigamma>();
+  check_formula<Own_fmin>();
+  check_formula<Own_fmax>();
+  check_formula<Own_fmod>();
+  check_formula<Own_remainder>();
+  check_formula<Own_floor_divide>();
+  check_formula<Own_copysign>();
+  check_formula<Own_logaddexp>();
+  check_formula<Own_logaddexp2>();
+  check_formula<Own_clamp>();
+  check_formula<Gate>();
+  EXPECT_TRUE(equal(pointwise<Held>(arange(5)), tensor({1, 1, 2, 3, 3})));
 }
 
 }  // namespace

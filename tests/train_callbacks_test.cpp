@@ -155,8 +155,17 @@ TEST_F(TrainCallbacks, CsvHasARowPerEpoch) {
   EXPECT_EQ(rows[1].substr(0, 4), "0,4,");
   EXPECT_EQ(std::stod(rows[1].substr(4)), h.epochs[0].values.at("loss"));  // reads back to the last bit
   EXPECT_NE(rows[2].find(",nan,"), std::string::npos);
-  run({.epochs = 3, .callbacks = {callbacks::csv(path("a.csv"), {.append = true})}, .start_epoch = 2});
+  run({.epochs = 3,
+       .metrics = {Odd{{{1.5}}}},
+       .callbacks = {callbacks::csv(path("a.csv"), {.append = true})},
+       .start_epoch = 2});
   EXPECT_EQ(lines(read(path("a.csv"))).size(), 4u);
+  // Rows of other columns do not go below these.
+  const std::string before = read(path("a.csv"));
+  const auto other = attempt([&] { run({.callbacks = {callbacks::csv(path("a.csv"), {.append = true})}}); });
+  ASSERT_FALSE(other);
+  EXPECT_NE(std::string(other.error().what()).find("epoch,step,loss,lr,seconds"), std::string::npos);
+  EXPECT_EQ(read(path("a.csv")), before);
   run({.callbacks = {callbacks::csv(path("a.csv"))}});
   EXPECT_EQ(lines(read(path("a.csv"))).size(), 2u);
 }
@@ -176,6 +185,10 @@ TEST_F(TrainCallbacks, RatesAreLogged) {
        .scheduler = optim::ExponentialLR(sgd, {.gamma = 0.5}),
        .schedule_every = "step"});
   EXPECT_EQ(read(path("lr.csv")), "step,lr0\n0,0.1\n2,0.025\n4,0.00625\n");
+  optim::SGD two({{.params = {model.weight}}, {.params = {model.bias}}}, {.lr = 0.1});
+  EXPECT_FALSE(
+      attempt([&] { fit(model, data, two, {.callbacks = {callbacks::lr_logger(path("lr.csv"), {.append = true})}}); }));
+  EXPECT_EQ(lines(read(path("lr.csv"))).size(), 4u);
 }
 
 TEST_F(TrainCallbacks, FilesThatCannotBeWritten) {

@@ -317,6 +317,57 @@ TEST(TrainFit, CtrlCEndsAfterTheStep) {
   sigaction(SIGINT, &now, nullptr);
 }
 
+// Ctrl-C in a group that the end of the epoch closes: data that is at its end has gone on to the next epoch.
+TEST(TrainFit, CtrlCWithinTheLastGroupFinishesTheEpoch) {
+  manual_seed(1);
+  const data::TensorDataset set(randn({6, 4}), randint(0, 3, {6}));
+  const auto run = [&](bool interrupt) {
+    Net net = seeded_net();
+    optim::SGD sgd(parameters(net), {.lr = 0.1});
+    data::DataLoader loader(set, {.batch_size = 2, .seed = 1});
+    int calls = 0;
+    int64_t step = 0;
+    FitOptions options{.epochs = 2,
+                       .loss =
+                           [&](const Tensor& p, const Tensor& t) {
+                             if (++calls == 3 && interrupt) std::raise(SIGINT);
+                             return cross_entropy(p, t);
+                           },
+                       .callbacks = {callbacks::lambda({.step_end = [&](FitState& s) { step = s.step; }})},
+                       .accumulate = 2,
+                       .catch_interrupt = true};
+    const History history = fit(net, loader, sgd, options);
+    if (interrupt) {
+      EXPECT_TRUE(history.interrupted);
+      EXPECT_EQ(history.epochs.size(), 1u);
+      options.start_epoch = loader.state().epoch;
+      options.start_step = step;
+      fit(net, loader, sgd, options);
+    }
+    EXPECT_EQ(step, 4);
+    return net;
+  };
+  EXPECT_TRUE(same(run(true), run(false)));
+}
+
+// Saved behind the last batch of an epoch, resumed before its end: there is no loss of that epoch to go by.
+TEST(TrainFit, AnEpochOfWhichOnlyTheEndIsLeftIsNoPlateau) {
+  Net net = seeded_net();
+  optim::SGD sgd(parameters(net), {.lr = 1e-3});
+  data::DataLoader loader(data::TensorDataset(randn({8, 4}), randint(0, 3, {8})), {.batch_size = 4, .seed = 1});
+  loader.set_state({.epoch = 0, .batch = 2, .seed = 1});
+  optim::ReduceLROnPlateau plateau(sgd, {.factor = 0.5, .patience = 0});
+  const History history = fit(net, loader, sgd,
+                              {.epochs = 3,
+                               .callbacks = {callbacks::early_stopping({.monitor = "loss", .patience = 1})},
+                               .scheduler = plateau,
+                               .start_epoch = 0,
+                               .start_step = 2});
+  ASSERT_EQ(history.epochs.size(), 3u);
+  EXPECT_TRUE(std::isnan(history.epochs[0].values.at("loss")));
+  EXPECT_EQ(sgd.lr(), 1e-3);
+}
+
 TEST(TrainFit, ResumedEqualsUninterrupted) {
   const Pairs data = batches(4, 8, 1);
   const auto options = [](int64_t epochs, int64_t from, const Schedule& schedule) {

@@ -45,7 +45,8 @@ std::vector<Tensor> Batcher::operator()(const std::vector<Tensor>& items) {
   return outputs;
 }
 
-// Requests of one shape, in the order they came. Whatever arrives while all workers run waits for the next batch, so
+// Requests of one shape and dtype, in the order they came: together, dtypes would be promoted, and bytes count as 0 … 1
+// only while they are bytes. Whatever arrives while all workers run waits for the next batch, so
 // batches grow with the load by themselves; max_wait only trades latency for larger ones.
 std::vector<Batcher::Request*> Batcher::take(std::unique_lock<std::mutex>& lock) {
   arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
@@ -53,7 +54,8 @@ std::vector<Batcher::Request*> Batcher::take(std::unique_lock<std::mutex>& lock)
   if (!queue_.empty() && limits_.max_wait.count() > 0) arrived_.wait_for(lock, limits_.max_wait, full);
   std::vector<Request*> batch;
   while (!queue_.empty() && int64_t(batch.size()) < limits_.max_batch) {
-    if (!batch.empty() && queue_.front()->input.shape() != batch[0]->input.shape()) break;
+    const Tensor& next = queue_.front()->input;
+    if (!batch.empty() && (next.shape() != batch[0]->input.shape() || next.dtype() != batch[0]->input.dtype())) break;
     batch.push_back(queue_.front());
     queue_.pop_front();
   }

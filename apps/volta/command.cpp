@@ -1,8 +1,19 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 
 namespace volta::app {
+
+// CLI11's ranges let nan pass: it is neither below nor above.
+static CLI::Option* with_range(CLI::Option* option, const CLI::Validator& range) {
+  const auto refuse_nan = [](const std::string& text) {
+    double number = 0;
+    const bool nan = CLI::detail::lexical_cast(text, number) && std::isnan(number);
+    return nan ? text + " is not a number" : std::string();
+  };
+  return option->check(range)->check(refuse_nan);
+}
 
 Option& Option::required() {
   option_->required();
@@ -13,18 +24,18 @@ Option& Option::shown() {
   return *this;
 }
 template <class T> Option& Option::within(T low, T high) {
-  option_->check(CLI::Range(low, high));
+  with_range(option_, CLI::Range(low, high));
   return *this;
 }
 template Option& Option::within(int low, int high);
 template Option& Option::within(int64_t low, int64_t high);
 template Option& Option::within(double low, double high);
 Option& Option::positive() {
-  option_->check(CLI::PositiveNumber);
+  with_range(option_, CLI::PositiveNumber);
   return *this;
 }
 Option& Option::not_negative() {
-  option_->check(CLI::NonNegativeNumber);
+  with_range(option_, CLI::NonNegativeNumber);
   return *this;
 }
 Option& Option::one_of(const std::vector<std::string>& words) {

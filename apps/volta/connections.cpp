@@ -66,32 +66,37 @@ int port_of(int socket) {
 
 }  // namespace
 
-bool send_all(int socket, std::string_view bytes, std::chrono::milliseconds& time) {
+bool send_now(int socket, std::string_view& bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) {
-      bytes.remove_prefix(size_t(sent));
-      continue;
-    }
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
+    if (sent > 0) bytes.remove_prefix(size_t(sent));
+    else if (errno != EINTR) return errno == EAGAIN || errno == EWOULDBLOCK;
+  }
+  return true;
+}
+
+bool send_all(int socket, std::string_view bytes, std::chrono::milliseconds& time) {
+  while (send_now(socket, bytes)) {
+    if (bytes.empty()) return true;
     if (time.count() <= 0) return false;
     const auto start = Clock::now();
     pollfd one{socket, POLLOUT, 0};
     if (::poll(&one, 1, int(time.count())) < 0 && errno != EINTR) return false;
     time -= std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
   }
-  return true;
+  return false;
 }
 
 // While `waiting`, a connection is any thread's to take and the clock's to end; else it belongs to the thread that took it.
 struct Connections::Connection {
   explicit Connection(const ConnectionLimits& limits) : framer(limits.max_body) {}
   std::string buffer;
+  std::string output;  // of an answer, not taken yet: the next request waits for it
   Framer framer;
   Clock::time_point deadline;
   bool waiting = true, late = false;
   bool told_to_continue = false;
+  bool ending = false;    // closed when the output is sent
   bool draining = false;  // answered; what the client still sends is thrown away, or a reset would overtake the answer
 };
 
@@ -132,9 +137,9 @@ int64_t Connections::count() const {
   return int64_t(open_.size());
 }
 
-void Connections::arm(int socket, bool first) {
+void Connections::arm(int socket, bool first, bool to_send) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
+  event.events = EPOLLONESHOT | (to_send ? EPOLLOUT : EPOLLIN | EPOLLRDHUP);
   event.data.fd = socket;
   epoll_ctl(epoll_, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event);
 }
@@ -148,6 +153,7 @@ void Connections::run() {
     cut_late();
   }
   for (std::thread& thread : threads) thread.join();
+  send_what_is_left();
 }
 
 void Connections::stop() {
@@ -214,6 +220,7 @@ void Connections::serve(int socket) {
     taken->waiting = false;
   }
   Connection& c = *taken;
+  if (!c.output.empty()) return go_on_sending(socket, c);
   char bytes[64 << 10];
   const ssize_t size = ::recv(socket, bytes, sizeof bytes, MSG_DONTWAIT);
   const bool gone = size == 0 || (size < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
@@ -223,7 +230,7 @@ void Connections::serve(int socket) {
     buffered_ += size;
     if (!answer_arrived(socket, c)) return;
   }
-  if ((c.late || size == 0) && !c.buffer.empty() && !c.draining) {
+  if ((c.late || size == 0) && !c.buffer.empty() && !c.draining && c.output.empty()) {
     std::chrono::milliseconds none{0};
     send_all(socket,
              c.late ? handlers_.refusal(408, "the request did not arrive in time")
@@ -252,16 +259,50 @@ bool Connections::answer_arrived(int socket, Connection& c) {
     const size_t size = c.framer.size();
     const std::string_view arrived = std::string_view(c.buffer).substr(0, size);
     const std::string joined = c.framer.chunked() ? c.framer.joined(arrived) : std::string();
-    const bool stays = handlers_.answer(c.framer.chunked() ? joined : arrived, socket, stopping_);
+    Answered answered = handlers_.answer(c.framer.chunked() ? joined : arrived, socket, stopping_);
     c.buffer.erase(0, size);
     buffered_ -= int64_t(size);
-    if (!stays || stopping_) return close(socket), false;
     c.framer = Framer(limits_.max_body);
     c.told_to_continue = false;
+    c.output = std::move(answered.unsent);
+    c.ending = !answered.stays || stopping_;
+    if (!c.output.empty()) return c.deadline = Clock::now() + limits_.timeout, true;
+    if (c.ending) return close(socket), false;
     c.deadline = Clock::now() + (c.buffer.empty() ? limits_.idle : limits_.timeout);
   }
   if (c.buffer.capacity() > 64 << 10) std::string().swap(c.buffer);  // an idle client keeps no large body
   return true;
+}
+
+static bool send_output(int socket, std::string& output) {
+  std::string_view left = output;
+  const bool there = send_now(socket, left);
+  output.erase(0, output.size() - left.size());
+  return there;
+}
+
+// The client has room again, or is gone.
+void Connections::go_on_sending(int socket, Connection& c) {
+  if (!send_output(socket, c.output) || (c.output.empty() && c.ending)) return close(socket);
+  if (c.output.empty()) {
+    c.deadline = Clock::now() + (c.buffer.empty() ? limits_.idle : limits_.timeout);
+    if (!answer_arrived(socket, c)) return;
+  }
+  wait_for_more(socket, c);
+}
+
+// After the threads have ended: answers that clients are still taking.
+void Connections::send_what_is_left() {
+  while (true) {
+    std::vector<pollfd> waiting;
+    for (const auto& [socket, c] : open_) {
+      if (c->output.empty() || c->deadline < Clock::now()) continue;
+      if (!send_output(socket, c->output)) c->output.clear();
+      if (!c->output.empty()) waiting.push_back({socket, POLLOUT, 0});
+    }
+    if (waiting.empty()) return;
+    ::poll(waiting.data(), waiting.size(), int(tick.count()));
+  }
 }
 
 void Connections::refuse(int socket, Connection& c, int status, const std::string& why) {
@@ -277,7 +318,7 @@ void Connections::refuse(int socket, Connection& c, int status, const std::strin
 void Connections::wait_for_more(int socket, Connection& c) {
   const std::scoped_lock lock(mutex_);
   c.waiting = true;
-  arm(socket, false);
+  arm(socket, false, !c.output.empty());
 }
 
 void Connections::close(int socket) {
@@ -295,7 +336,7 @@ void Connections::cut_late() {
   for (const auto& [socket, connection] : open_)
     if (connection->waiting && !connection->late && connection->deadline < now) {
       connection->late = true;
-      ::shutdown(socket, SHUT_RD);
+      ::shutdown(socket, connection->output.empty() ? SHUT_RD : SHUT_RDWR);
     }
 }
 

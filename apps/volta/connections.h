@@ -1,5 +1,5 @@
 // The connections of an HTTP server. Its threads wait for all of them together and answer whole requests only, so that clients
-// that are slow, idle or silent cost memory for what they sent but hold no thread.
+// that are slow, idle or silent, or do not take their answers, cost memory but hold no thread.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -19,9 +19,14 @@ struct ConnectionLimits {
   std::chrono::milliseconds idle{60000};     // between requests
 };
 
+struct Answered {
+  bool stays = false;  // the connection is open for more
+  std::string unsent;  // what the client did not take at once
+};
+
 struct ConnectionHandlers {
-  // Answers a whole request on the socket; says whether the connection stays open.
-  std::function<bool(std::string_view request, int socket, bool last)> answer;
+  // Answers a whole request on the socket.
+  std::function<Answered(std::string_view request, int socket, bool last)> answer;
   // The bytes that refuse a request; the connection ends with them.
   std::function<std::string(int status, const std::string& why)> refusal;
 };
@@ -45,9 +50,11 @@ class Connections {
   void accept_all();
   void serve(int socket);
   bool answer_arrived(int socket, Connection& connection);
+  void go_on_sending(int socket, Connection& connection);
+  void send_what_is_left();
   void refuse(int socket, Connection& connection, int status, const std::string& why);
   void wait_for_more(int socket, Connection& connection);
-  void arm(int socket, bool first);
+  void arm(int socket, bool first, bool to_send = false);
   void close(int socket);
   void cut_late();
 
@@ -60,6 +67,8 @@ class Connections {
   std::unordered_map<int, std::unique_ptr<Connection>> open_;
 };
 
+// Sends what goes without waiting and takes it off the front; false if the client is gone.
+bool send_now(int socket, std::string_view& bytes);
 // Sends all of it within the time, which shrinks by what was waited; false if the client is gone or took too long.
 bool send_all(int socket, std::string_view bytes, std::chrono::milliseconds& time);
 

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "network.h"
+#include "requests.h"
 
 namespace volta::app {
 namespace {
@@ -74,12 +75,15 @@ void convert(const Flags& f, const Common& common) {
   const StateDict given = read_state(f.from);
   const StateMap map = map_of(f);
   if (f.dry_run) {
-    std::printf("%s", map.plan(given).str().c_str());
+    StatePlan plan = map.plan(given);
+    for (StatePlan::Line& line : plan.lines) line.from = printable(line.from), line.to = printable(line.to);
+    for (std::string& key : plan.unmatched_keys) key = printable(key);
+    std::printf("%s", plan.str().c_str());
     return;
   }
   const StateDict state = map.apply(given);
   write(f.to, state, recipe_for(f, state));
-  if (common.json) std::printf("%s\n", nlohmann::json{{"file", f.to}, {"tensors", state.size()}}.dump().c_str());
+  if (common.json) std::printf("%s\n", dumped({{"file", f.to}, {"tensors", state.size()}}).c_str());
   else std::printf("%zu tensors written to %s\n", state.size(), f.to.c_str());
 }
 

@@ -10,13 +10,13 @@ namespace {
 
 void print_confusion(const Tensor& counts, const std::vector<std::string>& labels) {
   size_t width = 4;
-  for (const std::string& label : labels) width = std::max(width, label.size());
+  for (const std::string& label : labels) width = std::max(width, printable(label).size());
   const std::vector<int64_t> values = counts.to(i64).to_vector<int64_t>();
   std::printf("\n%*s  predicted\n%*s ", int(width), "true", int(width), "");
-  for (const std::string& label : labels) std::printf(" %6.6s", label.c_str());
+  for (const std::string& label : labels) std::printf(" %6.6s", printable(label).c_str());
   std::printf("\n");
   for (size_t i = 0; i < labels.size(); ++i) {
-    std::printf("%*s ", int(width), labels[i].c_str());
+    std::printf("%*s ", int(width), printable(labels[i]).c_str());
     for (size_t j = 0; j < labels.size(); ++j)
       std::printf(" %6lld", static_cast<long long>(values[i * labels.size() + j]));
     std::printf("\n");
@@ -36,7 +36,7 @@ void add_eval(Command program, Common& common) {
   command.option("model", flags->file, "a file that volta train saved").required();
   command.option("--data", flags->set.name, "the set, as for volta train; its test items are used").required();
   command.option("--target", flags->set.target, "of a table: the column that is predicted");
-  command.option("--held-out", flags->set.held_out, "as in training").shown();
+  command.option("--held-out", flags->set.held_out, "as in training").shown().within(0.01, 0.9);
   command.option("--seed", flags->set.seed, "as in training").shown();
   command.option("--device", flags->device, "cpu or cuda").shown();
   command.flag("--confusion", flags->confusion, "print how often each class was taken for which");

@@ -16,24 +16,24 @@ ssize_t Exchange::read(char* to, size_t size) {
 
 ssize_t Exchange::write(const char* from, size_t size) {
   if (broken_) return -1;
-  if (!begun_) {
-    begun_ = true;
-    start_.assign(from, size);
-    return ssize_t(size);
+  waiting_.append(from, size);
+  ++writes_;
+  if (writes_ == 2) finish();
+  if (writes_ > 2) {
+    broken_ = !send_all(socket_, waiting_, patience_);
+    waiting_.clear();
   }
-  if (!start_.empty()) {
-    start_.append(from, size);
-    return finish() ? ssize_t(size) : -1;
-  }
-  broken_ = !send_all(socket_, {from, size}, patience_);
   return broken_ ? -1 : ssize_t(size);
 }
 
 bool Exchange::finish() {
-  if (!broken_ && !start_.empty()) broken_ = !send_all(socket_, start_, patience_);
-  start_.clear();
+  std::string_view left = waiting_;
+  broken_ = broken_ || !send_now(socket_, left);
+  waiting_.erase(0, waiting_.size() - left.size());
   return !broken_;
 }
+
+std::string Exchange::unsent() { return broken_ ? std::string() : std::move(waiting_); }
 
 bool Exchange::there() const {
   char byte = 0;

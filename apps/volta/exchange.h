@@ -26,7 +26,8 @@ template <class S> class Attended<S, false> : public S {
   virtual bool there() const = 0;
 };
 
-// Reads from memory, writes to the socket. The start of an answer waits for what follows it, to leave with it.
+// Reads from memory, writes to the socket. The start of an answer waits for what follows it, to leave with it; of an answer
+// that is whole then, what the client does not take at once is left for unsent(). Only a stream waits for its client.
 class Exchange : public Attended<httplib::Stream> {
  public:
   Exchange(std::string_view request, int socket, std::chrono::milliseconds patience)
@@ -41,14 +42,16 @@ class Exchange : public Attended<httplib::Stream> {
   void get_local_ip_and_port(std::string&, int&) const override {}
   socket_t socket() const override { return -1; }  // for nobody to wait on
 
-  bool finish();  // sends what still waits
+  bool finish();         // sends what still waits and goes at once; false if the client is gone
+  std::string unsent();  // the rest
 
  private:
   std::string_view left_;
   int socket_;
   std::chrono::milliseconds patience_;  // of waiting for the client to read, all together
-  std::string start_;
-  bool begun_ = false, broken_ = false;
+  std::string waiting_;
+  int writes_ = 0;
+  bool broken_ = false;
 };
 
 // The routes and handlers of httplib::Server without its sockets and threads.

@@ -1,4 +1,6 @@
 // volta generate: a language model goes on with a text, shown as it comes.
+#include <unistd.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -33,10 +35,11 @@ void add_generate(Command program, Common& common) {
     GenerateRequest request = flags->request;
     request.seed = flags->seed >= 0 ? uint64_t(flags->seed) : std::random_device()();
     std::string text;
+    const bool seen = isatty(STDOUT_FILENO) != 0;  // a vocabulary may hold what a terminal obeys
     if (!common.json) std::fputs(request.prompt.c_str(), stdout);
     const Generated made = TextModel(network).generate(request, [&](const std::string& piece) {
       if (common.json) return text += piece, true;
-      return std::fputs(piece.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+      return std::fputs(seen ? printable(piece, true).c_str() : piece.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
     });
     if (common.json)
       std::printf("%s\n", nlohmann::json{{"text", text}, {"finish_reason", made.why}, {"seed", request.seed}}

@@ -25,11 +25,17 @@ Contents contents(const std::string& path) {
   return found;
 }
 
+// Up to so many bytes, without the half of a character.
+std::string_view beginning(std::string_view text, size_t bytes) {
+  while (bytes > 0 && bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
 void print(const Contents& c, const Terminal& terminal) {
   size_t width = 4;
   int64_t elements = 0, bytes = 0;
   for (const TensorInfo& t : c.tensors) {
-    width = std::max(width, t.name.size());
+    width = std::max(width, printable(t.name).size());
     elements += t.shape.numel(), bytes += t.bytes;
   }
   if (terminal.json) {
@@ -47,15 +53,15 @@ void print(const Contents& c, const Terminal& terminal) {
     return;
   }
   for (const TensorInfo& t : c.tensors)
-    std::printf("%-*s  %-5s %s\n", int(width), t.name.c_str(), std::string(name(t.dtype)).c_str(),
+    std::printf("%-*s  %-5s %s\n", int(width), printable(t.name).c_str(), std::string(name(t.dtype)).c_str(),
                 t.shape.str().c_str());
   std::printf("%s\n", terminal
                           .bold(std::to_string(c.tensors.size()) + " tensors, " + with_commas(elements) +
                                 " elements, " + bytes_text(double(bytes)))
                           .c_str());
   for (const auto& [name, text] : c.metadata)
-    std::printf("%s %s\n", terminal.faint(name + ":").c_str(),
-                text.size() > 200 ? (text.substr(0, 200) + " …").c_str() : text.c_str());
+    std::printf("%s %s\n", terminal.faint(printable(name) + ":").c_str(),
+                (text.size() > 200 ? printable(beginning(text, 200)) + " …" : printable(text)).c_str());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "inputs.h"
 
+#include <algorithm>
+
 #ifdef VOLTA_IMAGES
 #include <volta/data/image.h>
 #endif
@@ -9,23 +11,33 @@ namespace volta::app {
 #ifdef VOLTA_IMAGES
 namespace {
 
-// u8 [c, h, w] as the recipe wants it, [1, c, h, w].
+constexpr int64_t max_sent_pixels = int64_t(1) << 25;  // a client's image; a file of one's own may be larger
+
+// A JPEG that is much larger than the model wants is decoded smaller, as in training.
+int64_t least_side(const Recipe& recipe) { return std::min(recipe.size("height"), recipe.size("width")); }
+
+// u8 [c, h, w] as the recipe wants it, [1, c, h, w]. Floats of the full size are made for one channel at a time.
 Tensor fitted(const Tensor& image, const Recipe& recipe) {
   const int64_t channels = recipe.size("channels"), h = recipe.size("height"), w = recipe.size("width");
-  Tensor x = image.to(f32) / 255;
-  if (x.size(0) == 2 || x.size(0) == 4) x = x.narrow(0, 0, x.size(0) - 1);  // without alpha
-  if (channels == 1 && x.size(0) == 3) x = (x * tensor({0.299f, 0.587f, 0.114f}).reshape({3, 1, 1})).sum(0, true);
-  if (channels == 3 && x.size(0) == 1) x = x.expand({3, x.size(1), x.size(2)});
-  return interpolate(x.unsqueeze(0), {.size = {h, w}, .mode = "bilinear", .antialias = true});
+  std::vector<Tensor> parts;
+  for (int64_t c = 0; c < (image.size(0) < 3 ? 1 : 3); ++c)  // without alpha
+    parts.push_back(interpolate(image.narrow(0, c, 1).unsqueeze(0).to(f32),
+                                {.size = {h, w}, .mode = "bilinear", .antialias = true}));
+  const Tensor x = cat(parts, 1) / 255;
+  if (channels == 1 && x.size(1) == 3) return (x * tensor({0.299f, 0.587f, 0.114f}).reshape({1, 3, 1, 1})).sum(1, true);
+  if (channels == 3 && x.size(1) == 1) return x.expand({1, 3, h, w});
+  return x;
 }
 
 }  // namespace
 
 Tensor image_of_bytes(const std::string& bytes, const Recipe& recipe) {
   if (!recipe.takes_images()) throw Error(Error::Kind::argument, "image", "this model does not take images");
-  return fitted(data::decode_image(bytes), recipe);
+  return fitted(data::decode_image(bytes, {.min_side = least_side(recipe), .max_pixels = max_sent_pixels}), recipe);
 }
-Tensor image_of_file(const std::string& path, const Recipe& recipe) { return fitted(data::read_image(path), recipe); }
+Tensor image_of_file(const std::string& path, const Recipe& recipe) {
+  return fitted(data::read_image(path, {.min_side = least_side(recipe)}), recipe);
+}
 #else
 Tensor image_of_bytes(const std::string&, const Recipe&) {
   throw Error(Error::Kind::argument, "image", "this build reads no images: it was made without libjpeg and libpng");

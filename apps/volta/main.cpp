@@ -20,7 +20,7 @@ int report(const app::Common& common, const std::string& message, int status) {
     std::fprintf(
         stderr, "%s\n",
         nlohmann::json{{"error", message}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-  else std::fprintf(stderr, "volta: %s\n", message.c_str());
+  else std::fprintf(stderr, "volta: %s\n", app::printable(message, true).c_str());
   return status;
 }
 

@@ -7,7 +7,10 @@
 #include <models/mobilenet.h>
 #include <models/resnet.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "terminal.h"
 
 namespace volta::app {
 namespace {
@@ -55,6 +58,37 @@ nn::AnyModule make_char_lstm(const Recipe& r) {
                            .embedding = r.size("embedding"),
                            .hidden = r.size("hidden"),
                            .layers = r.size("layers")}};
+}
+
+// JSON holds UTF-8 only: to find out when the trained model is saved is too late.
+void check_names(const std::vector<std::string>& names, const std::string& what) {
+  for (const std::string& name : names)
+    for (size_t at = 0, n = 0; at < name.size(); at += n) {
+      n = utf8_length(std::string_view(name).substr(at));
+      if (n == 0)
+        fail("model", "the " + what + " '" + printable(name) +
+                          "' is not UTF-8; convert the data first, with iconv -f latin1 -t utf8 for example");
+    }
+}
+
+// What goes with the weights must fit them where it is there at all.
+void check(const Recipe& r) {
+  const auto count = [&](size_t found, const std::string& of, const std::string& size) {
+    if (found > 0 && r.sizes.contains(size) && int64_t(found) != r.size(size))
+      fail(r.model, "its recipe has " + std::to_string(found) + " " + of + ", but the size '" + size + "' is " +
+                        std::to_string(r.size(size)));
+  };
+  check_names(r.labels, "label"), check_names(r.columns, "column"), check_names(r.tokens, "token");
+  count(r.labels.size(), "labels", "classes");
+  count(r.tokens.size(), "tokens", "vocab");
+  count(r.columns.size(), "columns", "inputs");
+  const std::string channels = r.takes_images() ? "channels" : "inputs";
+  count(r.mean.size(), "means", channels), count(r.deviation.size(), "deviations", channels);
+  if (r.mean.size() != r.deviation.size())
+    fail(r.model, "its recipe has " + std::to_string(r.mean.size()) + " means, but " +
+                      std::to_string(r.deviation.size()) + " deviations");
+  if (!std::all_of(r.deviation.begin(), r.deviation.end(), [](double d) { return d > 0; }))
+    fail(r.model, "its recipe has deviations that are not positive");
 }
 
 template <class T> void read(const json& j, const char* name, T& to) {
@@ -150,6 +184,7 @@ Network::Network(Recipe r) : recipe(std::move(r)) {
   for (const auto& [name, value] : recipe.sizes)
     if (value < 1 || value > int64_t(1) << 24)
       fail(recipe.model, "the size '" + name + "' is " + std::to_string(value));
+  check(recipe);
   module = made.make(recipe);
 }
 

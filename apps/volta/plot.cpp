@@ -8,6 +8,7 @@
 #include "chart.h"
 #include "command.h"
 #include "network.h"
+#include "requests.h"
 
 #ifdef VOLTA_IMAGES
 #include <volta/data/image.h>
@@ -83,7 +84,7 @@ void add_plot(Command program, Common& common) {
     const Drawing drawing = drawn(charts_of(folder ? (run / "log.csv").string() : flags->run));
     for (const std::string& picture : pictures_of(flags->out, folder ? run : run.parent_path())) {
       write(picture, drawing);
-      std::printf("%s\n", common.json ? nlohmann::json{{"file", picture}}.dump().c_str() : picture.c_str());
+      std::printf("%s\n", common.json ? dumped({{"file", picture}}).c_str() : picture.c_str());
     }
   });
 }

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "inputs.h"
+#include "requests.h"
 
 namespace volta::app {
 namespace {
@@ -31,9 +32,9 @@ void print(const std::string& file, int64_t row, bool several, const Tensor& y, 
   const std::string where = several ? file + ":" + std::to_string(row + 1) : file;
   if (recipe.task == Task::regress) {
     const std::vector<double> values = y.to(f64).to_vector<double>();
-    if (common.json)
-      std::printf("%s\n", nlohmann::json{{"input", where}, {recipe.labels[0], values[0]}}.dump().c_str());
-    else std::printf("%s: %s %.6g\n", where.c_str(), recipe.labels[0].c_str(), values[0]);
+    const std::string label = recipe.labels.empty() ? "output" : recipe.labels[0];
+    if (common.json) std::printf("%s\n", dumped({{"input", where}, {label, values[0]}}).c_str());
+    else std::printf("%s: %s %.6g\n", printable(where).c_str(), printable(label).c_str(), values[0]);
     return;
   }
   const Tensor p = softmax(y.to(f32), -1);
@@ -44,19 +45,18 @@ void print(const std::string& file, int64_t row, bool several, const Tensor& y, 
     return size_t(c) < recipe.labels.size() ? recipe.labels[size_t(c)] : std::to_string(c);
   };
   if (common.json) {
-    std::printf("%s\n", nlohmann::json{{"input", where},
-                                       {"class", classes[0]},
-                                       {"label", label(classes[0])},
-                                       {"probability", shares[0]},
-                                       {"probabilities", p.to_vector<float>()}}
-                            .dump()
+    std::printf("%s\n", dumped({{"input", where},
+                                {"class", classes[0]},
+                                {"label", label(classes[0])},
+                                {"probability", shares[0]},
+                                {"probabilities", p.to_vector<float>()}})
                             .c_str());
     return;
   }
-  std::printf("%s: %s %.1f%%", where.c_str(), common.terminal().bold(label(classes[0])).c_str(),
+  std::printf("%s: %s %.1f%%", printable(where).c_str(), common.terminal().bold(printable(label(classes[0]))).c_str(),
               100 * double(shares[0]));
   for (size_t i = 1; i < classes.size(); ++i)
-    std::printf("%s%s %.1f%%", i == 1 ? "  (" : ", ", label(classes[i]).c_str(), 100 * double(shares[i]));
+    std::printf("%s%s %.1f%%", i == 1 ? "  (" : ", ", printable(label(classes[i])).c_str(), 100 * double(shares[i]));
   std::printf("%s\n", classes.size() > 1 ? ")" : "");
 }
 

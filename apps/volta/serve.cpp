@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "command.h"
+#include "requests.h"
 #include "server.h"
 
 namespace volta::app {
@@ -28,7 +29,7 @@ void serve(const std::string& file, const std::string& name, const ServerOptions
   const int port = server.bind();
   const bool six = options.host.find(':') != std::string::npos;
   const std::string address = "http://" + (six ? "[" + options.host + "]" : options.host) + ":" + std::to_string(port);
-  if (common.json) std::printf("%s\n", nlohmann::json{{"listening", address}}.dump().c_str());
+  if (common.json) std::printf("%s\n", dumped({{"listening", address}}).c_str());
   else std::printf("serving %s at %s (Ctrl-C ends)\n", file.c_str(), address.c_str());
   std::fflush(stdout);
   std::thread waiter([&] {

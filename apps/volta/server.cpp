@@ -73,7 +73,8 @@ struct Server::State {
     connections = std::make_unique<Connections>(
         limits, ConnectionHandlers{[this](std::string_view request, int socket, bool last) {
                                      Exchange exchange(request, socket, options.timeout);
-                                     return router.handle(exchange, last);
+                                     const bool stays = router.handle(exchange, last);
+                                     return Answered{stays, exchange.unsent()};
                                    },
                                    [this](int status, const std::string& why) {
                                      metrics.refused(status);

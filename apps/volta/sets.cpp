@@ -136,15 +136,22 @@ TableData table_data(const std::string& path, const std::string& wanted) {
       d.columns.push_back(name);
   if (d.columns.empty()) fail(path + " has no columns of numbers beside '" + target + "'");
   d.x = table.to_tensor(d.columns);
-  if (any(isnan(d.x)).item<bool>()) fail(path + ": values are missing; fill them or leave out those rows");
+  const auto check_finite = [&](const Tensor& values) {
+    if (!all(isfinite(values)).item<bool>())
+      fail(path + ": values are missing or infinite; fill them or leave out those rows");
+  };
+  check_finite(d.x);
   const bool names = std::holds_alternative<std::vector<std::string>>(table.column(target));
   const bool whole = std::holds_alternative<std::vector<int64_t>>(table.column(target));
-  const auto categories = table.categories(target);
-  if (names || (whole && categories.names.size() <= 20)) {
-    d.task = Task::classify, d.labels = categories.names, d.y = categories.codes;
-  } else {
-    d.labels = {target}, d.y = table[target].to(f32).unsqueeze(1);
+  if (names || whole) {
+    const auto categories = table.categories(target);
+    if (names || categories.names.size() <= 20) {
+      d.task = Task::classify, d.labels = categories.names, d.y = categories.codes;
+      return d;
+    }
   }
+  d.labels = {target}, d.y = table[target].to(f32).unsqueeze(1);
+  check_finite(d.y);
   return d;
 }
 
@@ -189,6 +196,8 @@ std::string kind_of_items(const std::string& name) {
 
 NamedSet open_set(const SetFlags& f) {
   kind_of_items(f.name);  // throws where there is no such set
+  if (!(f.held_out > 0 && f.held_out < 1))
+    fail("the share held out must be between 0 and 1, not " + std::to_string(f.held_out));
   const size_t colon = f.name.find(':');
   const std::string kind = f.name.substr(0, colon), path = colon == std::string::npos ? "" : f.name.substr(colon + 1);
   if (kind == "digits") {

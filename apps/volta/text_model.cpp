@@ -42,6 +42,7 @@ size_t settled(const std::string& text, const std::vector<std::string>& stops) {
 
 TextModel::TextModel(std::shared_ptr<const Network> network) : network_(std::move(network)) {
   const std::vector<std::string>& tokens = network_->recipe.tokens;
+  if (tokens.empty()) throw Error(Error::Kind::argument, network_->recipe.model, "its recipe has no tokens");
   for (size_t i = 0; i < tokens.size(); ++i) ids_.emplace(tokens[i], int64_t(i));
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "requests.h"
 #include "training.h"
 
 namespace volta::app {
@@ -74,12 +75,11 @@ void report(const TrainResult& r, const TrainFlags& f, const Terminal& terminal)
     text += (text.empty() ? "" : ", ") + std::string(number);
   }
   if (terminal.json) {
-    std::printf("%s\n", nlohmann::json{{"file", r.file},
-                                       {"test", test},
-                                       {"seconds", r.seconds},
-                                       {"parameters", r.parameters},
-                                       {"interrupted", r.interrupted}}
-                            .dump()
+    std::printf("%s\n", dumped({{"file", r.file},
+                                {"test", test},
+                                {"seconds", r.seconds},
+                                {"parameters", r.parameters},
+                                {"interrupted", r.interrupted}})
                             .c_str());
     return;
   }

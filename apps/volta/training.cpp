@@ -76,16 +76,29 @@ struct RunFolder {
   fs::path path;
   CheckpointFolder checkpoints;
 
-  RunFolder(const std::string& folder, bool resume)
-      : path(prepared(folder, resume)),
-        checkpoints((path / "checkpoints").string(), {.keep_last = 2, .keep_best = 0}) {}
-  static fs::path prepared(const fs::path& folder, bool resume) {
+  explicit RunFolder(const std::string& folder)
+      : path(made(folder)), checkpoints((path / "checkpoints").string(), {.keep_last = 2, .keep_best = 0}) {}
+  static fs::path made(const fs::path& folder) {
     std::error_code error;
-    if (!resume && fs::exists(folder / "checkpoints", error)) fs::remove_all(folder / "checkpoints", error);
     fs::create_directories(folder / "checkpoints", error);
     if (error)
       throw Error(Error::Kind::io, "train", "cannot make the folder " + folder.string() + ": " + error.message());
     return folder;
+  }
+  // The checkpoints of a run that was here before; other files are not ours.
+  void start_anew() const {
+    std::vector<fs::path> old;
+    std::error_code error;
+    for (fs::directory_iterator i(path / "checkpoints", error), end; !error && i != end; i.increment(error)) {
+      const std::string name = i->path().filename().string();
+      if (name.starts_with("step_") && name.size() > 10 && name.find_first_not_of("0123456789", 5) == name.size() - 5 &&
+          name.ends_with(".ckpt"))
+        old.push_back(i->path());
+    }
+    for (size_t i = 0; i < old.size() && !error; ++i) fs::remove(old[i], error);
+    if (error)
+      throw Error(Error::Kind::io, "train",
+                  "cannot remove the old checkpoints in " + path.string() + ": " + error.message());
   }
   std::string file(const char* name) const { return (path / name).string(); }
 };
@@ -122,10 +135,10 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   const std::optional<DType> half = half_of(f);
   manual_seed(f.seed);
   NamedSet set = open_set(sized_for(f));
+  if (set.train.size() == 0) refuse_training("'" + f.set.name + "' is too small: it has no items to train on");
   Network network(combined(f, set));
   const Device device(f.device);
   to(network.module, device);
-  RunFolder run(f.out, f.resume);
 
   Items items = set.train;
   if (f.augment && network.recipe.takes_images()) {
@@ -144,6 +157,7 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   const int64_t steps = f.epochs * ((loader.size() + f.accumulate - 1) / f.accumulate);
   const std::optional<optim::AnyScheduler> schedule = make_schedule(f, *optimizer, steps);
 
+  const RunFolder run(f.out);
   GradScaler scaler({.enabled = half == f16});
   FitOptions options{.epochs = f.epochs,
                      .loss = loss_of(network.recipe),
@@ -193,6 +207,7 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
     options.callbacks.push_back(callbacks::early_stopping({.patience = f.patience, .restore_best = true}));
   options.callbacks.push_back(callbacks::progress({.out = terminal.json ? stderr : stdout}));
 
+  if (!f.resume) run.start_anew();  // as late as this: whatever is wrong has been refused
   const History history = fit(network.module, loader, *optimizer, options);
   TrainResult result;
   result.test =

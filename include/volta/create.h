@@ -105,7 +105,8 @@ template <std::integral T> [[nodiscard]] Tensor empty(std::initializer_list<T> s
 [[nodiscard]] Tensor zeros_like(const Tensor& x, Options options = {});
 [[nodiscard]] Tensor ones_like(const Tensor& x, Options options = {});
 [[nodiscard]] Tensor full_like(const Tensor& x, Scalar value, Options options = {});
-[[nodiscard]] Tensor arange(Scalar end);  // arange(5): 0, 1, 2, 3, 4
+[[nodiscard]] Tensor arange(Scalar end, const Options& options = {});  // arange(5): 0, 1, 2, 3, 4
+[[nodiscard]] Tensor arange(Scalar start, Scalar end, const Options& options);
 [[nodiscard]] Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 [[nodiscard]] Tensor linspace(double start, double end, Int steps, const Options& options = {});
 [[nodiscard]] Tensor logspace(double start, double end, Int steps, double base = 10, const Options& options = {});
@@ -122,7 +123,10 @@ constexpr std::array<std::string_view, 2> choice_names(MeshIndexing) { return {"
 [[nodiscard]] Tensor rand(const Shape& shape, const Options& options = {});   // uniform on [0, 1)
 [[nodiscard]] Tensor randn(const Shape& shape, const Options& options = {});  // standard normal
 [[nodiscard]] Tensor randint(Int low, Int high, const Shape& shape,
-                             const Options& options = {});  // low <= x < high, i64
+                             const Options& options = {});                                // low <= x < high, i64
+[[nodiscard]] Tensor randint(Int high, const Shape& shape, const Options& options = {});  // from 0 on
+[[nodiscard]] Tensor randint_like(const Tensor& x, Int high, Options options = {});
+[[nodiscard]] Tensor randint_like(const Tensor& x, Int low, Int high, Options options = {});
 [[nodiscard]] Tensor rand_like(const Tensor& x, Options options = {});
 [[nodiscard]] Tensor randn_like(const Tensor& x, Options options = {});
 [[nodiscard]] Tensor uniform(const Shape& shape, double low, double high, const Options& options = {});

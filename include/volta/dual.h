@@ -86,13 +86,27 @@ template <class T> VOLTA_HD constexpr Dual<T> erf(Dual<T> x) {
 template <class T> VOLTA_HD constexpr Dual<T> erfc(Dual<T> x) {
   return {erfc(x.v), x.d * T(-1.12837916709551257390) * exp(neg(x.v * x.v))};
 }
+template <class T> VOLTA_HD constexpr Dual<T> erfinv(Dual<T> x) {
+  const T y = erfinv(x.v);
+  return {y, x.d * T(0.88622692545275801365) * exp(y * y)};
+}
+template <class T> VOLTA_HD constexpr Dual<T> sigmoid(Dual<T> x) {
+  const T y = sigmoid(x.v);
+  return {y, x.d * y * (T(1) - y)};
+}
+template <class T> VOLTA_HD constexpr Dual<T> logsigmoid(Dual<T> x) {
+  return {logsigmoid(x.v), x.d * sigmoid(neg(x.v))};
+}
 template <class T> VOLTA_HD constexpr Dual<T> lgamma(Dual<T> x) { return {lgamma(x.v), x.d * digamma(x.v)}; }
 template <class T> VOLTA_HD constexpr Dual<T> digamma(Dual<T> x) { return {digamma(x.v), x.d * trigamma(x.v)}; }
+template <class T> VOLTA_HD constexpr Dual<T> trigamma(Dual<T> x) { return {trigamma(x.v), x.d * polygamma2(x.v)}; }
 template <class T> VOLTA_HD constexpr Dual<T> floor(Dual<T> x) { return {floor(x.v), T(0)}; }
 template <class T> VOLTA_HD constexpr Dual<T> ceil(Dual<T> x) { return {ceil(x.v), T(0)}; }
 template <class T> VOLTA_HD constexpr Dual<T> trunc(Dual<T> x) { return {trunc(x.v), T(0)}; }
 template <class T> VOLTA_HD constexpr Dual<T> round(Dual<T> x) { return {round(x.v), T(0)}; }
 template <class T> VOLTA_HD constexpr auto isnan(Dual<T> x) { return isnan(x.v); }
+template <class T> VOLTA_HD constexpr auto isinf(Dual<T> x) { return isinf(x.v); }
+template <class T> VOLTA_HD constexpr auto isfinite(Dual<T> x) { return isfinite(x.v); }
 template <class C, class T> VOLTA_HD constexpr Dual<T> select(C c, Dual<T> a, Dual<T> b) {
   return {select(c, a.v, b.v), select(c, a.d, b.d)};
 }
@@ -101,6 +115,17 @@ template <class T> VOLTA_HD constexpr Dual<T> min(Dual<T> a, std::type_identity_
 }
 template <class T> VOLTA_HD constexpr Dual<T> max(Dual<T> a, std::type_identity_t<Dual<T>> b) {
   return select(a.v >= b.v, a, b);
+}
+template <class T> VOLTA_HD constexpr Dual<T> fmin(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return select((a.v < b.v) | (b.v != b.v), a, b);
+}
+template <class T> VOLTA_HD constexpr Dual<T> fmax(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return select((a.v > b.v) | (b.v != b.v), a, b);
+}
+template <class T>
+VOLTA_HD constexpr Dual<T> clamp(Dual<T> x, std::type_identity_t<Dual<T>> low, std::type_identity_t<Dual<T>> high) {
+  const Dual<T> y = select(x.v < low.v, low, x);
+  return select(y.v > high.v, high, y);
 }
 template <class T> VOLTA_HD constexpr Dual<T> pow(Dual<T> a, std::type_identity_t<Dual<T>> b) {
   const T y = pow(a.v, b.v), by_base = select(b.v == T(0), T(0), b.v * pow(a.v, b.v - T(1)));
@@ -112,6 +137,26 @@ template <class T> VOLTA_HD constexpr Dual<T> atan2(Dual<T> a, std::type_identit
 template <class T> VOLTA_HD constexpr Dual<T> hypot(Dual<T> a, std::type_identity_t<Dual<T>> b) {
   const T y = hypot(a.v, b.v);
   return {y, (a.d * a.v + b.d * b.v) / y};
+}
+template <class T> VOLTA_HD constexpr Dual<T> logaddexp(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return {logaddexp(a.v, b.v), a.d * sigmoid(a.v - b.v) + b.d * sigmoid(b.v - a.v)};
+}
+template <class T> VOLTA_HD constexpr Dual<T> logaddexp2(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  const T gap = (a.v - b.v) * T(0.693147180559945309417);
+  return {logaddexp2(a.v, b.v), a.d * sigmoid(gap) + b.d * sigmoid(neg(gap))};
+}
+template <class T> VOLTA_HD constexpr Dual<T> copysign(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  const T y = copysign(a.v, b.v);
+  return {y, a.d * sign(a.v) * sign(y)};
+}
+template <class T> VOLTA_HD constexpr Dual<T> fmod(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return {fmod(a.v, b.v), a.d - b.d * trunc(a.v / b.v)};
+}
+template <class T> VOLTA_HD constexpr Dual<T> remainder(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return {remainder(a.v, b.v), a.d - b.d * floor_divide(a.v, b.v)};
+}
+template <class T> VOLTA_HD constexpr Dual<T> floor_divide(Dual<T> a, std::type_identity_t<Dual<T>> b) {
+  return {floor_divide(a.v, b.v), T(0)};
 }
 template <class T> VOLTA_HD constexpr Dual<T> plus(Dual<T> a, Dual<T> b) { return a + b; }
 template <class T> VOLTA_HD constexpr Dual<T> minus(Dual<T> a, Dual<T> b) { return a - b; }

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <optional>
 
 #include <volta/dtype.h>
 
@@ -71,6 +72,11 @@ struct Operand {
   const Tensor* tensor = nullptr;
   Scalar scalar;
   bool temporary = false;  // nobody else will see the tensor again: its memory may be reused for the result
+};
+
+// Of clamp, for the length of the call like its operands: x.clamp({.min = 0}).
+struct Bounds {
+  std::optional<Operand> min = {}, max = {};
 };
 
 }  // namespace volta

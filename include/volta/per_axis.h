@@ -8,7 +8,7 @@ namespace volta {
 // One number for every axis, or one for each: 2, {2, 1}.
 class PerAxis {
  public:
-  PerAxis(std::integral auto all) : sizes_{all} {}
+  PerAxis(detail::Whole auto all) : sizes_{all} {}
   PerAxis(std::initializer_list<Int> each) : sizes_(each) {}
   PerAxis(const Shape& each) : sizes_(each) {}
   const Shape& given() const { return sizes_; }

@@ -11,11 +11,17 @@
 
 namespace volta {
 
+namespace detail {
+// Numbers, not truths: x.var(false) must not mean the first axis.
+template <class T>
+concept Whole = std::integral<T> && !std::same_as<T, bool>;
+}  // namespace detail
+
 // A whole number of any integer type, as sizes and counts are given: nn::Linear(values.size(), 2). One beyond 63 bits
 // becomes the largest number, which every check of a size refuses.
 class Int {
  public:
-  template <std::integral T> constexpr Int(T number) : number_(int64_t(number)) {
+  template <detail::Whole T> constexpr Int(T number) : number_(int64_t(number)) {
     if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t))
       if (number_ < 0) number_ = INT64_MAX;
   }
@@ -32,8 +38,7 @@ template <class List>
 concept ListOfIntegers = requires(const List& list) {
   { *list.begin() } -> std::convertible_to<int64_t>;
   { list.size() } -> std::convertible_to<size_t>;
-  requires std::integral<typename List::value_type> && !std::same_as<typename List::value_type, bool> &&
-      !std::same_as<typename List::value_type, char>;
+  requires Whole<typename List::value_type> && !std::same_as<typename List::value_type, char>;
 };
 
 }  // namespace detail
@@ -59,8 +64,8 @@ class Shape {
   int size() const noexcept { return rank_; }
   bool empty() const noexcept { return rank_ == 0; }
   // Negative axes count from the end; others that the shape has not are an Error, as is the last of none.
-  template <std::integral T> int64_t& operator[](T axis) { return sizes_[place(Int(axis))]; }
-  template <std::integral T> int64_t operator[](T axis) const { return sizes_[place(Int(axis))]; }
+  template <detail::Whole T> int64_t& operator[](T axis) { return sizes_[place(Int(axis))]; }
+  template <detail::Whole T> int64_t operator[](T axis) const { return sizes_[place(Int(axis))]; }
   int64_t back() const { return sizes_[place(-1)]; }
   int64_t* begin() noexcept { return sizes_; }
   int64_t* end() noexcept { return sizes_ + rank_; }
@@ -105,7 +110,7 @@ class Shape {
 class Axes {
  public:
   Axes() = default;
-  template <std::integral T> Axes(T axis) : list_{axis}, all_(false) {}
+  template <detail::Whole T> Axes(T axis) : list_{axis}, all_(false) {}
   Axes(std::initializer_list<Int> axes) : list_(axes), all_(axes.size() == 0) {}
   template <detail::ListOfIntegers List> Axes(const List& axes) : list_(axes), all_(list_.empty()) {}
   Axes(const Shape& axes) : list_(axes), all_(axes.empty()) {}

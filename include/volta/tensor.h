@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@ struct TensorImpl;
 class Tensor;
 class Indexed;
 class MaybeTensor;
+class RowIterator;
 class Generator;
 void retain(TensorImpl*) noexcept;
 void release(TensorImpl*) noexcept;
@@ -143,6 +145,7 @@ class Tensor {
   int64_t numel() const;
   int64_t nbytes() const;
   bool is_contiguous() const;
+  bool is_floating_point() const { return is_floating(dtype()); }
   bool shares_storage(const Tensor& other) const;
   uint32_t version() const;  // counts in-place changes of the storage
 
@@ -181,6 +184,8 @@ class Tensor {
   void backward(const BackwardOptions& options = {}) const;
   void backward(const Tensor& cotangent, const BackwardOptions& options = {}) const;
   [[nodiscard]] Tensor detach() const;  // the same memory, outside the graph
+  Tensor& detach_() &;                  // leaves the graph itself; a view cannot
+  Tensor detach_() && { return std::move(detach_()); }
   // Runs when the gradient of this tensor is known; a returned tensor replaces it. Gives a number for remove_hook.
   int register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const;
   void remove_hook(int hook) const;
@@ -190,6 +195,10 @@ class Tensor {
   [[nodiscard]] Indexed operator[](const Tensor& index) const;
   [[nodiscard]] Indexed operator[](Slice index) const;
   [[nodiscard]] Indexed operator[](std::initializer_list<Index> indices) const;
+
+  // for (Tensor row : x): x[0], x[1], … along the first axis.
+  RowIterator begin() const;
+  RowIterator end() const;
 
   // Changes in place, besides the in-place forms of the pointwise ops (add_, exp_, …).
   Tensor& operator+=(const Operand& other) &;
@@ -217,10 +226,32 @@ class Tensor {
   Tensor copy_(const Tensor& source) && { return std::move(copy_(source)); }
   Tensor& fill_(const Operand& value) &;  // a number or a 0-d tensor
   Tensor fill_(const Operand& value) && { return std::move(fill_(value)); }
+  Tensor& add_(const Operand& other, Scalar alpha) &;  // x += alpha * other
+  Tensor add_(const Operand& other, Scalar alpha) && { return std::move(add_(other, alpha)); }
+  Tensor& sub_(const Operand& other, Scalar alpha) &;
+  Tensor sub_(const Operand& other, Scalar alpha) && { return std::move(sub_(other, alpha)); }
+  Tensor& addcmul_(const Tensor& a, const Tensor& b, double value = 1) &;
+  Tensor addcmul_(const Tensor& a, const Tensor& b, double value = 1) && { return std::move(addcmul_(a, b, value)); }
+  Tensor& addcdiv_(const Tensor& a, const Tensor& b, double value = 1) &;
+  Tensor addcdiv_(const Tensor& a, const Tensor& b, double value = 1) && { return std::move(addcdiv_(a, b, value)); }
+  Tensor& clamp_(const Operand& min) &;
+  Tensor clamp_(const Operand& min) && { return std::move(clamp_(min)); }
+  Tensor& clamp_(const Bounds& bounds) &;
+  Tensor clamp_(const Bounds& bounds) && { return std::move(clamp_(bounds)); }
+  Tensor& clip_(const Operand& min) & { return clamp_(min); }
+  Tensor clip_(const Operand& min) && { return std::move(clip_(min)); }
+  Tensor& clip_(const Bounds& bounds) & { return clamp_(bounds); }
+  Tensor clip_(const Bounds& bounds) && { return std::move(clip_(bounds)); }
   Tensor& clip_(const Operand& min, const Operand& max) & { return clamp_(min, max); }
   Tensor clip_(const Operand& min, const Operand& max) && { return std::move(clip_(min, max)); }
   Tensor& zero_() &;
   Tensor zero_() && { return std::move(zero_()); }
+  Tensor& tril_(int64_t diagonal = 0) &;
+  Tensor tril_(int64_t diagonal = 0) && { return std::move(tril_(diagonal)); }
+  Tensor& triu_(int64_t diagonal = 0) &;
+  Tensor triu_(int64_t diagonal = 0) && { return std::move(triu_(diagonal)); }
+  Tensor& fill_diagonal_(const Operand& value, bool wrap = false) &;  // wrap: again after each square of a tall matrix
+  Tensor fill_diagonal_(const Operand& value, bool wrap = false) && { return std::move(fill_diagonal_(value, wrap)); }
   Tensor& masked_fill_(const Tensor& mask, const Operand& value) &;
   Tensor masked_fill_(const Tensor& mask, const Operand& value) && { return std::move(masked_fill_(mask, value)); }
   Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr) &;
@@ -284,6 +315,10 @@ class Tensor {
     return std::move(masked_scatter_(mask, source));
   }
 
+  [[nodiscard]] Tensor cpu() const { return to(Device()); }
+  [[nodiscard]] Tensor cuda(int64_t index = 0) const { return to(Device(DeviceType::cuda, index)); }
+  [[nodiscard]] Tensor bernoulli(Generator* generator = nullptr) const;  // of the probabilities that it holds
+  [[nodiscard]] Tensor multinomial(Int samples, bool replacement = false, Generator* generator = nullptr) const;
   [[nodiscard]] Tensor std(const Axes& dim = {}, const VarOptions& options = {}) const;
   [[nodiscard]] Tensor cov() const;
   [[nodiscard]] Tensor cov(const CovOptions& options) const;
@@ -349,9 +384,32 @@ class [[nodiscard]] MaybeTensor {
   Tensor value_;
 };
 
+// Goes along the first axis of a tensor; what it points to are views.
+class RowIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = Tensor;
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
+  using reference = Tensor;
+
+  RowIterator(Tensor of, int64_t row) : of_(std::move(of)), row_(row) {}
+  Tensor operator*() const { return of_.select(0, row_); }
+  RowIterator& operator++() {
+    ++row_;
+    return *this;
+  }
+  RowIterator operator++(int) { return {of_, row_++}; }
+  friend bool operator==(const RowIterator& a, const RowIterator& b) noexcept { return a.row_ == b.row_; }
+
+ private:
+  Tensor of_;
+  int64_t row_;
+};
+
 struct Index {
   enum class Kind : uint8_t { integer, range, rest, fresh, tensor };
-  template <std::integral T> Index(T i) : kind(Kind::integer), integer(Int(i)) {}
+  template <detail::Whole T> Index(T i) : kind(Kind::integer), integer(Int(i)) {}
   Index(Slice s) : kind(Kind::range), range(s) {}
   Index(Ellipsis) : kind(Kind::rest) {}
   Index(NewAxis) : kind(Kind::fresh) {}
@@ -377,7 +435,11 @@ class Indexed : public Tensor {
   void operator-=(const Operand& value) &&;
   void operator*=(const Operand& value) &&;
   void operator/=(const Operand& value) &&;
-  // With a name it is a tensor like others: auto row = x[0]; row += 1 writes into x, as far as row is a view of it.
+  // With a name it is a tensor like others: auto row = x[0]; row += 1 writes into x, as far as row is a view of it;
+  // row = tanh(row) lets go of it.
+  Indexed& operator=(const Tensor& value) & { return *this = Indexed(value, {}, {}); }
+  Indexed& operator=(const Indexed&) & = default;
+  Indexed& operator=(Indexed&&) & = default;
   Indexed& operator+=(const Operand& value) & {
     Tensor::operator+=(value);
     return *this;

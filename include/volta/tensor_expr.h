@@ -129,6 +129,7 @@ TensorExpr fmin(const TensorExpr& a, const TensorExpr& b);
 TensorExpr fmax(const TensorExpr& a, const TensorExpr& b);
 TensorExpr sigmoid(const TensorExpr& x);
 TensorExpr logsigmoid(const TensorExpr& x);
+TensorExpr clamp(const TensorExpr& x, const TensorExpr& low, const TensorExpr& high);
 TensorExpr plus(const TensorExpr& a, const TensorExpr& b);
 TensorExpr minus(const TensorExpr& a, const TensorExpr& b);
 TensorExpr multiply(const TensorExpr& a, const TensorExpr& b);

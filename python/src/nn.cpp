@@ -75,19 +75,12 @@ optim::StateDict from_python(const nb::dict& given) {
   return saved;
 }
 
-// A schedule that Python owns, inside another.
-struct Inner : optim::Scheduler {
-  Inner(optim::Optimizer& o, const Scheduler& s) : Scheduler(o), schedule(&s) {}
-  double rate(double base, int64_t step, size_t group) const override { return schedule->rate(base, step, group); }
-  double onward(double lr, double base, int64_t step, size_t group) const override {
-    return schedule->onward(lr, base, step, group);
-  }
-  const Scheduler* schedule;
-};
+// Schedules that Python owns, inside another.
 using Schedules = std::vector<optim::Scheduler*>;
-std::vector<optim::AnyScheduler> inner(optim::Optimizer& o, const Schedules& schedules) {
+std::vector<optim::AnyScheduler> inner(const Schedules& schedules) {
   std::vector<optim::AnyScheduler> list;
-  for (const optim::Scheduler* s : schedules) list.emplace_back(Inner(o, *s));
+  for (optim::Scheduler* s : schedules)
+    list.emplace_back(std::shared_ptr<optim::Scheduler>(std::shared_ptr<void>(), s));
   return list;
 }
 
@@ -106,10 +99,10 @@ void define_combined_schedules(nb::module_& m) {
     return std::make_unique<optim::LambdaLR>(o, std::move(factors));
   });
   m.def("_sequential_lr", [](optim::Optimizer& o, const Schedules& list, std::vector<int64_t> milestones) -> Made {
-    return std::make_unique<optim::SequentialLR>(o, inner(o, list), std::move(milestones));
+    return std::make_unique<optim::SequentialLR>(o, inner(list), std::move(milestones));
   });
   m.def("_chained_lr", [](optim::Optimizer& o, const Schedules& list) -> Made {
-    return std::make_unique<optim::ChainedScheduler>(o, inner(o, list));
+    return std::make_unique<optim::ChainedScheduler>(o, inner(list));
   });
 }
 

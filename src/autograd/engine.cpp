@@ -57,31 +57,38 @@ Tensor fit(Tensor g, const OutputMeta& meta, const char* op) {
 void run_hooks(const Node& n, std::vector<Tensor>& outputs) {
   for (const Hook& h : hooks_of(n))
     if (outputs[h.output].defined() && h.function)
-      if (auto replaced = h.function(outputs[h.output])) outputs[h.output] = fit(*replaced, n.meta(h.output), "hook");
+      if (auto replaced = h.function(outputs[h.output])) {
+        const OutputMeta& meta = n.meta(h.output);
+        require(replaced->checked("hook").shape() == meta.shape, ErrorKind::shape, "hook", "gave a gradient of shape ",
+                *replaced, " for one of shape ", meta.shape);
+        outputs[h.output] = fit(*replaced, meta, "hook");
+      }
 }
 
 // Adds to the gradients that retain_grad keeps: outside of the lock, again if another thread added something meanwhile.
-void keep_gradients(const Node& n, std::span<const Tensor> outputs, bool keep_graph) {
+void keep_gradients(const Node& n, std::span<const Tensor> outputs) {
   for (const Hook& h : hooks_of(n)) {
     if (!h.kept || !outputs[h.output].defined()) continue;
     const Tensor& g = outputs[h.output];
     for (bool done = false; !done;) {
       const Tensor before = kept_gradient(h);
-      done = replace_kept(h, before, before.defined() ? before + g : keep_graph ? g : g.clone());
+      done = replace_kept(h, before, before.defined() ? before + g : g.clone());
     }
   }
 }
 
 void accumulate(LeafNode& leaf, Tensor gradient, bool keep_graph) {
+  if (leaf.off) return;
+  Tensor before;  // ends outside the lock: the owner of its memory may take locks
   const std::lock_guard lock(leaf.mutex);
   Tensor& grad = leaf.grad;
   if (!grad.defined()) {
     // Moved in when nobody else holds it; a shared or expanded one must not be changed later through this handle.
     const TensorImpl& t = gradient.impl();
-    const bool own = t.refs.load() == 1 && t.storage->unique() && t.layout.is_dense();
-    grad = own || keep_graph ? std::move(gradient) : gradient.clone();
+    const bool own = t.refs.load() == 1 && t.storage->exclusive() && t.layout.is_dense();
+    grad = own ? std::move(gradient) : gradient.clone();
   } else if (keep_graph) {
-    grad = grad + gradient;
+    before = std::exchange(grad, grad + gradient);
   } else {
     grad.add_(gradient);
   }
@@ -92,6 +99,31 @@ void check_finite(const Node& n, const Tensor& g) {
   require(!is_floating(g.dtype()) || !isnan(g).any().item<bool>(), ErrorKind::autograd, n.name,
           "its backward rule made a NaN");
 }
+
+// The right to run a node's rule: of several passes that keep the graph, or of one that consumes it.
+class Claim {
+ public:
+  Claim(Node& n, bool consume) : node_(n), consume_(consume) {
+    int32_t now = n.passes.load(std::memory_order_relaxed);
+    do {
+      require(now >= 0, ErrorKind::autograd, n.name, consumed_graph);
+      require(now == 0 || !consume, ErrorKind::autograd, n.name,
+              "another backward pass goes through this graph; pass {.retain_graph = true} to all but the last");
+    } while (!n.passes.compare_exchange_weak(now, consume ? -1 : now + 1, std::memory_order_acquire,
+                                             std::memory_order_relaxed));
+  }
+  // Of a rule that threw, nothing is consumed.
+  ~Claim() {
+    if (!consume_) node_.passes.fetch_sub(1, std::memory_order_release);
+    else if (!node_.released) node_.passes.store(0, std::memory_order_release);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+ private:
+  Node& node_;
+  bool consume_;
+};
 
 // Rules that run in the pass may differentiate.
 class Running final : public BackwardPass {
@@ -135,7 +167,7 @@ class Walker {
       if (!order_[i].needed || outputs.empty()) continue;
       if (n.hooks.load(std::memory_order_acquire)) {
         if (!ends_at(n)) run_hooks(n, outputs);
-        if (wanted_.empty()) keep_gradients(n, outputs, create);
+        if (wanted_.empty()) keep_gradients(n, outputs);
       }
       if (is_wanted(n)) arrive(n, outputs);
       if (!n.is_leaf() && !ends_at(n)) step(n, outputs, retain);
@@ -193,19 +225,23 @@ class Walker {
     const Visit& v = at(e.node.get());
     if (!v.needed || v.grads.empty() || !v.grads[e.output].defined()) return false;
     const TensorImpl& sum = v.grads[e.output].impl();
-    const bool ours = sum.refs.load(std::memory_order_acquire) == 1 && sum.storage->unique() && !sum.node && !sum.view;
+    const bool ours =
+        sum.refs.load(std::memory_order_acquire) == 1 && sum.storage->exclusive() && !sum.node && !sum.view;
     return ours && n.add_in_place(v.grads[e.output], outputs[0]);
   }
 
   void step(Node& n, std::span<const Tensor> outputs, bool retain) {
     const profile::Region region(profile::Kind::backward, n.name);
-    n.require_unreleased();
     std::vector<Tensor> inputs(n.edges.size());
-    if (n.takes_sums) take_sums(n, inputs);
-    if (!added_in_place(n, outputs)) n.backward(outputs, inputs);
-    if (!retain && !n.lasting) {
-      n.release_saved();
-      n.released = true;
+    {
+      const bool consume = !retain && !n.lasting;
+      const Claim claim(n, consume);
+      if (n.takes_sums) take_sums(n, inputs);
+      if (!added_in_place(n, outputs)) n.backward(outputs, inputs);
+      if (consume) {
+        n.release_saved();
+        n.released = true;
+      }
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Edge& e = n.edges[i];
@@ -261,9 +297,7 @@ void backward_from(const Tensor& y, const Tensor& v, const BackwardOptions& opti
 }  // namespace
 
 void Tensor::backward(const BackwardOptions& options) const { backward_from(*this, Tensor(), options); }
-void Tensor::backward(const Tensor& v, const BackwardOptions& options) const {
-  backward_from(*this, v.checked("backward"), options);
-}
+void Tensor::backward(const Tensor& v, const BackwardOptions& options) const { backward_from(*this, v, options); }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& ys, const std::vector<Tensor>& xs, const GradOptions& options) {
   const char* op = "grad";

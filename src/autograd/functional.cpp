@@ -99,6 +99,12 @@ Tensors with_backward(const std::string& name, const Tensors& values, const Tens
     ys.push_back(value.checked(op).detach());
   }
   if (!any) return ys;
+  // A change of the result in place must not reach what stands elsewhere in the graph.
+  const auto shared = [](const Tensor& a) { return [&a](const Tensor& b) { return same_memory(a, b); }; };
+  for (size_t i = 0; i < ys.size(); ++i)
+    if (needs_grad(values[i]) || std::any_of(inputs.begin(), inputs.end(), shared(ys[i])) ||
+        std::any_of(ys.begin(), ys.begin() + ptrdiff_t(i), shared(ys[i])))
+      ys[i] = ys[i].clone();
   require(std::any_of(ys.begin(), ys.end(), [](const Tensor& y) { return is_floating(y.dtype()); }), ErrorKind::dtype,
           op, "a result with a gradient must be floating, got ", ys[0].dtype());
   auto node = IntrusivePtr<Node>::adopt(new CustomNode(name, inputs.size(), std::move(rule)));
@@ -133,6 +139,8 @@ ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
   require_function(f, "vjp");
   const EnableGrad on;
   const Tensor at = leaf_copy(x.checked("vjp")), y = f(at);
+  require(!v.defined() || v.shape() == y.shape(), ErrorKind::shape, "vjp", "the cotangent has shape ", v,
+          ", the result ", y);
   return {y.detach(), grad_or_zeros(y, at, v)};
 }
 

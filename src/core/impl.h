@@ -20,7 +20,7 @@ struct ViewRules;  // graph/record.h
 struct ViewOf {
   Tensor base;
   const ViewRules* rules;
-  std::optional<Layout> relative;  // of the view, as if the base were contiguous; nothing when that cannot be said
+  std::optional<Layout> relative;  // where it stands (ViewRules); nothing when that cannot be said
   uint32_t version;                // of the storage when the view's node was made
 };
 

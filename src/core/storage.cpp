@@ -272,6 +272,7 @@ IntrusivePtr<Storage> foreign_storage(void* data, int64_t bytes, Device device, 
   s->device = device;
   s->data = data;
   s->bytes = bytes;
+  s->borrowed = true;
   s->destroy = [](Storage* dead) noexcept {
     auto* foreign = static_cast<Foreign*>(dead);
     if (foreign->release) foreign->release();

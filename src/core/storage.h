@@ -30,11 +30,13 @@ struct Storage {
   std::atomic<uint32_t> version{0};  // counts in-place changes; shared by all views
   Device device;
   std::atomic<bool> rewritten{false};  // some tensor got its graph after it was made: in place, or as a leaf
+  bool borrowed = false;               // the memory is somebody else's, who sees what is written there
   void* data = nullptr;
   int64_t bytes = 0;
   void (*destroy)(Storage*) noexcept = nullptr;
 
   bool unique() const noexcept { return refs.load(std::memory_order_acquire) == 1; }
+  bool exclusive() const noexcept { return unique() && !borrowed; }
 };
 
 inline void retain(Storage* s) noexcept { s->refs.fetch_add(1, std::memory_order_relaxed); }

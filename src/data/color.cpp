@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include <volta/data/functional.h>
-#include <volta/grad_mode.h>
 #include <volta/ops.h>
 
 #include "backend/allocate.h"
@@ -187,8 +186,7 @@ Tensor erase(const Tensor& x, Int top, Int left, Int height, Int width, const Te
               height <= x.size(-2) - top && width <= x.size(-1) - left,
           ErrorKind::index, op, "a part of ", height, " x ", width, " at ", top, ", ", left, " of an image of shape ",
           x);
-  const Tensor y = x.detach().clone();
-  const NoGrad off;
+  const Tensor y = x.clone();
   y.slice(-2, top, top + height).slice(-1, left, left + width).copy_(value.checked(op).to(x.device()).to(x.dtype()));
   return y;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -157,11 +158,17 @@ class Typed {
   template <class T> size_t convert(const std::vector<std::string>& values, std::vector<T>& out, bool may_miss) const {
     out.reserve(values.size());
     for (size_t i = 0; i < values.size(); ++i) {
-      if (const auto x = number_in<T>(values[i]); x && !(may_miss && missing_.contains(values[i]))) out.push_back(*x);
-      else if (may_miss && missing_.contains(values[i])) out.push_back(T(std::numeric_limits<double>::quiet_NaN()));
-      else return i;
+      const bool missing = is_missing(values[i]);  // which whole numbers have no sign for
+      const auto x = missing ? std::nullopt : number_in<T>(values[i]);
+      if (!x && !(missing && may_miss)) return i;
+      out.push_back(x ? *x : T(std::numeric_limits<double>::quiet_NaN()));
     }
     return values.size();
+  }
+  // Blanks around a mark count as little as those around a number.
+  bool is_missing(const std::string& value) const {
+    const std::string_view mark = trimmed(value);
+    return missing_.contains(value) || (!mark.empty() && missing_.contains(mark));
   }
   [[noreturn]] void refuse(const std::string& value, const std::string& name, const char* wanted, int64_t line) const {
     throw_error(ErrorKind::io, op, file_, ": line ", line, ", column ", shown(name), ": ", shown(value), " is not ",
@@ -251,7 +258,9 @@ Table::Categories Table::categories(std::string_view name) const {
   return result;
 }
 
-Table parse_csv(std::string_view text, const CsvOptions& options, const std::string& name) {
+namespace {
+
+Table parsed(std::string_view text, const CsvOptions& options, const std::string& name) {
   const char delimiter = options.delimiter ? options.delimiter : ',';
   require(delimiter != options.quote && delimiter != '\n' && delimiter != '\r', ErrorKind::argument, op,
           "the delimiter is the quote or a line end");
@@ -273,6 +282,16 @@ Table parse_csv(std::string_view text, const CsvOptions& options, const std::str
                                    raw.lines));
   }
   return Table(wanted, std::move(columns));
+}
+
+}  // namespace
+
+Table parse_csv(std::string_view text, const CsvOptions& options, const std::string& name) {
+  try {
+    return parsed(text, options, name);
+  } catch (const std::bad_alloc&) {
+    throw_error(ErrorKind::memory, op, name, " does not fit into memory");
+  }
 }
 
 Table read_csv(const std::string& path, const CsvOptions& options) {

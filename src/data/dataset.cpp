@@ -4,17 +4,23 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include <volta/ops.h>
 
 #include "backend/allocate.h"
-#include "core/check.h"
+#include "core/checked_arithmetic.h"
 
 namespace volta::data::detail {
 
 void check_item(int64_t i, int64_t size, const char* set) {
   require(i >= 0 && i < size, ErrorKind::index, set, "item ", i, " of a set of ", size);
+}
+
+int64_t end_of(int64_t begin, int64_t size) {
+  require(size >= 0, ErrorKind::argument, "concat", "a set says that its size is ", size);
+  return (Checked(begin) + size).value("concat");
 }
 
 void check_rows(std::span<const Tensor> tensors) {
@@ -25,6 +31,15 @@ void check_rows(std::span<const Tensor> tensors) {
             " differ in the number of items");
   }
 }
+
+namespace {
+// A share such as 0.29 of 100 items means 29, though the product is a little less.
+double items_of_share(double share, int64_t size) {
+  const double product = share * double(size), whole = std::round(product);
+  const bool is_whole = std::abs(product - whole) <= 4 * std::numeric_limits<double>::epsilon() * product;
+  return std::min(is_whole ? whole : std::floor(product), 0x1p62);
+}
+}  // namespace
 
 // As in PyTorch: parts that add up to 1 are shares, whose rounding goes to the first parts; others are sizes.
 std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
@@ -39,8 +54,7 @@ std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
   for (const double part : parts) {
     require(shares || part == std::floor(part), ErrorKind::argument, op,
             "parts are sizes, or shares that add up to 1; ", std::to_string(part), " is neither");
-    // A share such as 0.29 of 100 items means 29, though the product is a little less.
-    sizes.push_back(int64_t(shares ? std::floor(part * double(size) + 1e-9 * double(size)) : part));
+    sizes.push_back(int64_t(shares ? items_of_share(part, size) : part));
   }
   int64_t sum = 0;
   for (const int64_t s : sizes) sum += s;  // each is at most 2^53

@@ -1,4 +1,5 @@
 // Where the pixels of an image go: crops, padding, flips, and affine maps.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -73,9 +74,9 @@ Tensor sampled(const Tensor& x, const Map& m, const Shape& out, Interpolation ho
   const GridSampleOptions options{.mode = how == Interpolation::nearest ? GridSampleMode::nearest
                                                                         : GridSampleMode::bilinear};
   Tensor y = grid_sample(flat, grid, options);
-  bool fills = false;
-  for (const double value : fill.list()) fills = fills || value != 0;
-  if (fills) {
+  const bool zeros_do =
+      how == Interpolation::nearest && std::ranges::all_of(fill.list(), [](double v) { return v == 0; });
+  if (!fill.empty() && !zeros_do) {
     const Tensor inside = grid_sample(ones({n, 1, x.size(-2), x.size(-1)}, {dtype, x.device()}), grid, options);
     const Tensor colour = tensor(fill.list()).to(x.device()).to(dtype).reshape({1, -1, 1, 1});
     y = how == Interpolation::nearest ? where(inside < 0.5, colour, y) : (y - colour) * inside + colour;
@@ -89,6 +90,22 @@ Tensor sampled(const Tensor& x, const Map& m, const Shape& out, Interpolation ho
 std::array<double, 2> middle(const std::optional<std::array<double, 2>>& center, const Tensor& x) {
   if (!center) return {0, 0};
   return {(*center)[0] - double(x.size(-1)) / 2, (*center)[1] - double(x.size(-2)) / 2};
+}
+
+// An axis with its own beginning and end before and behind it, backwards; below 0 it is cut.
+Tensor mirrored(const Tensor& given, int axis, int64_t before, int64_t after) {
+  const int64_t all = given.size(axis);
+  require(before <= all && after <= all && before >= -all && after >= -all && before + after >= -all, ErrorKind::shape,
+          "pad", "symmetric padding by ", before, " and ", after, " of an image of shape ", given);
+  const Tensor x = given.slice(axis, std::max<int64_t>(0, -before), all - std::max<int64_t>(0, -after));
+  const int64_t size = x.size(axis);
+  require(before <= size && after <= size, ErrorKind::shape, "pad", "symmetric padding by ", before, " and ", after,
+          " of an image of shape ", given);
+  std::vector<Tensor> parts;
+  if (before > 0) parts.push_back(x.slice(axis, 0, before).flip(axis));
+  parts.push_back(x);
+  if (after > 0) parts.push_back(x.slice(axis, size - after, size).flip(axis));
+  return parts.size() == 1 ? x : cat(parts, axis);
 }
 
 }  // namespace
@@ -126,7 +143,12 @@ Tensor pad(const Tensor& x, const PerAxis& padding, const ImagePadOptions& optio
   require(p.size() == 1 || p.size() == 2 || p.size() == 4, ErrorKind::argument, op,
           "padding is 1, 2 or 4 numbers, got ", p);
   const Shape sides = p.size() == 4 ? p : Shape{p[0], p[p.size() - 1], p[0], p[p.size() - 1]};
-  const PadMode mode = options.padding_mode.of(op, "padding_mode");
+  const ImagePadMode wanted = options.padding_mode.of(op, "padding_mode");
+  if (wanted == ImagePadMode::symmetric) return mirrored(mirrored(x, -2, sides[1], sides[3]), -1, sides[0], sides[2]);
+  const PadMode mode = wanted == ImagePadMode::constant   ? PadMode::constant
+                       : wanted == ImagePadMode::reflect  ? PadMode::reflect
+                       : wanted == ImagePadMode::circular ? PadMode::circular
+                                                          : PadMode::replicate;
   return volta::pad(x, {sides[0], sides[2], sides[1], sides[3]}, {.mode = mode, .value = options.fill});
 }
 

@@ -211,16 +211,19 @@ Gpt2Tokenizer Gpt2Tokenizer::from_text(std::string_view vocab, std::string_view 
 int64_t Gpt2Tokenizer::vocab_size() const { return int64_t(model_->vocab.size()); }
 
 std::vector<int64_t> Gpt2Tokenizer::encode(std::string_view text) const {
+  const auto& special = model_->special;          // the longest comes first
+  std::vector<size_t> places(special.size(), 0);  // where each comes next; looked for once it lies behind
   std::vector<int64_t> out;
-  while (!text.empty()) {
-    size_t at = std::string_view::npos;
-    const std::pair<std::string, int64_t>* found = nullptr;
-    for (const auto& special : model_->special)  // the longest comes first
-      if (const size_t place = text.find(special.first); place < at) at = place, found = &special;
-    model_->encode_plain(text.substr(0, at), out);
-    if (!found) break;
-    out.push_back(found->second);
-    text.remove_prefix(at + found->first.size());
+  for (size_t begin = 0; begin < text.size();) {
+    size_t at = std::string_view::npos, found = 0;
+    for (size_t i = 0; i < special.size(); ++i) {
+      if (begin == 0 || places[i] < begin) places[i] = text.find(special[i].first, begin);
+      if (places[i] < at) at = places[i], found = i;
+    }
+    model_->encode_plain(text.substr(begin, at == std::string_view::npos ? at : at - begin), out);
+    if (at == std::string_view::npos) break;
+    out.push_back(special[found].second);
+    begin = at + special[found].first.size();
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include <volta/create.h>
 #include <volta/cuda.h>
 #include <volta/grad_mode.h>
 #include <volta/ops.h>
@@ -19,6 +20,8 @@
 #include "core/checked_arithmetic.h"
 #include "core/serial.h"
 #include "core/thread_generator.h"
+#include "data/list.h"
+#include "graph/record.h"
 
 namespace volta::data::detail {
 namespace {
@@ -63,7 +66,7 @@ struct Plan {
   std::vector<int64_t> batch(int64_t b) const {
     const int64_t begin = ends.empty() ? b * batch_size : b == 0 ? 0 : ends[size_t(b - 1)];
     const int64_t end = ends.empty() ? begin + std::min(batch_size, items - begin) : ends[size_t(b)];
-    std::vector<int64_t> list(size_t(end - begin));
+    std::vector<int64_t> list = list_of(end - begin, op);
     for (int64_t i = begin; i < end; ++i) list[size_t(i - begin)] = order.empty() ? i : order[size_t(i)];
     return list;
   }
@@ -187,6 +190,25 @@ struct LoaderCore::Shared {
   uint64_t seed() const { return *options.seed; }
 };
 
+// What guards of the thread that begins an epoch say about new tensors, for whichever thread makes its batches. Autocast
+// and the algorithm of convolutions are the model's: batches are made without.
+struct Surroundings {
+  const bool inference = is_inference_mode();
+  const DType dtype = default_dtype();
+  const Device device = default_device();
+};
+class Within {
+ public:
+  explicit Within(const Surroundings& s) : off_(false, s.inference), dtype_(s.dtype), device_(s.device) {}
+
+ private:
+  const GradGuard off_;
+  const AutocastScope plain_{AutocastMode()};
+  const UseConvAlgorithm any_{ConvAlgorithm::automatic};
+  const DefaultDtype dtype_;
+  const DefaultDevice device_;
+};
+
 // One pass over the set. Workers take batches in order and put them into a map by number; none goes further ahead than
 // the queue is long. The consumer takes them in order, or makes them itself where there are no workers.
 class EpochRun {
@@ -264,12 +286,11 @@ class EpochRun {
     return t;
   }
   std::shared_ptr<void> make(const Taken& t) const {
-    const NoGrad off;
     if (!stream_) return shared_->source->fetch(plan_.batch(t.number), key_);
     return t.items ? stream_->collate(t.items.get(), t.first, key_) : nullptr;
   }
   void skip(int64_t batches) {
-    const NoGrad off;
+    const Within within(surroundings_);
     for (int64_t i = 0; i < batches && !ended_; ++i) {
       int64_t got = 0;
       (void)stream_->read(read_, shared_->options.batch_size, key_, got);
@@ -281,7 +302,7 @@ class EpochRun {
   std::shared_ptr<void> made_here() {
     if (failed_ || taken_ >= batches_) return nullptr;
     try {
-      const NoGrad off;
+      const Within within(surroundings_);
       return make(take());
     } catch (...) {
       failed_ = true;
@@ -307,7 +328,7 @@ class EpochRun {
 
   void work() {
     const SerialThread alone;
-    const NoGrad off;
+    const Within within(surroundings_);
     for (;;) {
       Taken t;
       Made made;
@@ -339,6 +360,7 @@ class EpochRun {
   }
 
   std::shared_ptr<LoaderCore::Shared> shared_;
+  const Surroundings surroundings_;
   std::atomic<bool> stop_{false};
   const FetchKey key_;
   const uint64_t number_;
@@ -382,7 +404,9 @@ int64_t LoaderCore::size() const {
     Generator order(seed_for(at.seed, at.epoch, the_order));
     return plan_of(o, *items, order).batches;
   }
-  return batches_of(o.sampler ? o.sampler.count(*items) : *items, o);
+  const int64_t count = o.sampler ? o.sampler.count(*items) : *items;
+  require(count >= 0, ErrorKind::argument, op, "the ", o.sampler ? "sampler" : "set", " says that its size is ", count);
+  return batches_of(count, o);
 }
 
 LoaderState LoaderCore::state() const {

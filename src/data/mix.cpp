@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include <volta/data/transforms.h>
-#include <volta/grad_mode.h>
 #include <volta/ops.h>
 
 #include "data/draw.h"
@@ -61,7 +60,7 @@ BatchTransform cutmix(const MixOptions& options) {
     const int64_t top = std::max<int64_t>(cy - half_h, 0), bottom = std::min(cy + half_h, h);
     const Tensor part = x.roll(1, 0).slice(-2, top, bottom).slice(-1, left, right);
     const double share = 1 - double((bottom - top) * (right - left)) / double(h * w);
-    const Tensor mixed = x.detach().clone();
+    const Tensor mixed = x.clone();
     mixed.slice(-2, top, bottom).slice(-1, left, right).copy_(part);
     return BatchTransform::Batch(mixed, blended(labels, share));
   });

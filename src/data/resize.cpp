@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include <volta/data/functional.h>
@@ -219,8 +220,12 @@ Tensor functional::resize(const Tensor& x, const PerAxis& size, const ResizeOpti
   // The filter goes over the host's memory; elsewhere `interpolate` does.
   const bool direct = how == Interpolation::bilinear && x.device().is_cpu() && !x.requires_grad();
   (void)(Checked(hw[0]) * hw[1] * x.size(-3) * 8).value(op);
-  if (direct && x.dtype() == u8) return filtered<uint8_t>(x, hw[0], hw[1], options.antialias);
-  if (direct && x.dtype() == f32) return filtered<float>(x, hw[0], hw[1], options.antialias);
+  try {
+    if (direct && x.dtype() == u8) return filtered<uint8_t>(x, hw[0], hw[1], options.antialias);
+    if (direct && x.dtype() == f32) return filtered<float>(x, hw[0], hw[1], options.antialias);
+  } catch (const std::bad_alloc&) {
+    throw_error(ErrorKind::memory, op, "there is no memory for the weights from an image of shape ", x, " to ", hw);
+  }
   return blamed_on(op, [&] { return composed(x, hw[0], hw[1], how, options.antialias); });
 }
 

@@ -8,6 +8,7 @@
 #include <volta/ops.h>
 
 #include "core/checked_arithmetic.h"
+#include "data/list.h"
 
 namespace volta::data {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 std::vector<int64_t> permutation(int64_t size, Generator& g) {
   return randperm(size, {.device = Device(), .generator = &g}).to_vector<int64_t>();
 }
-std::vector<int64_t> in_order(int64_t size) {
-  std::vector<int64_t> items(size_t(std::max<int64_t>(size, 0)));
+std::vector<int64_t> in_order(int64_t size, const char* op) {
+  std::vector<int64_t> items = list_of(std::max<int64_t>(size, 0), op);
   std::iota(items.begin(), items.end(), 0);
   return items;
 }
@@ -35,20 +36,28 @@ int64_t Sampler::count(int64_t size) const {
   return int64_t(order_(size, g).size());
 }
 
-std::vector<int64_t> SequentialSampler::order(int64_t size, Generator&) const { return in_order(size); }
+std::vector<int64_t> SequentialSampler::order(int64_t size, Generator&) const {
+  return in_order(size, "SequentialSampler");
+}
+
+int64_t RandomSampler::count(int64_t size) const {
+  const int64_t n = num_samples.value_or(size);
+  require(n >= 0, ErrorKind::argument, "RandomSampler", "num_samples is ", n);
+  return n;
+}
 
 std::vector<int64_t> RandomSampler::order(int64_t size, Generator& g) const {
   const int64_t n = count(size);
-  require(n >= 0, ErrorKind::argument, "RandomSampler", "num_samples is ", n);
   if (n == 0) return {};
   require(size > 0, ErrorKind::argument, "RandomSampler", n, " samples of an empty set");
   if (replacement) return randint(0, size, {n}, {.device = Device(), .generator = &g}).to_vector<int64_t>();
-  std::vector<int64_t> items = permutation(size, g);
-  while (int64_t(items.size()) < n) {  // as in PyTorch: whole passes, each in an order of its own
-    const std::vector<int64_t> more = permutation(size, g);
-    items.insert(items.end(), more.begin(), more.end());
+  std::vector<int64_t> items = list_of(n, "RandomSampler");
+  for (int64_t done = 0; done < n;) {  // as in PyTorch: whole passes, each in an order of its own
+    const std::vector<int64_t> pass = permutation(size, g);
+    const int64_t part = std::min(size, n - done);
+    std::copy_n(pass.begin(), part, items.begin() + done);
+    done += part;
   }
-  items.resize(size_t(n));
   return items;
 }
 
@@ -81,10 +90,12 @@ int64_t DistributedSampler::count(int64_t size) const {
 std::vector<int64_t> DistributedSampler::order(int64_t size, Generator& g) const {
   const int64_t n = count(size);
   if (size == 0) return {};
-  const std::vector<int64_t> all = shuffle ? permutation(size, g) : in_order(size);
-  std::vector<int64_t> mine;
-  mine.reserve(size_t(n));
-  for (int64_t i = 0; i < n; ++i) mine.push_back(all[size_t((i * num_replicas + rank) % size)]);
+  std::vector<int64_t> mine = list_of(n, "DistributedSampler");
+  const std::vector<int64_t> all = shuffle ? permutation(size, g) : std::vector<int64_t>();
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t place = (i * num_replicas + rank) % size;
+    mine[size_t(i)] = shuffle ? all[size_t(place)] : place;
+  }
   return mine;
 }
 
@@ -99,7 +110,7 @@ BatchSampler::Batches BucketSampler::batches(int64_t size, Generator& g) const {
   constexpr const char* op = "BucketSampler";
   require(int64_t(lengths_.size()) == size, ErrorKind::shape, op, lengths_.size(), " lengths for a set of ", size,
           " items");
-  std::vector<int64_t> items = options_.shuffle ? permutation(size, g) : in_order(size);
+  std::vector<int64_t> items = options_.shuffle ? permutation(size, g) : in_order(size, op);
   const int64_t bucket = (Checked(options_.batch_size) * options_.batches_per_bucket).value_or(size);
   for (int64_t begin = 0; begin < size; begin += std::min(bucket, size - begin))
     std::stable_sort(items.begin() + begin, items.begin() + begin + std::min(bucket, size - begin),

@@ -164,8 +164,10 @@ Transform random_vertical_flip(double p) {
 
 Transform random_rotation(Degrees degrees, const RotateOptions& options) {
   require_range(degrees.range(), -far, far, "random_rotation", "degrees");
-  return Transform([=, r = degrees.range()](const Tensor& x, Generator& g) {
-    return functional::rotate(x, uniform_from(g, r.first, r.second), options);
+  RotateOptions how = options;
+  if (how.fill.empty()) how.fill = 0;  // as in torchvision, whose functions alone do without
+  return Transform([how, r = degrees.range()](const Tensor& x, Generator& g) {
+    return functional::rotate(x, uniform_from(g, r.first, r.second), how);
   });
 }
 

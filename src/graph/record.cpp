@@ -1,5 +1,8 @@
 // Lifetime of nodes, what they save, modes, and the graph behind tensors that change in place or through views.
+#include <atomic>
+
 #include "core/check.h"
+#include "core/fork.h"
 #include "graph/reach.h"
 
 namespace volta {
@@ -36,10 +39,7 @@ void release(Node* n) noexcept {
   draining = false;
 }
 
-void Node::require_unreleased() const {
-  require(!released, ErrorKind::autograd, name,
-          "the graph was already consumed by a backward pass; pass {.retain_graph = true} to the first one");
-}
+void Node::require_unreleased() const { require(!released, ErrorKind::autograd, name, consumed_graph); }
 
 Saved::Saved(const Tensor& x, bool output)
     : tensor_(output ? x.detach() : x), version_(x.version()), output_(x.impl().output), is_output_(output) {}
@@ -72,6 +72,11 @@ void become_output(TensorImpl& t, IntrusivePtr<Node> node) {
   t.output = 0;
 }
 
+void require_traceable(const ViewOf& view, const char* op) {
+  require(view.relative.has_value(), ErrorKind::autograd, op,
+          "this view cannot be traced back to its base for an in-place change; clone() it first");
+}
+
 }  // namespace
 
 void attach(const IntrusivePtr<Node>& node, std::span<Tensor> outputs) {
@@ -98,10 +103,13 @@ void require_writable(const Tensor& x, const char* op) {
   if (t.unrecorded != TensorImpl::Unrecorded::no && grad_enabled())
     if (t.unrecorded == TensorImpl::Unrecorded::view_of_graph || t.storage->rewritten.load(std::memory_order_relaxed))
       require_recorded_view(x, op);
-  if (grad_enabled() && needs_grad(x)) {
-    const TensorImpl& base = x.impl().view ? x.impl().view->base.impl() : x.impl();
-    require(!base.node || !base.node->is_leaf(), ErrorKind::autograd, op,
+  if (grad_enabled()) {
+    const ViewOf* view = view_of(t);
+    const Tensor& base = view ? view->base : x;
+    const bool recorded = needs_grad(base);
+    require(!recorded || !base.impl().node->is_leaf(), ErrorKind::autograd, op,
             "in-place change of a leaf that requires grad, or of a view of one; use NoGrad or detach()");
+    if (recorded && view) require_traceable(*view, op);
   }
   require(!layout(x).overlaps_itself(), ErrorKind::argument, op, "writing into a tensor of shape ", x,
           " whose elements share memory; clone() it first");
@@ -119,21 +127,20 @@ void require_recorded_view(const Tensor& self, const char* op) {
   require(t.unrecorded == TensorImpl::Unrecorded::no || t.storage->unique(), ErrorKind::autograd, op,
           "in-place change of a view that was made under NoGrad: its base would keep the old graph; make the view "
           "again, or change it under NoGrad");
+  if (const ViewOf* view = view_of(t)) require_traceable(*view, op);
 }
 
 void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative, const ViewRules& rules) {
   if (!grad_enabled()) return;
-  const Tensor& base = x.impl().view ? x.impl().view->base : x;
+  const ViewOf* parent = view_of(x.impl());
+  const Tensor& base = parent ? parent->base : x;
   y.impl().view = std::make_unique<ViewOf>(ViewOf{base, &rules, relative, y.version()});
 }
 
 namespace {
 
-const Layout& relative_or_throw(const ViewOf& view, const char* op) {
-  require(view.relative.has_value(), ErrorKind::autograd, op,
-          "this view cannot be traced back to its base for an in-place change; clone() it first");
-  return *view.relative;
-}
+std::mutex views_mutex;  // of the nodes that views get anew; threads that only read a view may all come here
+[[maybe_unused]] const bool views_watched = fork_waits_for(views_mutex);
 
 // The node of a view of its base as it is now, as if the view had just been made.
 void renew_view_node(TensorImpl& view) {
@@ -145,38 +152,47 @@ void renew_view_node(TensorImpl& view) {
     Reach* before = modes.reach;
   } const restore;
   if (modes.reach && base.impl().node && !modes.reach->is_inside(base)) modes.reach = nullptr;
-  const Layout& relative = relative_or_throw(*view.view, "view");
-  auto rule = [shape = base.shape(), relative, embed = view.view->rules->embed](const Tensor& g, Gradients& d) {
-    d[0] = embed(g, shape, relative);
-  };
+  require_traceable(*view.view, "view");
+  auto rule = [whole = layout(base), part = *view.view->relative, embed = view.view->rules->embed](
+                  const Tensor& g, Gradients& d) { d[0] = embed(g, whole, part); };
   become_output(view, rule_node("view", std::span(&base, 1), std::move(rule)));
-  view.view->version = base.version();
 }
 
 }  // namespace
 
 bool refresh_view(TensorImpl& view) {
   const uint32_t now = view.storage->version.load(std::memory_order_relaxed);
-  if (view.view->version != now && is_floating(view.dtype) && needs_grad(view.view->base)) renew_view_node(view);
-  return bool(view.node);
+  std::atomic_ref known(view.view->version);
+  if (known.load(std::memory_order_acquire) != now && is_floating(view.dtype) && view_of(view) &&
+      needs_grad(view.view->base)) {
+    const IntrusivePtr<Node> before = view.node;  // ends outside the lock: what it saved may belong to somebody
+    const std::lock_guard lock(views_mutex);
+    if (known.load(std::memory_order_relaxed) != now) {
+      renew_view_node(view);
+      known.store(now, std::memory_order_release);
+    }
+  }
+  return view.node && !view.node->off;
 }
 
 void rewrite_history(const Tensor& self, const IntrusivePtr<Node>& node) {
   TensorImpl& t = self.impl();
   t.storage->rewritten.store(true, std::memory_order_relaxed);
-  if (!t.view) return become_output(t, node);
+  const ViewOf* view = view_of(t);
+  if (!view) return become_output(t, node);
   // The base is now its old self outside the view and the node's result inside it.
   node->first = meta_of(t);
-  const Tensor inputs[] = {t.view->base, {}};
-  auto rule = [relative = relative_or_throw(*t.view, node->name), rules = t.view->rules](const Tensor& g,
-                                                                                         Gradients& d) {
-    if (d.needs(1)) d[1] = rules->extract(g, relative);
-    if (d.needs(0)) d[0] = rules->outside(g, relative);
+  require_traceable(*view, node->name);
+  const Tensor inputs[] = {view->base, {}};
+  auto rule = [whole = layout(view->base), part = *view->relative, rules = view->rules](const Tensor& g, Gradients& d) {
+    if (d.needs(1)) d[1] = rules->extract(g, whole, part);
+    if (d.needs(0)) d[0] = rules->outside(g, whole, part);
   };
   IntrusivePtr<Node> merged = rule_node("write_view", inputs, std::move(rule));
   merged->edges[1] = {node, 0};
   become_output(inputs[0].impl(), std::move(merged));
   renew_view_node(t);
+  t.view->version = t.storage->version.load(std::memory_order_relaxed);
 }
 
 }  // namespace volta

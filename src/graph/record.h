@@ -99,10 +99,17 @@ class Edges {
   std::vector<Edge> more_;
 };
 
+void end_hooks(Node& n);
+
+inline constexpr const char* consumed_graph =
+    "the graph was already consumed by a backward pass; pass {.retain_graph = true} to the first one";
+
 // One recorded call.
 struct Node : Pooled {
   Node(const char* op, size_t inputs) : name(op), edges(inputs) {}
-  virtual ~Node() { delete hooks.load(std::memory_order_relaxed); }
+  virtual ~Node() {
+    if (hooks.load(std::memory_order_relaxed)) end_hooks(*this);
+  }
 
   // Gradients of the outputs (undefined where none arrived) to gradients of the inputs (only those edges that exist).
   virtual void backward(std::span<const Tensor> outputs, std::span<Tensor> inputs) = 0;
@@ -117,10 +124,13 @@ struct Node : Pooled {
   void require_unreleased() const;  // throws when a backward pass has consumed the graph
 
   std::atomic<uint32_t> refs{1};
-  bool released = false;
+  // Backward passes that run the rule now and keep the graph; -1: one runs it and consumes it, or has.
+  std::atomic<int32_t> passes{0};
+  std::atomic<bool> released{false};
   bool inside = false;      // stands for a call within a checkpoint, whose graph was dropped
   bool lasting = false;     // saves nothing and stands in several graphs: a backward pass does not consume it
   bool takes_sums = false;  // backward is given what has arrived at each input, and adds to it
+  bool off = false;         // a leaf that requires no grad now; graphs made before still end here
   const char* name;
   Edges edges;
   OutputMeta first;
@@ -152,7 +162,7 @@ bool refresh_view(TensorImpl& view);
 inline bool needs_grad(const Tensor& x) {
   if (!x.defined()) return false;
   TensorImpl& t = x.impl();
-  return t.view ? refresh_view(t) : bool(t.node);
+  return t.view ? refresh_view(t) : t.node && !t.node->off;
 }
 template <class... X> bool any_needs_grad(const X&... x) { return grad_enabled() && (needs_grad(x) || ...); }
 
@@ -232,13 +242,18 @@ void record_all(const char* op, std::span<Tensor> outputs, std::span<const Tenso
 // For ops that have no derivative: throws when one would be needed.
 void refuse_grad(const char* op, std::initializer_list<Tensor> inputs);
 
-// How gradients pass between a base and a part of it, which is described by its layout in a contiguous base. Who makes
-// views gives these functions.
+// How gradients pass between a base and a part of it. The part is described by its layout in the memory of the base if
+// that is dense, else in that of a contiguous tensor of its shape. Who makes views gives these functions.
 struct ViewRules {
-  Tensor (*extract)(const Tensor& whole, const Layout& part);
-  Tensor (*embed)(const Tensor& piece, const Shape& shape, const Layout& part);
-  Tensor (*outside)(const Tensor& whole, const Layout& part);  // with zeros in place of the part
+  Tensor (*extract)(const Tensor& whole, const Layout& base, const Layout& part);
+  Tensor (*embed)(const Tensor& piece, const Layout& base, const Layout& part);
+  Tensor (*outside)(const Tensor& whole, const Layout& base, const Layout& part);  // with zeros in place of the part
 };
+
+// What t is a view of; nothing once the base has been given other memory.
+inline const ViewOf* view_of(const TensorImpl& t) {
+  return t.view && t.view->base.impl().storage == t.storage ? t.view.get() : nullptr;
+}
 
 // `self` was overwritten by the result of `node` (its output 0). Views pass that on to their base.
 void rewrite_history(const Tensor& self, const IntrusivePtr<Node>& node);
@@ -247,7 +262,7 @@ void rewrite_history(const Tensor& self, const IntrusivePtr<Node>& node);
 void mark_unrecorded(TensorImpl& y, const Tensor& x);
 void require_recorded_view(const Tensor& self, const char* op);
 
-// y was made from x by a layout function: f applied to the layout of a contiguous tensor of x's shape.
+// y is a view of x, or of what x is a view of; `relative` says where (ViewRules).
 void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>& relative, const ViewRules& rules);
 
 void require_writable(const Tensor& x, const char* op);  // not a grad-requiring leaf, not overlapping itself

@@ -2,6 +2,8 @@
 #include <volta/tensor.h>
 
 #include <algorithm>
+#include <memory>
+#include <unordered_map>
 
 #include "core/check.h"
 #include "core/fork.h"
@@ -18,11 +20,25 @@ Tensor& Tensor::requires_grad_(bool on) & {
   if (on == needs_grad(*this)) return *this;
   require(on || t.node->is_leaf(), ErrorKind::autograd, "requires_grad_",
           "only a leaf can stop requiring grad; use detach()");
+  // A leaf keeps its node while it is off: its gradient, its hooks and the graphs that end there come back with it.
+  if (!on) {
+    t.node->off = true;
+    return *this;
+  }
   t.view.reset();
   t.output = 0;
-  t.node = on ? IntrusivePtr<Node>::adopt(new LeafNode) : nullptr;
-  if (on) t.storage->rewritten.store(true, std::memory_order_relaxed);
-  if (on) t.node->first = {t.layout.shape, t.dtype, t.storage->device};
+  if (!t.node || !t.node->off) t.node = IntrusivePtr<Node>::adopt(new LeafNode);
+  t.node->off = false;
+  t.storage->rewritten.store(true, std::memory_order_relaxed);
+  t.node->first = {t.layout.shape, t.dtype, t.storage->device};
+  return *this;
+}
+
+Tensor& Tensor::detach_() & {
+  TensorImpl& t = checked("detach_").impl();
+  require(!t.view, ErrorKind::autograd, "detach_", "a view belongs to the graph of what it views; use detach()");
+  t.node = nullptr;
+  t.output = 0;
   return *this;
 }
 
@@ -41,7 +57,19 @@ namespace {
 std::mutex hooks_mutex;  // of the hooks of all nodes; few have any
 [[maybe_unused]] const bool fork_watched = fork_waits_for(hooks_mutex);
 
+// Whose a hook is: a tensor changed in place since has another node.
+std::unordered_map<int, Node*>& hooked() {
+  static auto& nodes = *new std::unordered_map<int, Node*>;
+  return nodes;
+}
+
 }  // namespace
+
+void end_hooks(Node& n) {
+  const std::unique_ptr<Hooks> ended(n.hooks.load());  // outside the lock: what a hook holds may have hooks of its own
+  const std::lock_guard lock(hooks_mutex);
+  for (const Hook& h : *ended) hooked().erase(h.id);
+}
 
 Hooks hooks_of(const Node& n) {
   const std::lock_guard lock(hooks_mutex);
@@ -130,9 +158,15 @@ void Tensor::set_grad(const Tensor& gradient) const {
 }
 
 void Tensor::zero_grad() const {
-  if (leaf_of(checked("zero_grad"))) return set_grad(Tensor());
-  if (!needs_grad(*this)) return;
   Tensor before;  // likewise
+  const IntrusivePtr<Node>& node = checked("zero_grad").impl().node;
+  if (node && node->is_leaf()) {  // also one that is off now
+    auto& leaf = static_cast<LeafNode&>(*node);
+    const std::lock_guard lock(leaf.mutex);
+    std::swap(leaf.grad, before);
+    return;
+  }
+  if (!needs_grad(*this)) return;
   const std::lock_guard lock(hooks_mutex);
   if (Hook* hook = kept_by(*impl_->node, impl_->output)) std::swap(*hook->kept, before);
 }
@@ -144,14 +178,18 @@ int Tensor::register_hook(std::function<std::optional<Tensor>(const Tensor&)> ho
   const std::lock_guard lock(hooks_mutex);
   static int next = 0;
   hooks_for(*impl_->node).push_back({next, impl_->output, std::move(hook), {}});
+  hooked()[next] = impl_->node.get();
   return next++;
 }
 
 void Tensor::remove_hook(int hook) const {
-  if (!needs_grad(checked("remove_hook")) || !impl_->node->hooks) return;
-  Hooks removed;  // ends outside the lock: what a hook holds may have hooks of its own
+  checked("remove_hook");
+  Hooks removed;  // ends outside the lock
   const std::lock_guard lock(hooks_mutex);
-  Hooks& all = *impl_->node->hooks;
+  const auto found = hooked().find(hook);
+  if (found == hooked().end()) return;
+  Hooks& all = *found->second->hooks.load();
+  hooked().erase(found);
   const auto gone = std::stable_partition(all.begin(), all.end(), [&](const Hook& h) { return h.id != hook; });
   removed.assign(std::move_iterator(gone), std::move_iterator(all.end()));
   all.erase(gone, all.end());

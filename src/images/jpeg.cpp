@@ -39,6 +39,14 @@ Failure& failure_of(j_common_ptr codec) { return *reinterpret_cast<Failure*>(cod
   codec->src->bytes_in_buffer = sizeof end;
   return TRUE;
 }
+// A scan of a few bytes goes through the whole image once more. Encoders write some ten of them.
+constexpr int max_scans = 500;
+void count_scans(j_common_ptr codec) {
+  if (reinterpret_cast<j_decompress_ptr>(codec)->input_scan_number <= max_scans) return;
+  Failure& f = failure_of(codec);
+  std::snprintf(f.text, sizeof f.text, "it has more than %d scans", max_scans);
+  std::longjmp(f.back, 1);
+}
 jpeg_error_mgr* prepare(Failure& f) {
   jpeg_std_error(&f.base);
   f.base.error_exit = leave;
@@ -53,6 +61,8 @@ class Decoder {
   Decoder() {
     codec_.err = prepare(failure_);
     jpeg_create_decompress(&codec_);
+    progress_.progress_monitor = count_scans;
+    codec_.progress = &progress_;
   }
   ~Decoder() { jpeg_destroy_decompress(&codec_); }
   Decoder(const Decoder&) = delete;
@@ -98,6 +108,7 @@ class Decoder {
 
  private:
   Failure failure_;
+  jpeg_progress_mgr progress_{};
   jpeg_decompress_struct codec_;
 };
 

@@ -37,7 +37,7 @@ class Decoder {
 
   bool made() const { return info_; }
   // Everything becomes 8 bits, without palettes.
-  bool read_header() {
+  bool read_header(ImageReadMode mode) {
     if (setjmp(failure_.back)) return false;
     png_set_read_fn(png_, this, [](png_structp png, png_bytep to, size_t n) {
       auto* self = static_cast<Decoder*>(png_get_io_ptr(png));
@@ -53,7 +53,10 @@ class Decoder {
     const int type = png_get_color_type(png_, info_);
     if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
     if (type == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png_, info_) < 8) png_set_expand_gray_1_2_4_to_8(png_);
-    if (png_get_valid(png_, info_, PNG_INFO_tRNS)) png_set_tRNS_to_alpha(png_);
+    // One colour that is to be seen through makes no channel of its own, unless alpha is asked for; as in torchvision.
+    const bool alpha = mode == ImageReadMode::gray_alpha || mode == ImageReadMode::rgb_alpha;
+    if (png_get_valid(png_, info_, PNG_INFO_tRNS) && (alpha || type == PNG_COLOR_TYPE_PALETTE))
+      png_set_tRNS_to_alpha(png_);
     if (png_get_bit_depth(png_, info_) == 16) png_set_scale_16(png_);
     return true;
   }
@@ -145,7 +148,7 @@ Tensor decode_png(const Source& source) {
   const auto check = [&](bool fine) {
     require(fine, ErrorKind::io, read_op, source.name, " is a damaged PNG: ", std::string_view(decoder.why()));
   };
-  check(decoder.read_header());
+  check(decoder.read_header(source.mode));
   // Deflate makes at most 1032 bytes of one.
   const Checked raw = Checked(decoder.width()) * decoder.raw_bits() / 8 * decoder.height();
   require(raw.within(0, int64_t(source.bytes.size()) * 1040), ErrorKind::io, read_op, source.name, " says that it is ",

@@ -77,10 +77,15 @@ bool is_folder(const std::string& path) {
 }
 
 std::string resolved_target(const std::string& path) {
+  constexpr int most_links = 40;  // as the system follows
   std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
-  return error ? path : target.string();
+  std::filesystem::path at = path;
+  for (int i = 0; i < most_links && std::filesystem::is_symlink(at, error); ++i) {
+    const std::filesystem::path next = std::filesystem::read_symlink(at, error);
+    if (error) return path;
+    at = at.parent_path() / next;  // `next` alone where that is absolute
+  }
+  return at.string();
 }
 
 std::shared_ptr<MappedFile> MappedFile::open(const char* op, const std::string& path) {

@@ -97,7 +97,7 @@ class AtomicFile {
   size_t gathered_ = 0;
 };
 
-// Where a path leads, following links; the path itself where nothing is there.
+// Where a path leads, following links, also where nothing is there yet.
 std::string resolved_target(const std::string& path);
 bool is_folder(const std::string& path);
 

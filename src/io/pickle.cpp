@@ -1,7 +1,9 @@
 // The machine that a pickle drives: a stack, a memo, and an allow-list of the few functions that it may name.
 #include "io/pickle.h"
 
+#include <algorithm>
 #include <deque>
+#include <new>
 #include <unordered_map>
 
 #include "core/checked_arithmetic.h"
@@ -12,7 +14,8 @@ namespace volta::io {
 namespace {
 
 constexpr size_t largest_pickle = size_t(64) << 20;
-constexpr size_t most_objects = size_t(8) << 20;
+constexpr size_t most_objects = size_t(8) << 20;  // also of the values that they make
+constexpr size_t most_text = size_t(256) << 20;
 
 constexpr std::string_view storage_names[dtype_count] = {"HalfStorage",
                                                          "BFloat16Storage",
@@ -80,8 +83,8 @@ class Unpickler {
   TorchValue run() {
     while (!step()) {}
     context_.require(stack_.size() == 1, "the pickle leaves ", stack_.size(), " values instead of one");
-    budget_ = 16 * in_.size() + 1024;
-    text_budget_ = 256 * in_.size() + 1024;
+    budget_ = std::min(16 * in_.size() + 1024, most_objects);
+    text_budget_ = std::min(256 * in_.size() + 1024, most_text);
     return value_of(stack_[0], 0);
   }
 
@@ -185,6 +188,7 @@ class Unpickler {
   std::deque<Object> objects_;
   std::vector<Id> stack_;
   std::unordered_map<uint64_t, Id> memo_;
+  size_t copied_ = 0;                    // pairs, into dictionaries
   size_t budget_ = 0, text_budget_ = 0;  // of values and bytes of texts: what is recalled often is copied often
 };
 
@@ -353,6 +357,7 @@ void Unpickler::reduce() {
         for (const Id pair : argument(tuple, 0, Kind::list).items) {
           const auto& both = object(pair).items;
           context_.require(both.size() == 2, "the pickle makes a dictionary of something that is not pairs");
+          context_.require(++copied_ <= most_objects, "the pickle makes dictionaries of one list too often");
           made.items.insert(made.items.end(), both.begin(), both.end());
         }
       push(Kind::dict).items = std::move(made.items);
@@ -447,7 +452,11 @@ std::string_view torch_dtype_name(DType dtype) { return dtype_names[size_t(dtype
 TorchValue unpickle(const FileContext& context, Bytes pickle, const TensorSource& tensors) {
   context.require(pickle.size() <= largest_pickle, "its pickle has ", pickle.size(), " bytes, more than the ",
                   largest_pickle, " allowed");
-  return Unpickler(context, pickle, tensors).run();
+  try {
+    return Unpickler(context, pickle, tensors).run();
+  } catch (const std::bad_alloc&) {
+    throw_error(ErrorKind::memory, context.op, context.path, ": no memory for what its pickle makes");
+  }
 }
 
 }  // namespace volta::io

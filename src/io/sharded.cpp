@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "io/glob.h"
 #include "io/json.h"
 #include "io/safetensors.h"
 
@@ -136,6 +137,29 @@ std::set<std::string> previous_shards(const char* op, const fs::path& index) {
   return shards;
 }
 
+// An index may name any file: none goes but what this function, or one like it, has written.
+void remove_shard(const char* op, const fs::path& folder, const std::string& shard) {
+  if (!match("model*-????\?-of-?????.safetensors", shard) || shard.find('/') != std::string::npos) return;
+  const std::string path = (folder / shard).string();
+  std::error_code error;
+  if (attempt([&] { return parse_safetensors_header(*MappedFile::open(op, path)).entries.size(); }))
+    fs::remove(path, error);
+}
+
+// Files that are removed again unless all are there.
+class Written {
+ public:
+  ~Written() {
+    std::error_code error;
+    for (const std::string& path : paths_) fs::remove(path, error);
+  }
+  void add(const std::string& path) { paths_.push_back(path); }
+  void keep() { paths_.clear(); }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
 }  // namespace
 
 Dict<std::string> parse_safetensors_index(const MappedFile& file) {
@@ -189,9 +213,11 @@ void write_safetensors_sharded(const std::string& folder, const StateDict& state
   const std::string stem = io::free_stem(folder, shards.size());
   std::map<std::string, std::string> places;
   int64_t bytes = 0;
+  io::Written written;
   for (size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = io::shard_name(stem, i, shards.size());
-    write_safetensors((fs::path(folder) / name).string(), shards[i], options.metadata);
+    const std::string name = io::shard_name(stem, i, shards.size()), path = (fs::path(folder) / name).string();
+    write_safetensors(path, shards[i], options.metadata);
+    written.add(path);
     for (const auto& [tensor, x] : shards[i]) {
       places[tensor] = name;
       bytes += x.nbytes();
@@ -201,7 +227,8 @@ void write_safetensors_sharded(const std::string& folder, const StateDict& state
   io::AtomicFile file(op, index.string());
   file.write(io::index_text(places, bytes));
   file.commit();
-  for (const std::string& shard : previous) fs::remove(fs::path(folder) / shard, error);
+  written.keep();
+  for (const std::string& shard : previous) io::remove_shard(op, folder, shard);
 }
 
 }  // namespace volta

@@ -255,6 +255,9 @@ StateMap StateMap::merge(const std::vector<std::string>& patterns, int64_t dim, 
           group_of[i] = io::filled(name, *texts);
           Parts& parts = groups[*group_of[i]];
           parts.entries.resize(patterns.size());
+          if (const auto& taken = parts.entries[p])
+            throw_error(ErrorKind::argument, op, "merge: '", work.entries[*taken].name, "' and '", work.entries[i].name,
+                        "' are both the part '", patterns[p], "' of '", *group_of[i], "'");
           parts.entries[p] = i;
         }
     std::vector<Entry> results;

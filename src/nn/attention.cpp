@@ -11,6 +11,7 @@
 
 #include "core/arguments.h"
 #include "graph/record.h"
+#include "nn/cache.h"
 #include "ops/attention.h"
 #include "ops/check.h"
 
@@ -34,6 +35,16 @@ Tensor RotaryPositions::operator()(const Tensor& x, int64_t offset) const {
   return call(x, [&](const Tensor& in) {
     return rotary_positions(in, {options.offset + offset, options.base, options.interleaved});
   });
+}
+
+KeyValueCache::KeyValueCache(const KeyValueCache& other) : size_(other.size_) {
+  if (size_ == 0) return;
+  const NoGrad off;
+  k_ = other.k_.clone(), v_ = other.v_.clone();
+}
+KeyValueCache& KeyValueCache::operator=(KeyValueCache other) noexcept {
+  k_ = std::move(other.k_), v_ = std::move(other.v_), size_ = other.size_;
+  return *this;
 }
 
 std::pair<Tensor, Tensor> KeyValueCache::append(const Tensor& k, const Tensor& v) {
@@ -101,6 +112,15 @@ void MultiheadAttention::fields(Fields& f) {
   f("in_proj_weight", in_proj_weight), f("q_proj_weight", q_proj_weight), f("k_proj_weight", k_proj_weight);
   f("v_proj_weight", v_proj_weight), f("in_proj_bias", in_proj_bias), f("bias_k", bias_k), f("bias_v", bias_v);
   f("out_proj", out_proj);
+}
+
+double MultiheadAttention::flops(const Tensor& query, const Tensor&) const {
+  double matrices = 0;
+  for (const Parameter* m : {&in_proj_weight, &q_proj_weight, &k_proj_weight, &v_proj_weight})
+    matrices += m->defined() ? double(m->numel()) : 0;
+  const double rows = double(query.numel()) / double(embed_dim);
+  const double keys = double(query.size(query.dim() == 3 && options.batch_first ? 1 : 0));
+  return 2 * rows * (matrices + 2 * keys * double(embed_dim));
 }
 
 // [batch, time, width] of queries, keys and values to [batch, heads, time, head_dim].
@@ -207,7 +227,7 @@ MultiheadOutput MultiheadAttention::operator()(const Tensor& query, const Tensor
             "query ", q, ", key ", key, ", value ", value, ": batches or the times of key and value differ");
     MultiheadInput in = input;
     if (rank == 2 && in.key_padding_mask.defined()) in.key_padding_mask = in.key_padding_mask.unsqueeze(0);
-    MultiheadOutput y = run(a, b, c, in);
+    MultiheadOutput y = all_or_nothing(one(in.cache), [&] { return run(a, b, c, in); });
     if (turned) y.output = y.output.transpose(0, 1);
     if (rank != 2) return y;
     return MultiheadOutput{y.output.squeeze(0), y.weights.defined() ? y.weights.squeeze(0) : y.weights};

@@ -176,7 +176,7 @@ void Owned::assign(Tensor value) {
   const NoGrad off;
   const bool alone = value.impl().refs.load(std::memory_order_acquire) == 1;
   value = value.detach();
-  set_data(alone && value.impl().storage->unique() && value.is_contiguous() ? value : value.clone());
+  set_data(alone && value.impl().storage->exclusive() && value.is_contiguous() ? value : value.clone());
 }
 
 void Owned::set_data(const Tensor& value) {
@@ -184,7 +184,7 @@ void Owned::set_data(const Tensor& value) {
   const TensorImpl& v = value.checked("set_data").impl();
   if (!is_leaf())
     throw Error(Error::Kind::autograd, "set_data", "only a leaf's values can be replaced, not those of a result");
-  if (t.node && !is_floating(v.dtype))
+  if (requires_grad() && !is_floating(v.dtype))
     throw Error(Error::Kind::dtype, "set_data", "a tensor that requires grad stays floating");
   const std::optional<Tensor> gradient = grad();
   const bool fits = value.shape() == shape();
@@ -196,6 +196,7 @@ void Owned::set_data(const Tensor& value) {
   t.view.reset();
   if (!t.node) return;
   t.node->first = {t.layout.shape, t.dtype, t.storage->device};
+  if (t.node->off) return zero_grad();
   const NoGrad off;
   if (gradient) set_grad(fits ? gradient->to(t.dtype).to(t.storage->device) : Tensor());
 }

@@ -127,6 +127,13 @@ LSTMOutput Recurrent::run_layers(const Tensor& in, const LSTMInput& given) const
   return {y, stack(h_n), lstm ? stack(c_n) : Tensor()};
 }
 
+double Recurrent::flops(const Tensor& x, const Tensor&) const {
+  double matrices = 0;
+  for (const Weights& w : weights)
+    for (const Parameter* m : {&w.ih, &w.hh, &w.hr}) matrices += m->defined() ? double(m->numel()) : 0;
+  return 2 * matrices * double(x.numel()) / double(input_size);
+}
+
 LSTMOutput Recurrent::run(const Tensor& x, const LSTMInput& given) const {
   return call(x, [&](const Tensor& in) {
     const int64_t rank = in.checked(type()).dim();
@@ -181,7 +188,7 @@ void RecurrentCell::fields(Fields& f) {
   f("weight_ih", weight_ih), f("weight_hh", weight_hh), f("bias_ih", bias_ih), f("bias_hh", bias_hh);
 }
 LSTMOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c) const {
-  return call(x, [&](const Tensor& input) {
+  const LSTMState next = call(x, [&](const Tensor& input) {
     const CastScope cast(Cast::low, input, h, c, weight_ih);
     const Tensor in = cast(input);
     require((in.checked(type()).dim() == 1 || in.dim() == 2) && in.size(-1) == weight_ih.size(1), ErrorKind::shape,
@@ -194,8 +201,9 @@ LSTMOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c
     const RecurrentLayer layer{Cell(kind_),   false, cast(weight_ih), cast(weight_hh), cast(bias_ih),
                                cast(bias_hh), {},    nullptr};
     const RecurStates y = recur_step(layer, linear(in, layer.w_ih, layer.b_ih), h0, c0);
-    return LSTMOutput{{}, y.hidden, y.cells};
+    return LSTMState{y.hidden, y.cells};
   });
+  return {{}, next.h, next.c};
 }
 
 RNNCell::RNNCell(Int input, Int hidden, const CellOptions& o)

@@ -8,16 +8,20 @@
 #include <volta/ops.h>
 
 #include "core/arguments.h"
+#include "core/check.h"
 #include "graph/record.h"
 
 namespace volta::nn {
 
+// Squares of halves leave their range.
 Tensor weight_norm_of(const Tensor& v, int64_t dim) {
+  const Tensor wide = v.to(traits(v.dtype()).compute);
+  if (dim == -1) return norm(wide).to(v.dtype());
+  const int kept = axis_of(v, dim, "weight_norm");
   std::vector<int64_t> axes;
-  const int64_t kept = dim < 0 ? dim + v.dim() : dim;
-  for (int64_t axis = 0; axis < v.dim(); ++axis)
+  for (int axis = 0; axis < int(v.dim()); ++axis)
     if (axis != kept) axes.push_back(axis);
-  return sqrt(v.square().sum(axes, true));
+  return axes.empty() ? abs(v) : norm(wide, 2, axes, true).to(v.dtype());
 }
 
 Parameter& parameter_named(const ModelView& model, const std::string& name, const char* who) {

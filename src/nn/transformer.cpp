@@ -10,6 +10,7 @@
 #include <volta/ops.h>
 
 #include "core/arguments.h"
+#include "nn/cache.h"
 #include "ops/check.h"
 
 namespace volta::nn {
@@ -58,12 +59,14 @@ TransformerEncoderLayer::TransformerEncoderLayer(Int width, Int heads, const Tra
 Tensor TransformerEncoderLayer::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
     require(!in.caches, ErrorKind::argument, type(), "one layer takes .cache, not .caches");
-    const Tensor y = residual(x, norm1, options.norm_first, [&](const Tensor& h) {
-      MultiheadInput input{in.src_key_padding_mask, in.mask, in.is_causal};
-      input.cache = in.cache;
-      return dropout1(self_attn(h, h, h, input).output);
+    return all_or_nothing(one(in.cache), [&] {
+      const Tensor y = residual(x, norm1, options.norm_first, [&](const Tensor& h) {
+        MultiheadInput input{in.src_key_padding_mask, in.mask, in.is_causal};
+        input.cache = in.cache;
+        return dropout1(self_attn(h, h, h, input).output);
+      });
+      return residual(y, norm2, options.norm_first, [&](const Tensor& h) { return dropout2(feed_forward(*this, h)); });
     });
-    return residual(y, norm2, options.norm_first, [&](const Tensor& h) { return dropout2(feed_forward(*this, h)); });
   });
 }
 void TransformerEncoderLayer::fields(Fields& f) {
@@ -118,12 +121,14 @@ Tensor TransformerEncoder::operator()(const Tensor& src, const EncoderInput& in)
     if (in.caches) in.caches->resize(layers.size());
     EncoderInput own = in;
     own.caches = nullptr;
-    Tensor y = x;
-    for (size_t i = 0; i < layers.size(); ++i) {
-      own.cache = in.caches ? &(*in.caches)[i] : nullptr;
-      y = layers[i](y, own);
-    }
-    return norm ? (*norm)(y) : y;
+    return all_or_nothing(in.caches ? std::span(*in.caches) : std::span<KeyValueCache>(), [&] {
+      Tensor y = x;
+      for (size_t i = 0; i < layers.size(); ++i) {
+        own.cache = in.caches ? &(*in.caches)[i] : nullptr;
+        y = layers[i](y, own);
+      }
+      return norm ? (*norm)(y) : y;
+    });
   });
 }
 void TransformerEncoder::fields(Fields& f) { f("layers", layers), f("norm", norm); }

@@ -11,6 +11,7 @@ Tensor glu(const Tensor& x, int64_t dim) {
   require_floating(x, "glu");
   const int64_t n = x.size(axis_of(x, dim, "glu", 1));
   require(n % 2 == 0, ErrorKind::shape, "glu", "axis ", dim, " of ", x, " has an odd size");
+  if (is_half(x.dtype())) return glu(x.to(f32), dim).to(x.dtype());  // its gradient's products need not fit a half
   return x.narrow(dim, 0, n / 2) * sigmoid(x.narrow(dim, n / 2, n / 2));
 }
 Tensor Plain::softmin(const Tensor& x, int64_t dim) {
@@ -26,7 +27,9 @@ Tensor Plain::prelu(const Tensor& x, const Tensor& weight) {
           " for an input of shape ", x, ": needs one slope or one per channel");
   Shape shape = Shape::filled(int(x.dim()), 1);
   if (n != 1) shape[1] = n;
-  return where(x > 0, x, x * weight.reshape(shape));
+  const Tensor above = x > 0;
+  return where(above, x,
+               where(above, 0, x) * weight.reshape(shape));  // an infinite x has no part in the slope's gradient
 }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {

@@ -26,7 +26,7 @@ inline constexpr std::string_view wide_ops[] = {
     "logit", "logaddexp", "logaddexp2", "xlogy", "vander",
     // Sums and statistics of many elements.
     "sum", "prod", "trace", "nansum", "logsumexp", "logmeanexp", "cumsum", "cumprod", "logcumsumexp", "norm", "var",
-    "std_dev", "var_mean", "std_mean", "cov", "corrcoef", "trapezoid", "cumulative_trapezoid", "cdist", "pdist",
+    "std_dev", "var_mean", "std_mean", "cov", "corrcoef", "trapezoid", "cumulative_trapezoid", "dist", "cdist", "pdist",
     "softmax", "log_softmax", "softmin", "gumbel_softmax", "lp_pool1d", "lp_pool2d", "lp_pool3d",
     // Places in a picture.
     "affine_grid",

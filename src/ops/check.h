@@ -9,7 +9,7 @@ namespace volta {
 // Each throws unless what it says holds.
 void require_dtype(DType dtype, const char* op);                          // there is such a dtype
 void require_floating(const Tensor& x, const char* op);                   // x is of floats
-void require_storable(const Scalar& value, DType dtype, const char* op);  // the number keeps its fraction in the dtype
+void require_storable(const Scalar& value, DType dtype, const char* op);  // the number is whole and fits, in integers
 void require_held(const Scalar& value, DType dtype, const char* op);      // integers of the dtype reach that far
 void require_fitting(DType values, DType place, const char* op);          // no floats in integers, no numbers in truths
 // Pieces are tensors, each with memory of its own to describe it: an expanded axis can have more than any memory holds.

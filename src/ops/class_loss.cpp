@@ -257,9 +257,9 @@ Tensor Plain::multi_margin_loss(const Tensor& input, const Tensor& target, const
   require(input.checked(op).dim() < 3, ErrorKind::shape, op, "scores must be [N, C] or [C], not ", input);
   const Labels labels = prepare(input, target, o.weight, {}, op);
   const Tensor label = labels.index.unsqueeze(labels.axis);
-  const Tensor short_of = relu(o.margin - gather(input, labels.axis, label) + input);
   const Tensor others = arange(input.size(labels.axis)).to(input.device()) != label;
-  Tensor losses = mean(where(others, o.p == 1 ? short_of : square(short_of), 0), labels.axis);
+  const Tensor short_of = where(others, relu(o.margin - gather(input, labels.axis, label) + input), 0);
+  Tensor losses = mean(o.p == 1 ? short_of : square(short_of), labels.axis);
   if (labels.factor.defined()) losses = losses * labels.factor;
   return reduced(losses, o.reduction);
 }

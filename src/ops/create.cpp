@@ -7,6 +7,7 @@
 
 #include <volta/ops.h>
 
+#include "core/checked_arithmetic.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
 
@@ -42,7 +43,7 @@ void fill(const Tensor& x, Scalar value) {
 Tensor made(const Shape* shape, const Tensor* like, std::optional<Scalar> value, const Options& options,
             const char* op) {
   const DType dtype = *options.dtype;
-  if (value && !value->is_floating()) require_held(*value, dtype, op);
+  if (value) require_held(*value, dtype, op);
   Tensor x = like ? allocate_as(*like, dtype, *options.device, op) : allocate(*shape, dtype, *options.device, op);
   if (value) fill(x, *value);
   return finished(std::move(x), options);
@@ -54,24 +55,30 @@ Tensor made_like(const Tensor& x, std::optional<Scalar> value, const Options& op
   return made(nullptr, &x, value, resolved_like(x, options, op), op);
 }
 
-// How many elements arange has; T is int64_t or double, as its arguments are.
+// Holds every integer of 64 bits, with or without a sign, and their products.
+__extension__ using Wide = __int128;
+
+template <class T> T exactly(const Scalar& x) {
+  if constexpr (std::is_floating_point_v<T>) return x.as<T>();
+  else return x.fits<uint64_t>() ? T(x.as<uint64_t>()) : T(x.as<int64_t>());
+}
+
+// How many elements arange has; T is Wide or double, as its arguments are.
 template <class T> int64_t count_steps(Scalar from, Scalar to, Scalar by) {
-  constexpr bool whole = std::is_integral_v<T>;
+  constexpr bool whole = std::is_same_v<T, Wide>;
   const char* op = "arange";
-  for (const Scalar& x : {from, to, by}) {
-    if (whole) require_held(x, i64, op);
+  for (const Scalar& x : {from, to, by})
     require(std::isfinite(x.as<double>()), ErrorKind::argument, op, "from ", from, " to ", to, " by ", by,
             ": all three must be finite");
-  }
-  const T start = from.as<T>(), end = to.as<T>(), step = by.as<T>();
+  const T start = exactly<T>(from), end = exactly<T>(to), step = exactly<T>(by);
   require(step != 0, ErrorKind::argument, op, "the step must not be 0");
   if (start == end) return 0;
   require((end > start) == (step > 0), ErrorKind::argument, op, "a step of ", by, " does not lead from ", from, " to ",
           to);
   int64_t count = -1;
   if constexpr (whole) {
-    const uint64_t distance = end > start ? uint64_t(end) - uint64_t(start) : uint64_t(start) - uint64_t(end);
-    count = int64_t((distance - 1) / (step > 0 ? uint64_t(step) : -uint64_t(step)) + 1);
+    const Wide steps = (end - start - (step > 0 ? 1 : -1)) / step + 1;
+    if (steps <= INT64_MAX) count = int64_t(steps);
   } else {
     const double steps = std::ceil((end - start) / step);
     if (steps < 0x1p62) count = int64_t(steps);
@@ -86,9 +93,14 @@ void check_integers(Scalar start, Scalar step, int64_t count, DType dtype) {
     require(x.as<double>() == std::trunc(x.as<double>()), ErrorKind::argument, "arange", "a start of ", start,
             " and a step of ", step, " are not whole, as ", dtype, " needs");
   require_held(start, dtype, "arange");
-  const uint64_t way = count > 0 ? uint64_t(count - 1) * step.as<uint64_t>() : 0;
-  require_held(int64_t(uint64_t(start.as<int64_t>()) + way), dtype, "arange");
+  if (count <= 1) return;
+  const Wide last = exactly<Wide>(start) + (count - 1) * exactly<Wide>(step);
+  require(std::abs(step.as<double>()) < 0x1p64 && last >= INT64_MIN && last <= UINT64_MAX, ErrorKind::argument,
+          "arange", count, " numbers from ", start, " by ", step, " do not fit ", dtype);
+  require_held(last > INT64_MAX ? Scalar(uint64_t(last)) : Scalar(int64_t(last)), dtype, "arange");
 }
+// As an integer of 64 bits: iota counts modulo 2^64.
+Scalar as_integer(const Scalar& x) { return x.fits<int64_t>() ? Scalar(x.as<int64_t>()) : Scalar(x.as<uint64_t>()); }
 
 // start, start + step, … up to the middle, and end, end - step, … down to it: both ends are exact.
 Tensor spaced(double start, double end, int64_t steps, DType dtype, Device device, const char* op) {
@@ -153,9 +165,11 @@ void require_floating(const Tensor& x, const char* op) {
 }
 
 void require_storable(const Scalar& value, DType dtype, const char* op) {
-  if (!value.is_floating() || is_floating(dtype)) return;
+  if (is_floating(dtype)) return;
+  if (!value.is_floating()) return require_held(value, dtype, op);
   const double v = value.as<double>();
   require(std::isfinite(v) && v == std::trunc(v), ErrorKind::dtype, op, v, " is not whole, to be stored in ", dtype);
+  require_held(value, dtype, op);
 }
 
 bool holds(DType dtype, const Scalar& value) {
@@ -179,8 +193,8 @@ void require_fitting(DType values, DType place, const char* op) {
 }
 
 Scalar factor_for(double value, DType dtype, const char* op) {
-  require_storable(value, dtype, op);
-  return is_floating(dtype) ? Scalar(value) : Scalar(int64_t(value));
+  require_storable(value, dtype == boolean ? i64 : dtype, op);
+  return is_floating(dtype) ? Scalar(value) : as_integer(value);
 }
 
 double largest_finite(DType dtype) {
@@ -240,18 +254,19 @@ Tensor Tensor::new_full(const Shape& shape, Scalar value, const Options& options
   return made(&shape, nullptr, value, resolved_like(*this, options, "new_full"), "new_full");
 }
 
-Tensor arange(Scalar end) { return arange(0, end); }
+Tensor arange(Scalar end, const Options& options) { return arange(0, end, 1, options); }
+Tensor arange(Scalar start, Scalar end, const Options& options) { return arange(start, end, 1, options); }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
   bool whole = true;
   for (const Scalar& x : {start, end, step}) whole = whole && !x.is_floating() && x.kind() != Kind::boolean;
-  const int64_t count = whole ? count_steps<int64_t>(start, end, step) : count_steps<double>(start, end, step);
+  const int64_t count = whole ? count_steps<Wide>(start, end, step) : count_steps<double>(start, end, step);
   const Options options = resolved(given, whole ? i64 : default_dtype(), "arange");
   require(options.dtype != boolean, ErrorKind::dtype, "arange", "is not defined for booleans");
   if (!is_floating(*options.dtype)) {
     check_integers(start, step, count, *options.dtype);
-    start = start.as<int64_t>();
-    step = step.as<int64_t>();
+    start = as_integer(start);
+    step = as_integer(step);
   }
   Tensor x = allocate({count}, *options.dtype, *options.device, "arange");
   if (count > 0) backend(x.device()).iota(arg(x), start, step);
@@ -262,12 +277,18 @@ Tensor counting(int64_t n, const Tensor& like) { return arange(0, n, 1, {i64, li
 
 Tensor linspace(double start, double end, Int steps, const Options& given) {
   const Options options = resolved(given, default_dtype(), "linspace");
+  if (steps > 0) require_held(start, *options.dtype, "linspace");
+  if (steps > 1) require_held(end, *options.dtype, "linspace");
   return finished(spaced(start, end, steps, *options.dtype, *options.device, "linspace").to(*options.dtype), options);
 }
 
 Tensor logspace(double start, double end, Int steps, double base, const Options& given) {
   const Options options = resolved(given, default_dtype(), "logspace");
-  return finished(pow(base, spaced(start, end, steps, f64, *options.device, "logspace")).to(*options.dtype), options);
+  const Tensor x = pow(base, spaced(start, end, steps, f64, *options.device, "logspace"));
+  if (steps > 0 && is_integral(*options.dtype))
+    for (const Tensor& end_of_range : {amin(x), amax(x)})
+      require_held(read_for<double>("logspace", end_of_range), *options.dtype, "logspace");
+  return finished(x.to(*options.dtype), options);
 }
 
 Tensor eye(Int n, std::optional<Int> m, const Options& options) {
@@ -282,13 +303,35 @@ Tensor tri(Int n, std::optional<Int> m, int64_t k, const Options& given) {
 }
 
 namespace {
+// Rows of lengths that grow by one from row to row until they have all of the columns: how many elements.
+int64_t triangle_count(int64_t rows, int64_t shortest, int64_t columns, const char* op) {
+  const int64_t growing = std::clamp<int64_t>(columns - shortest, 0, rows);
+  const int64_t odd = growing % 2, pairs = growing / 2;  // growing (growing - 1) / 2 as a product that fits
+  const Checked steps = odd ? Checked(growing) * pairs : Checked(growing - 1) * pairs;
+  return (Checked(growing) * shortest + steps + Checked(rows - growing) * columns).value(op);
+}
+
+// Row by row. Rows of which nothing is wanted are left out at once: nothing that is made is longer than the result.
 Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, const Options& given, bool lower, const char* op) {
   const Options options = resolved(given, i64, op);
   require(row >= 0 && col >= 0, ErrorKind::argument, op, "sizes must not be negative, got ", row, " and ", col);
   require(is_integral(*options.dtype), ErrorKind::dtype, op, "gives integers, not ", *options.dtype);
   require_held(std::max<int64_t>({row - 1, col - 1, 0}), *options.dtype, op);
-  const Tensor all = made({row, col}, Scalar(true), {boolean, options.device}, boolean, op);
-  return nonzero(lower ? tril(all, offset) : triu(all, offset)).to(*options.dtype).t().contiguous();
+  const int64_t k = std::clamp(offset, -row, col);  // of column - row
+  const int64_t from = lower ? std::max<int64_t>(0, -k) : 0;
+  const int64_t end = lower ? row : std::min(row, (Checked(col) - k).value_or(row));
+  const int64_t rows = col == 0 ? 0 : std::max<int64_t>(0, end - from);
+  const int64_t shortest = !lower ? col - std::max<int64_t>(0, end - 1 + k) : k < col ? from + k + 1 : col;
+  const int64_t count = rows == 0 ? 0 : triangle_count(rows, shortest, col, op);
+  const Tensor out = allocate({2, count}, *options.dtype, *options.device, op);
+  if (count == 0) return out;
+  const Tensor each = arange(from, from + rows, 1, {i64, options.device});
+  const Tensor first = lower ? zeros_like(each) : clamp_min(each + k, 0);
+  const Tensor lengths = lower ? clamp_max(each + (k + 1), col) : col - first;
+  const Tensor place = counting(count, out), start = lengths.cumsum(0) - lengths;
+  out.select(0, 0).copy_(repeat_interleave(each, lengths));
+  out.select(0, 1).copy_(place + repeat_interleave(first - start, lengths));
+  return out;
 }
 }  // namespace
 

@@ -26,7 +26,7 @@ void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t m
 Alignment prepare(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                   const std::vector<int64_t>& target_lengths, int64_t blank) {
   require_floating(log_probs, op);
-  require(log_probs.dim() == 3, ErrorKind::shape, op, "log_probs ", log_probs, ", not [T, N, C]");
+  require(log_probs.dim() == 3, ErrorKind::shape, op, "log_probs ", log_probs, ", not [T, N, C] or [T, C]");
   require(is_integral(targets.checked(op).dtype()), ErrorKind::dtype, op, "targets must be integers");
   Alignment p{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0, {}};
   require(blank >= 0 && blank < p.classes, ErrorKind::index, op, "blank ", blank, " is not one of the ", p.classes,
@@ -72,6 +72,10 @@ Tensor shifted(const Tensor& x, int64_t by) {
 Tensor Plain::ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                        const std::vector<int64_t>& target_lengths, const CTCLossOptions& o) {
   loss::reduction(o.reduction, op);
+  if (log_probs.checked(op).dim() == 2) {
+    const Tensor loss = ctc_loss(log_probs.unsqueeze(1), targets, input_lengths, target_lengths, o);
+    return o.reduction == Reduce::none ? loss.squeeze(0) : loss;
+  }
   const Alignment p = prepare(log_probs, targets, input_lengths, target_lengths, o.blank);
   const Device device = log_probs.device();
   const int64_t width = 2 * p.longest + 1;

@@ -21,6 +21,9 @@ template <class Multiply> Tensor added_product(const char* op, const Tensor& x, 
           " does not broadcast to the product's shape ", shape);
   const Operand operands[] = {x, a, b};
   const DType dtype = product_dtype(operands, op);
+  // What alpha makes small need not fit into a half before.
+  if (is_half(dtype) && alpha != 1)
+    return added_product(op, x.to(f32), a.to(f32), b.to(f32), beta, alpha, shape, product).to(dtype);
   const Scalar scale_x = factor_for(beta, dtype, op), scale_y = factor_for(alpha, dtype, op);
   Tensor y = product(a.to(dtype), b.to(dtype));
   if (alpha != 1) y = mul(y, scale_y);

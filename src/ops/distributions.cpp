@@ -103,9 +103,9 @@ Tensor& Tensor::bernoulli_(const Tensor& p, Generator* generator) & {
   require_floating(p, op);
   refuse_grad(op, {p});
   common_device(*this, p, op);
-  const NoGrad off;
+  const Tensor each = blamed_on(op, [&] { return p.detach().expand(shape()); });
   require_all(volta::logical_and(p >= 0, p <= 1), op, "probabilities must be between 0 and 1");
-  return copy_(rand(shape(), {f64, device(), false, generator}) < p.expand(shape()));
+  return copy_(rand(shape(), {f64, device(), false, generator}) < each);
 }
 
 Tensor& Tensor::geometric_(double p, Generator* generator) & {

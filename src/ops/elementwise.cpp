@@ -183,7 +183,7 @@ const Tensor* reusable(std::span<const Operand> x, const Inferred& r) {
   for (const Operand& o : x) {
     if (!o.temporary || !o.tensor) continue;
     const TensorImpl& t = o.tensor->impl();
-    if (t.refs.load(std::memory_order_acquire) == 1 && t.storage->unique() && !t.node && !t.view &&
+    if (t.refs.load(std::memory_order_acquire) == 1 && t.storage->exclusive() && !t.node && !t.view &&
         t.dtype == r.result && t.layout.shape == r.shape && t.layout.is_contiguous())
       return o.tensor;
   }
@@ -226,8 +226,39 @@ Tensor equal_elements(const Tensor& a, const Tensor& b) {
   return a == b;
 }
 
+// |a - b| of integers as f64: 64 bits without a sign hold it.
+Tensor distance(const Tensor& a, const Tensor& b) {
+  const auto is_signed = [](const Tensor& t) { return traits(t.dtype()).kind == Kind::signed_int; };
+  if (a.dtype() == u64 && is_signed(b)) return where(b < 0, a.to(f64) - b.to(f64), distance(a, b.to(u64)));
+  if (b.dtype() == u64 && is_signed(a)) return distance(b, a);
+  const DType wide = a.dtype() == u64 || b.dtype() == u64 ? u64 : i64;
+  const Tensor x = a.to(wide), y = b.to(wide);
+  return where(x > y, x - y, y - x).to(u64).to(f64);
+}
+
 Tensor scaled(const Tensor& x, double value, const char* op) {
   return value == 1 ? x : x * factor_for(value, x.dtype(), op);
+}
+
+// The number that b is multiplied by in a + alpha * b, of the kind that a and b make together.
+Scalar alpha_for(const Scalar& alpha, const Operand& a, const Operand& b, const char* op) {
+  const Operand both[] = {a, b};
+  const DType dtype = result_type(both, op);
+  require_storable(alpha, dtype, op);
+  if (dtype == boolean) return alpha.as<bool>();
+  return is_floating(dtype) ? Scalar(alpha.as<double>()) : Scalar(alpha.as<int64_t>());
+}
+// factor * b; of two numbers a number, which is weak in promotion.
+Operand product(const Operand& b, const Scalar& factor, Tensor& made) {
+  if (b.tensor) return made = mul(b, factor);
+  return Scalar(int64_t(b.scalar.as<uint64_t>() * factor.as<uint64_t>()));
+}
+
+const ElementwiseOp& muladd_op() { return point_op(index_of<point::MulAdd>(ElementwiseOps{})); }
+
+const Operand& only(const std::optional<Operand>& a, const std::optional<Operand>& b, const char* op) {
+  require(a || b, ErrorKind::argument, op, "needs a bound, min or max");
+  return a ? *a : *b;
 }
 
 void check_three(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
@@ -347,8 +378,63 @@ Tensor& Tensor::operator^=(const Operand& other) & { return bitwise_xor_(other);
 Tensor& Tensor::operator<<=(const Operand& other) & { return bitwise_left_shift_(other); }
 Tensor& Tensor::operator>>=(const Operand& other) & { return bitwise_right_shift_(other); }
 
+Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
+  const Scalar k = alpha_for(alpha, a, b, "add");
+  return blamed_on("add", [&] { return k.kind() == Kind::boolean ? add(a, mul(b, k)) : muladd(b, k, a); });
+}
+Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
+  const Scalar k = alpha_for(alpha, a, b, "sub");
+  Tensor made;  // integers without a sign have no negative alpha: there a product is subtracted
+  return blamed_on("sub",
+                   [&] { return k.is_floating() ? muladd(b, -k.as<double>(), a) : sub(a, product(b, k, made)); });
+}
+Tensor& Tensor::add_(const Operand& other, Scalar alpha) & {
+  const Scalar k = alpha_for(alpha, *this, other, "add_");
+  Operand operands[] = {other, k, *this};
+  return blamed_on("add_", [&]() -> Tensor& {
+    return k.kind() == Kind::boolean ? add_(volta::mul(other, k)) : map_into(*this, muladd_op(), operands);
+  });
+}
+Tensor& Tensor::sub_(const Operand& other, Scalar alpha) & {
+  const Scalar k = alpha_for(alpha, *this, other, "sub_");
+  Tensor made;
+  return blamed_on("sub_", [&]() -> Tensor& {
+    return k.is_floating() ? add_(other, -k.as<double>()) : sub_(product(other, k, made));
+  });
+}
+
+Tensor clamp(const Operand& x, const Operand& min) {
+  return blamed_on("clamp", [&] { return clamp_min(x, min); });
+}
+Tensor clamp(const Operand& x, const Bounds& bounds) {
+  if (bounds.min && bounds.max) return clamp(x, *bounds.min, *bounds.max);
+  const Operand& bound = only(bounds.min, bounds.max, "clamp");
+  return blamed_on("clamp", [&] { return bounds.min ? clamp_min(x, bound) : clamp_max(x, bound); });
+}
+Tensor& Tensor::clamp_(const Operand& min) & {
+  return blamed_on("clamp_", [&]() -> Tensor& { return clamp_min_(min); });
+}
+Tensor& Tensor::clamp_(const Bounds& bounds) & {
+  if (bounds.min && bounds.max) return clamp_(*bounds.min, *bounds.max);
+  const Operand& bound = only(bounds.min, bounds.max, "clamp_");
+  return blamed_on("clamp_", [&]() -> Tensor& { return bounds.min ? clamp_min_(bound) : clamp_max_(bound); });
+}
+
 Tensor clip(const Tensor& x, const Operand& min, const Operand& max) {
   return blamed_on("clip", [&] { return clamp(x, min, max); });
+}
+Tensor clip(const Tensor& x, const Operand& min) {
+  return blamed_on("clip", [&] { return clamp(x, min); });
+}
+Tensor clip(const Tensor& x, const Bounds& bounds) {
+  return blamed_on("clip", [&] { return clamp(x, bounds); });
+}
+
+Tensor max(const Tensor& x, const Tensor& other) {
+  return blamed_on("max", [&] { return maximum(x, other); });
+}
+Tensor min(const Tensor& x, const Tensor& other) {
+  return blamed_on("min", [&] { return minimum(x, other); });
 }
 
 Tensor Plain::polygamma(int64_t n, const Tensor& x) {
@@ -359,17 +445,50 @@ Tensor Plain::polygamma(int64_t n, const Tensor& x) {
   return detail::map(point_op(index_of<point::Polygamma>(ElementwiseOps{})), operands);
 }
 
-Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
-  check_three(x, a, b, "addcmul");
-  // A fraction times integers fits what all three make together.
+namespace {
+
+// value * a in what all three make together, halves in f32: what the factor makes small need not fit before.
+Tensor scaled_of_three(const Tensor& x, const Tensor& a, const Tensor& b, double value, const char* op) {
+  check_three(x, a, b, op);
+  if (value == 1) return a;
   const Operand all[] = {a, b, x};
-  const Tensor wide = is_floating(a.dtype()) ? a : a.to(result_type(all, "addcmul"));
-  return blamed_on("addcmul", [&] { return muladd(scaled(wide, value, "addcmul"), b, x); });
+  return scaled(a.to(traits(result_type(all, op)).compute), value, op);
 }
 
+}  // namespace
+
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
+  const Tensor factor = scaled_of_three(x, a, b, value, "addcmul");
+  const Operand all[] = {a, b, x};
+  return blamed_on("addcmul", [&] { return muladd(factor, b, x).to(result_type(all, "addcmul")); });
+}
+Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, double value) & {
+  const Tensor factor = scaled_of_three(*this, a, b, value, "addcmul_");
+  Operand operands[] = {factor, b, *this};
+  return blamed_on("addcmul_", [&]() -> Tensor& { return map_into(*this, muladd_op(), operands); });
+}
+
+namespace {
+// Halves, whose quotients need not fit a half before the factor.
+bool divides_halves(const Tensor& x, const Tensor& a, const Tensor& b, const char* op) {
+  check_three(x, a, b, op);
+  return is_half(promote(a.dtype(), b.dtype())) && is_half(promote(x.dtype(), promote(a.dtype(), b.dtype())));
+}
+
+// value * a / b
+Tensor scaled_quotient(const Tensor& a, const Tensor& b, double value, bool halves, const char* op) {
+  return blamed_on(op, [&] { return halves ? a.to(f32) / b.to(f32) * value : scaled(a / b, value, op); });
+}
+}  // namespace
+
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
-  check_three(x, a, b, "addcdiv");
-  return blamed_on("addcdiv", [&] { return x + scaled(a / b, value, "addcdiv"); });
+  const bool halves = divides_halves(x, a, b, "addcdiv");
+  const Tensor y = blamed_on("addcdiv", [&] { return x + scaled_quotient(a, b, value, halves, "addcdiv"); });
+  return halves ? y.to(promote(x.dtype(), promote(a.dtype(), b.dtype()))) : y;
+}
+Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, double value) & {
+  const Tensor quotient = scaled_quotient(a, b, value, divides_halves(*this, a, b, "addcdiv_"), "addcdiv_");
+  return blamed_on("addcdiv_", [&]() -> Tensor& { return add_(quotient); });
 }
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
@@ -388,7 +507,9 @@ Tensor isclose(const Tensor& x, const Tensor& other, const CloseOptions& options
   const DType common = promote(x.dtype(), other.dtype());
   const DType compute = common == f64 || !is_floating(common) ? f64 : f32;
   const Tensor a = x.to(compute), b = other.to(compute);
-  const Tensor near = logical_and(isfinite(b), (a - b).abs() <= b.abs() * options.rtol + options.atol);
+  const bool whole = !is_floating(x.dtype()) && !is_floating(other.dtype());
+  const Tensor apart = whole ? distance(x, other) : (a - b).abs();
+  const Tensor near = logical_and(isfinite(b), apart <= b.abs() * options.rtol + options.atol);
   const Tensor close = logical_or(equal_elements(x, other), near);
   return options.equal_nan ? logical_or(close, logical_and(isnan(a), isnan(b))) : close;
 }

@@ -28,14 +28,18 @@ namespace {
 // Shortens the rows that are looked up, in place: row *= max_norm / |row| where |row| is above max_norm.
 void shorten(Tensor weight, const Tensor& indices, double max_norm, double norm_type) {
   const NoGrad off;
-  const Tensor rows = unique(indices).values, values = weight.detach().index_select(0, rows);
+  const Tensor rows = unique(indices).values;
+  const Tensor values = weight.detach().index_select(0, rows).to(traits(weight.dtype()).compute);
   const Tensor length = norm(values, norm_type, 1, true);
   const Tensor change = where(length > max_norm, values * (max_norm / (length + 1e-7)), values) - values;
-  weight.copy_(weight.detach().index_add(0, rows, change));
+  weight.copy_(weight.detach().index_add(0, rows, change.to(weight.dtype())));
 }
 
 // The value of y, with its gradient multiplied by s.
-Tensor scale_gradient(const Tensor& y, const Tensor& s) { return y.detach() + (y - y.detach()) * s; }
+Tensor scale_gradient(const Tensor& y, const Tensor& s) {
+  return record("embedding", y.detach().clone(), {y},
+                [s = save(s)](const Tensor& g, Gradients& d) { d[0] = g * d.take(s); });
+}
 
 }  // namespace
 
@@ -47,11 +51,15 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOpt
     const Tensor valid = embedding(indices, weight.detach());  // throws before anything is changed
     if (valid.numel()) shorten(weight, indices, *o.max_norm, o.norm_type);
   }
-  Tensor y = embedding(indices, weight);
-  if (!weight.requires_grad()) return y;
-  if (o.scale_grad_by_freq) {
-    const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(weight.dtype());
-    y = scale_gradient(y, 1 / embedding(indices, counts.unsqueeze(1)));
+  if (!weight.requires_grad()) return embedding(indices, weight);
+  Tensor y;
+  if (o.scale_grad_by_freq) {  // halves in f32, which holds the counts and the sums of what they divide
+    const DType wide = traits(weight.dtype()).compute;
+    const Tensor counts = bincount(indices.flatten(), {}, weight.size(0)).to(wide);
+    y = scale_gradient(embedding(indices, weight.to(wide)), 1 / embedding(indices, counts.unsqueeze(1)));
+    y = y.to(weight.dtype());
+  } else {
+    y = embedding(indices, weight);
   }
   return o.padding_idx ? where((indices.to(i64) == padding).unsqueeze(-1), y.detach(), y) : y;
 }
@@ -59,7 +67,7 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOpt
 namespace {
 
 struct Bags {
-  Tensor indices, owner;  // of each index: the row of the table, and its bag
+  Tensor indices, owner;  // of each index in a bag: the row of the table, and its bag
   int64_t count;
 };
 
@@ -73,14 +81,14 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
   }
   if (indices.dim() != 1) fail("indices must be [n] or [bags, n], got " + indices.shape().str());
   if (!offsets.defined() || offsets.dim() != 1 || offsets.numel() == 0) fail("indices [n] need offsets [bags]");
-  const std::vector<int64_t> starts = blamed_on("embedding_bag", [&] { return offsets.to_vector<int64_t>(); });
+  std::vector<int64_t> starts = blamed_on("embedding_bag", [&] { return offsets.to_vector<int64_t>(); });
   for (size_t i = 0; i < starts.size(); ++i)
     if (starts[i] < (i ? starts[i - 1] : 0) || starts[i] > indices.numel() || (i == 0 && starts[i] != 0))
       fail("offsets must start at 0, not fall, and stay within the " + std::to_string(indices.numel()) + " indices");
-  const int64_t count = offsets.numel() - (include_last ? 1 : 0);
-  const Tensor owner =
-      searchsorted(offsets.to(i64).narrow(0, 0, count), arange(0, indices.numel(), 1, where), {.right = true}) - 1;
-  return {indices, owner, count};
+  if (!include_last) starts.push_back(indices.numel());
+  const int64_t count = int64_t(starts.size()) - 1, used = starts.back();
+  const Tensor firsts = offsets.to(i64).narrow(0, 0, count);
+  return {indices.narrow(0, 0, used), searchsorted(firsts, arange(0, used, 1, where), {.right = true}) - 1, count};
 }
 
 // The largest of each bag by column; of equal ones the first takes the gradient. `none` holds the values of empty bags.
@@ -116,7 +124,7 @@ Tensor Plain::embedding_bag(const Tensor& indices, const Tensor& weight, const T
   if (sample_weights.defined()) common_device(weight, sample_weights, op);
   check_indices(as_index(indices, op), weight.size(0), 0, op);
   Bags bags = bags_of(indices.checked(op), offsets, o.include_last_offset);
-  Tensor factors = sample_weights.defined() ? sample_weights.flatten() : Tensor();
+  Tensor factors = sample_weights.defined() ? sample_weights.flatten().narrow(0, 0, bags.indices.numel()) : Tensor();
   if (o.padding_idx) {
     const Tensor real = (bags.indices.to(i64) != checked_padding(weight, *o.padding_idx, op)).nonzero().flatten();
     bags.indices = bags.indices.index_select(0, real), bags.owner = bags.owner.index_select(0, real);
@@ -127,10 +135,15 @@ Tensor Plain::embedding_bag(const Tensor& indices, const Tensor& weight, const T
   Tensor rows = embedding(bags.indices, weight, look);
   const Tensor none = zeros({bags.count, weight.size(1)}, {.dtype = weight.dtype(), .device = weight.device()});
   if (mode == BagMode::max) return largest_of_bags(rows, bags, none);
-  if (factors.defined()) rows = rows * factors.unsqueeze(1);
-  const Tensor sums = index_add(none, 0, bags.owner, rows);
-  if (mode == BagMode::sum) return sums;
-  return sums / clamp_min(bincount(bags.owner, {}, bags.count), 1).to(weight.dtype()).unsqueeze(1);
+  // Halves are multiplied, added and divided in f32.
+  const DType wide = traits(weight.dtype()).compute;
+  rows = rows.to(wide);
+  if (factors.defined()) rows = rows * factors.to(wide).unsqueeze(1);
+  const Tensor sums = index_add(none.to(wide), 0, bags.owner, rows);
+  if (mode == BagMode::sum) return sums.to(weight.dtype());
+  const Tensor counts = clamp_min(bincount(bags.owner, {}, bags.count), 1).to(wide).unsqueeze(1);
+  const Tensor means = sums / counts;
+  return is_half(weight.dtype()) ? means.to(weight.dtype()) : means;
 }
 
 }  // namespace volta

@@ -129,8 +129,13 @@ Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& other
   return where(zero, without, y / where(zero, 1, value));
 }
 
+// Of halves all of it is taken in f32, the product again.
 void multiply_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g,
                    Gradients& d) {
+  if (is_half(x.dtype())) {
+    const Tensor a = x.to(f32), b = src.to(f32);
+    return multiply_back(at, a, b, at.combine(Combine::multiply, a, b), g.to(f32), d);
+  }
   const Tensor x_zero = x == 0, zero = src == 0;
   const Tensor zeros = at.combine(Combine::add, x_zero.to(i64), zero.to(i64));
   const Tensor others = at.combine(Combine::multiply, where(x_zero, 1, x), where(zero, 1, src));
@@ -143,7 +148,9 @@ void multiply_back(const Place& at, const Tensor& x, const Tensor& src, const Te
 // Tied elements share the gradient.
 void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g, Gradients& d) {
   const Tensor x_wins = x == y, wins = src == at.there(y);
-  const Tensor shared = g / at.combine(Combine::add, x_wins.to(i64), wins.to(i64)).clamp_min(1).to(g.dtype());
+  const DType wide = traits(g.dtype()).compute;
+  const Tensor many = at.combine(Combine::add, x_wins.to(i64), wins.to(i64)).clamp_min(1).to(wide);
+  const Tensor shared = g.to(wide) / many;
   if (d.needs(0)) d[0] = where(x_wins, shared, 0);
   if (d.needs(1)) d[1] = where(wins, at.there(shared), 0);
 }
@@ -369,6 +376,9 @@ Tensor reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
   const Tensor values = source_for(at, x, src);
   require(x.dtype() != boolean || asked != ScatterReduce::mean, ErrorKind::dtype, op,
           "mean is not defined for booleans");
+  // The sum of halves need not fit into one.
+  if (asked == ScatterReduce::mean && is_half(x.dtype()))
+    return reduced(x.to(f32), dim, index, src.to(f32), reduce, include_self, op).to(x.dtype());
   const auto start = [&](const Tensor& from, Scalar value) {
     return include_self ? from : at.combine(Combine::set, from, at.repeated(value, from));
   };
@@ -394,7 +404,9 @@ Tensor& Tensor::scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const int axis = axis_of(x, dim, "index_select");
   const Tensor i = slices_index(x, axis, index, "index_select");
-  return pick_slices("index_select", x.dim() == 0 ? x.reshape({1}) : x, axis, i);
+  if (x.dim() > 0) return pick_slices("index_select", x, axis, i);
+  require(i.numel() == 1, ErrorKind::shape, "index_select", "of a 0-d tensor one element is chosen, not ", i.numel());
+  return pick_slices("index_select", x.reshape({1}), axis, i).reshape({});
 }
 
 Tensor Plain::index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
@@ -532,6 +544,11 @@ Tensor nonzero(const Tensor& x) {
     if (axis > 0) rest = floor_divide(rest, size);
   }
   return out;
+}
+
+std::vector<Tensor> where(const Tensor& condition) {
+  condition.checked("where");
+  return blamed_on("where", [&] { return nonzero(atleast_1d(condition)).unbind(1); });
 }
 
 Tensor one_hot(const Tensor& x, int64_t num_classes) {

@@ -28,9 +28,12 @@ Tensor reflected(const Tensor& place, int64_t n, bool align_corners) {
   const Tensor from = abs(place - low), turns = floor(from / span).detach(), rest = from - turns * span;
   return where(remainder(turns, 2) == 0, rest, span - rest) + low;
 }
+// As in PyTorch, a place at the outermost elements or beyond has no gradient.
 Tensor inside(const Tensor& place, int64_t n, Padding padding, bool align_corners) {
   if (padding == Padding::zeros) return place;
-  return clamp(padding == Padding::reflection ? reflected(place, n, align_corners) : place, 0, double(n - 1));
+  const Tensor p = padding == Padding::reflection ? reflected(place, n, align_corners) : place;
+  const double last = double(n - 1);
+  return where(logical_and(p > 0, p < last), p, clamp(p.detach(), 0, last));
 }
 
 // A tap at whole numbers (in floats), which may lie outside.

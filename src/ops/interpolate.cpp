@@ -54,8 +54,8 @@ std::vector<Resampling> resamplings(const Tensor& x, const Mode& mode, const Int
     // As in PyTorch, an area may be averaged to nothing.
     require(in > 0 && out >= (o.mode == "area" ? 0 : 1), ErrorKind::shape, op, "an axis of ", in,
             " cannot become one of ", out, " in shape ", x);
-    // Linear modes leave an axis alone that keeps its size, whatever the factor was.
-    const bool kept = in == out && o.mode.name().ends_with("linear");
+    // Linear and antialiased modes leave an axis alone that keeps its size, whatever the factor was.
+    const bool kept = in == out && (o.antialias || o.mode.name().ends_with("linear"));
     const bool use_factor = factor > 0 && !o.recompute_scale_factor && !kept;
     const double corner = out > 1 ? double(in - 1) / double(out - 1) : 0;
     const double edge = use_factor ? 1 / factor : double(in) / double(out);

@@ -209,6 +209,8 @@ Tensor Plain::addmm(const Tensor& x, const Tensor& a, const Tensor& b, double be
           " does not broadcast to the product's shape ", shape);
   const Operand operands[] = {x, a, b};
   const DType dtype = product_dtype(operands, op);
+  // What alpha makes small need not fit into a half before.
+  if (is_half(dtype) && alpha != 1) return addmm(x.to(f32), a.to(f32), b.to(f32), beta, alpha).to(dtype);
   const Scalar scale_x = factor_for(beta, dtype, op), scale_y = factor_for(alpha, dtype, op);
   if (beta == 1 && alpha == 1 && x.shape() == Shape{shape[1]})
     return fused_linear(a.to(dtype), b.to(dtype).mT(), x.to(dtype), Fused::none);

@@ -21,9 +21,24 @@ Tensor difference(const Tensor& input, const Tensor& target, const char* op) {
   return input - target;
 }
 
+// What the losses of a pair are; those of halves are computed in f32 where squares and quotients need not fit a half.
+DType dtype_of(const Tensor& input, const Tensor& target, const char* op) {
+  require_pair(input, target, op);
+  return promote(input.dtype(), target.dtype());
+}
+
+// A weight may be broadcast, the losses are not.
+void require_weight(const Tensor& weight, const Tensor& input, const char* op, const char* name) {
+  require(!weight.defined() || broadcast_shapes(weight.shape(), input.shape(), op) == input.shape(), ErrorKind::shape,
+          op, name, " ", weight, " does not fit the input ", input);
+}
+
 Tensor weighted(const Tensor& losses, const Tensor& weight, const char* op) {
   return weight.defined() ? blamed_on(op, [&] { return losses * weight; }) : losses;
 }
+
+// The square where it counts: elsewhere its gradient, 0 times a difference, must not see an infinite one.
+Tensor square_where(const Tensor& counts, const Tensor& e) { return square(where(counts, e, 0)); }
 
 // t log t, and 0 at 0, with a finite gradient there.
 Tensor entropy(const Tensor& t) {
@@ -52,17 +67,23 @@ Tensor Plain::l1_loss(const Tensor& input, const Tensor& target, const LossOptio
 Tensor Plain::smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
   const Reduce how = reduction(o.reduction, "smooth_l1_loss");
   if (!(o.beta >= 0)) throw Error(Error::Kind::argument, "smooth_l1_loss", "beta must be at least 0");
+  if (const DType dtype = dtype_of(input, target, "smooth_l1_loss"); is_half(dtype))
+    return smooth_l1_loss(input.to(f32), target.to(f32), o).to(dtype);
   // The square is of the difference itself: |d| would lose the second derivative at 0.
   const Tensor e = difference(input, target, "smooth_l1_loss"), d = abs(e);
   if (o.beta == 0) return reduced(d, how);
-  return reduced(where(d < o.beta, 0.5 / o.beta * square(e), d - 0.5 * o.beta), how);
+  const Tensor near = d < o.beta;
+  return reduced(where(near, 0.5 / o.beta * square_where(near, e), d - 0.5 * o.beta), how);
 }
 
 Tensor Plain::huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o) {
   const Reduce how = reduction(o.reduction, "huber_loss");
   if (!(o.delta > 0)) throw Error(Error::Kind::argument, "huber_loss", "delta must be above 0");
+  if (const DType dtype = dtype_of(input, target, "huber_loss"); is_half(dtype))
+    return huber_loss(input.to(f32), target.to(f32), o).to(dtype);
   const Tensor e = difference(input, target, "huber_loss"), d = abs(e);
-  return reduced(where(d <= o.delta, 0.5 * square(e), o.delta * (d - 0.5 * o.delta)), how);
+  const Tensor near = d <= o.delta;
+  return reduced(where(near, 0.5 * square_where(near, e), o.delta * (d - 0.5 * o.delta)), how);
 }
 
 // -(y log p + (1 - y) log(1 - p)), the logarithms held at or above -100.
@@ -71,6 +92,7 @@ Tensor Plain::binary_cross_entropy(const Tensor& input, const Tensor& target, co
   const char* op = "binary_cross_entropy";
   require_floating(input, op);
   require_pair(input, target, op);
+  require_weight(o.weight, input, op, "weight");
   const Tensor y = target.to(input.dtype());
   Tensor losses;
   {
@@ -80,7 +102,8 @@ Tensor Plain::binary_cross_entropy(const Tensor& input, const Tensor& target, co
     losses = (y - 1) * clamp_min(log1p(-input), -100) - y * clamp_min(log(input), -100);
   }
   losses = record(op, losses, {input, y}, [p = save(input), y = save(y)](const Tensor& g, Gradients& d) {
-    const Tensor x = d.take(p), t = d.take(y);
+    const DType wide = traits(g.dtype()).compute;
+    const Tensor x = d.take(p).to(wide), t = d.take(y).to(wide);
     if (d.needs(0)) d[0] = g * (x - t) / clamp_min(x * (1 - x), 1e-12);
     if (d.needs(1)) d[1] = g * (clamp_min(log1p(-x), -100) - clamp_min(log(x), -100));
   });
@@ -94,6 +117,7 @@ Tensor Plain::binary_cross_entropy_with_logits(const Tensor& input, const Tensor
   const Reduce how = reduction(o.reduction, op);
   require_floating(input, op);
   require_pair(input, target, op);
+  require_weight(o.weight, input, op, "weight"), require_weight(o.pos_weight, input, op, "pos_weight");
   const Tensor y = target.to(input.dtype());
   Tensor of_positive = logsigmoid(input);
   if (o.pos_weight.defined()) of_positive = blamed_on(op, [&] { return of_positive * (1 + (o.pos_weight - 1) * y); });
@@ -122,7 +146,7 @@ Tensor Plain::kl_div(const Tensor& input, const Tensor& target, const KLDivOptio
     throw Error(Error::Kind::shape, "kl_div", "a mean over the batch needs a batch axis");
   const Tensor losses = o.log_target ? exp(target) * (target - input) : entropy(target) - target * input;
   if (!by_batch) return reduced(losses, o.reduction);
-  return sum(losses) / input.size(0);
+  return (sum(losses.to(traits(losses.dtype()).compute)) / input.size(0)).to(losses.dtype());
 }
 
 Tensor Plain::gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& o) {
@@ -138,12 +162,20 @@ Tensor Plain::gaussian_nll_loss(const Tensor& input, const Tensor& target, const
   const char* op = "gaussian_nll_loss";
   require_pair(input, target, op);
   if (!(o.eps > 0)) throw Error(Error::Kind::argument, op, "eps must be above 0");
+  if (const DType dtype = promote(promote(input.dtype(), target.dtype()), var.checked(op).dtype()); is_half(dtype))
+    return gaussian_nll_loss(input.to(f32), target.to(f32), var.to(f32), o).to(dtype);
+  // One for each element, or for each row of the last axis.
   Tensor variance = var.checked(op).dim() == input.dim() - 1 ? var.unsqueeze(-1) : var;
+  Shape rows = input.shape();
+  if (!rows.empty()) rows[rows.size() - 1] = 1;
+  require(variance.shape() == input.shape() || variance.shape() == rows, ErrorKind::shape, op, "var ", var,
+          " does not fit the input ", input);
   {
     const NoGrad off;
     if (read_for<bool>(op, any(variance < 0))) throw Error(Error::Kind::argument, op, "a variance is negative");
   }
-  variance = variance + (clamp_min(variance, o.eps) - variance).detach();  // the gradient passes the clamp
+  const Tensor clamped = unrecorded([&] { return clamp_min(variance, o.eps); });
+  variance = record(op, clamped, {variance}, [](const Tensor& g) { return g; });  // the gradient passes the clamp
   Tensor losses = blamed_on(op, [&] { return 0.5 * (log(variance) + square(input - target) / variance); });
   if (o.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced(losses, how);
@@ -168,7 +200,7 @@ Tensor Plain::hinge_embedding_loss(const Tensor& input, const Tensor& target, co
   require_pair(input, target, "hinge_embedding_loss");
   refuse_target_grad(target, "hinge_embedding_loss");
   const Tensor y = target.to(f64);  // -1 is no number of unsigned dtypes
-  const Tensor apart = where(y == 1, 0, relu(o.margin - input));
+  const Tensor apart = where(y == 1, 0, clamp_min(o.margin - input, 0));
   return reduced(apart + where(y == -1, 0, input), how);
 }
 
@@ -184,7 +216,7 @@ Tensor Plain::margin_ranking_loss(const Tensor& input1, const Tensor& input2, co
   finite(o.margin, "margin_ranking_loss", "margin");
   require_pair(input1, input2, "margin_ranking_loss");
   require_pair(input1, target, "margin_ranking_loss");
-  return reduced(relu(target * (input2 - input1) + o.margin), how);
+  return reduced(clamp_min(target * (input2 - input1) + o.margin, 0), how);
 }
 
 Tensor Plain::cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
@@ -199,10 +231,12 @@ Tensor Plain::cosine_embedding_loss(const Tensor& input1, const Tensor& input2, 
           "inputs ", input1, " and target ", target, ", not [N, D] and [N]");
   refuse_target_grad(target, op);
   common_device(input1, target, op);
+  const DType dtype = promote(input1.dtype(), input2.dtype());
+  if (is_half(dtype)) return cosine_embedding_loss(input1.to(f32), input2.to(f32), target, o).to(dtype);
   constexpr double least = 1e-12;
   const Tensor squares = (sum(square(input1), -1) + least) * (sum(square(input2), -1) + least);
   const Tensor cosine = sum(input1 * input2, -1) / sqrt(squares);
-  const Tensor y = target.to(f64), apart = where(y == -1, relu(cosine - o.margin), 0);
+  const Tensor y = target.to(f64), apart = where(y == -1, clamp_min(cosine - o.margin, 0), 0);
   return reduced(where(y == 1, 1 - cosine, apart), how);
 }
 
@@ -214,11 +248,13 @@ Tensor Plain::triplet_margin_loss(const Tensor& anchor, const Tensor& positive, 
   if (!(o.p >= 0)) throw Error(Error::Kind::argument, op, "p must be at least 0, not " + std::to_string(o.p));
   require_pair(anchor, positive, op);
   require_pair(anchor, negative, op);
+  if (const DType dtype = promote(promote(anchor.dtype(), positive.dtype()), negative.dtype()); is_half(dtype))
+    return triplet_margin_loss(anchor.to(f32), positive.to(f32), negative.to(f32), o).to(dtype);
   const auto distance = [&](const Tensor& a, const Tensor& b) { return norm(a - b + o.eps, o.p, -1); };
   const Tensor near = distance(anchor, positive);
   Tensor far = distance(anchor, negative);
   if (o.swap) far = minimum(far, distance(positive, negative));
-  return reduced(relu(near - far + o.margin), how);
+  return reduced(clamp_min(near - far + o.margin, 0), how);
 }
 
 const Tensor& check_finite(const Tensor& loss) {

@@ -183,8 +183,20 @@ Tensor Plain::cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, d
   not_negative(eps, "cosine_similarity", "eps");
   const DType dtype = promote(a.checked("cosine_similarity").dtype(), b.checked("cosine_similarity").dtype());
   if (is_half(dtype)) return cosine_similarity(a.to(f32), b.to(f32), dim, eps).to(dtype);
-  return blamed_on("cosine_similarity",
-                   [&] { return (normalize(a, 2, dim, eps) * normalize(b, 2, dim, eps)).sum(dim); });
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
+  return blamed_on("cosine_similarity", [&] {
+    // Lengths are those of the broadcast rows; along other axes broadcasting changes none.
+    const auto unit = [&](const Tensor& x) {
+      Shape wide = joined(Shape::filled(shape.size() - int(x.dim()), 1), x.shape());
+      const Tensor rows = x.reshape(wide);
+      if (!shape.empty()) {
+        const int axis = axis_of(rows, dim, "cosine_similarity");
+        wide[axis] = shape[axis];
+      }
+      return normalize(rows.expand(wide), 2, dim, eps);
+    };
+    return (unit(a) * unit(b)).sum(dim);
+  });
 }
 Tensor Plain::pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   finite(eps, "pairwise_distance", "eps");

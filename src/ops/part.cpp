@@ -1,6 +1,8 @@
 // The part of a tensor that a layout describes, and a tensor around a part.
 #include "ops/part.h"
 
+#include <algorithm>
+
 #include <volta/create.h>
 #include <volta/ops.h>
 
@@ -30,13 +32,42 @@ Tensor embed(const Tensor& piece, const Shape& shape, const Layout& relative, Sc
   return record("embed", whole, {piece}, [relative](const Tensor& g, Gradients& d) { d[0] = extract(g, relative); });
 }
 
+namespace {
+
+// The axes of a dense tensor as they lie in memory, widest step first; nothing when they already do.
+std::optional<Shape> memory_order(const Layout& base) {
+  if (base.is_contiguous() || !base.is_dense()) return std::nullopt;
+  Shape order;
+  for (int i = 0; i < base.rank(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return base.strides[int(a)] > base.strides[int(b)]; });
+  return order;
+}
+
+Tensor extract_view(const Tensor& whole, const Layout& base, const Layout& part) {
+  const auto order = memory_order(base);
+  return extract(order ? whole.permute(*order) : whole, part);
+}
+
+Tensor embed_view(const Tensor& piece, const Layout& base, const Layout& part) {
+  const auto order = memory_order(base);
+  if (!order) return embed(piece, base.shape, part);
+  Shape shape = base.shape, back = base.shape;
+  for (int i = 0; i < order->size(); ++i) {
+    shape[i] = base.shape[int((*order)[i])];
+    back[int((*order)[i])] = i;
+  }
+  return embed(piece, shape, part).permute(back);
+}
+
+}  // namespace
+
 const ViewRules view_rules = {
-    .extract = extract,
-    .embed = [](const Tensor& piece, const Shape& shape, const Layout& part) { return embed(piece, shape, part); },
+    .extract = extract_view,
+    .embed = embed_view,
     .outside =
-        [](const Tensor& whole, const Layout& part) {
-          const Tensor inside = embed(ones(part.shape, {boolean, whole.device()}), whole.shape(), part);
-          return where(inside, 0, whole);
+        [](const Tensor& whole, const Layout& base, const Layout& part) {
+          return where(embed_view(ones(part.shape, {boolean, whole.device()}), base, part), 0, whole);
         },
 };
 

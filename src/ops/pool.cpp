@@ -136,6 +136,7 @@ Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPo
   check_input(x, axes, op);
   require(p != 0, ErrorKind::argument, op, "norm_type must not be 0");
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
+  if (is_half(x.dtype())) return lp(axes, x.to(f32), p, kernel, o).to(x.dtype());  // a power need not fit a half
   const Tensor means =
       blamed_on(op, [&] { return average(axes, pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode}); });
   return pow(sign(means) * relu(abs(means)) * double(checked_numel(sizes, op)), 1 / p);

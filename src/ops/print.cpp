@@ -70,13 +70,13 @@ Strings texts_of(const Tensor& x, int precision) {
   return texts;
 }
 
-// The elements that will be shown: both ends of long axes.
-Tensor edges_of(Tensor x, int64_t edge) {
-  for (int axis = 0; axis < int(x.dim()); ++axis) {
-    const int64_t n = x.size(axis);
-    if (n > 2 * edge) x = cat({x.narrow(axis, 0, edge), x.narrow(axis, n - edge, edge)}, axis);
-  }
-  return x;
+// The elements that will be shown: both ends of long axes, from `axis` on. Nothing is copied that is not shown.
+Tensor edges_of(const Tensor& x, int64_t edge, int axis = 0) {
+  if (axis == int(x.dim())) return x;
+  const int64_t n = x.size(axis);
+  const auto part = [&](const Tensor& t) { return edges_of(t, edge, axis + 1); };
+  if (n <= 2 * edge) return part(x);
+  return cat({part(x.narrow(axis, 0, edge)), part(x.narrow(axis, n - edge, edge))}, axis);
 }
 
 struct Writer {

@@ -55,6 +55,11 @@ Tensor draw_like(Distribution kind, double a, double b, const Tensor& x, const O
 
 RandomCall integers(int64_t low, uint64_t range) { return {Distribution::randint, i64, 0, 1, low, range}; }
 
+Tensor draw_integers(int64_t low, int64_t high, const Shape& shape, const Options& options, const char* op) {
+  require(low < high, ErrorKind::argument, op, "nothing lies between ", low, " and ", high, " (exclusive)");
+  return finished(draw(integers(low, uint64_t(high) - uint64_t(low)), shape, options, op), options);
+}
+
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
@@ -157,9 +162,11 @@ Tensor normal(const Shape& shape, double mean, double std, const Options& option
   return draw_real(Distribution::normal, mean, std, shape, options, "normal");
 }
 Tensor& Tensor::uniform_(double low, double high, Generator* generator) & {
+  require_writable(checked("uniform_"), "uniform_");  // before the generator moves
   return copy_(draw_like(Distribution::uniform, low, high, *this, {.generator = generator}, "uniform_"));
 }
 Tensor& Tensor::normal_(double mean, double deviation, Generator* generator) & {
+  require_writable(checked("normal_"), "normal_");
   return copy_(draw_like(Distribution::normal, mean, deviation, *this, {.generator = generator}, "normal_"));
 }
 Tensor rand_like(const Tensor& x, Options options) {
@@ -169,11 +176,15 @@ Tensor randn_like(const Tensor& x, Options options) {
   return draw_like(Distribution::normal, 0, 1, x, options, "randn_like");
 }
 
-Tensor randint(Int low, Int high, const Shape& shape, const Options& given) {
-  require(low < high, ErrorKind::argument, "randint", "nothing lies between ", low, " and ", high, " (exclusive)");
-  const Options options = resolved(given, i64, "randint");
-  return finished(draw(integers(low, uint64_t(high) - uint64_t(low)), shape, options, "randint"), options);
+Tensor randint(Int low, Int high, const Shape& shape, const Options& options) {
+  return draw_integers(low, high, shape, resolved(options, i64, "randint"), "randint");
 }
+Tensor randint(Int high, const Shape& shape, const Options& options) { return randint(0, high, shape, options); }
+Tensor randint_like(const Tensor& x, Int low, Int high, Options options) {
+  return draw_integers(low, high, x.checked("randint_like").shape(), resolved_like(x, options, "randint_like"),
+                       "randint_like");
+}
+Tensor randint_like(const Tensor& x, Int high, Options options) { return randint_like(x, 0, high, options); }
 
 // The inverse of the normal distribution function, of a uniform number between its values at the ends.
 Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high, const Options& given) {
@@ -200,12 +211,16 @@ Tensor bernoulli(const Tensor& probability, Generator* generator) {
   return lt(rand(p.shape(), {traits(p.dtype()).compute, p.device(), false, generator}), p).to(p.dtype());
 }
 
+Tensor Tensor::bernoulli(Generator* generator) const { return volta::bernoulli(*this, generator); }
+
 // Sorts random keys of 64 bits; equal keys are too rare to matter.
 Tensor randperm(Int n, const Options& given) {
   const Options options = resolved(given, i64, "randperm");
   require(n >= 0, ErrorKind::argument, "randperm", "the length must not be negative, got ", n);
   require(options.dtype != boolean, ErrorKind::dtype, "randperm", "is not defined for booleans");
-  require_held(n - (n > 0), *options.dtype, "randperm");
+  const RandomCall range{Distribution::randint, *options.dtype, 0, 1, 0, uint64_t(n)};
+  require(n == 0 || holds_integers(range), ErrorKind::argument, "randperm", *options.dtype,
+          " does not hold every integer below ", n);
   const Options keys{i64, options.device, false, options.generator};
   return finished(argsort(draw(integers(INT64_MIN, 0), {n}, keys, "randperm")).to(*options.dtype), options);
 }
@@ -229,6 +244,10 @@ Tensor multinomial(const Tensor& weights, Int samples, bool replacement, Generat
   const Tensor total = sums.narrow(-1, w.size(-1) - 1, 1);
   const Tensor drawn = blamed_on("multinomial", [&] { return rand(shape, options); });
   return searchsorted(sums, drawn * total, {.right = true});
+}
+
+Tensor Tensor::multinomial(Int samples, bool replacement, Generator* generator) const {
+  return volta::multinomial(*this, samples, replacement, generator);
 }
 
 }  // namespace volta

@@ -138,13 +138,13 @@ Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const
   if (!root)
     return record(op, y, {x}, [r, n, x = save(x)](const Tensor& g, Gradients& d) {
       const Tensor wide = widened(d.take(x));
-      d[0] = r.restore(g * (2 / n)) * (wide - mean(wide, r.axes(), true));
+      d[0] = r.restore(widened(g) * (2 / n)) * (wide - mean(wide, r.axes(), true));
     });
   y = sqrt(y).to(x.dtype());  // f32 holds roots of what it does not
   return record(op, y, {x}, [r, n, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
     // No sum or product on the way leaves the range that x and y are in.
     const Tensor wide = widened(d.take(x)), apart = wide - sum(wide * (1 / double(r.count)), r.axes(), true);
-    d[0] = r.restore(g * (1 / n)) * safe_quotient(apart, r.restore(d.take(y)));
+    d[0] = r.restore(widened(g) * (1 / n)) * safe_quotient(apart, r.restore(d.take(y)));
   });
 }
 
@@ -158,11 +158,12 @@ Tensor norm_value(const Tensor& x, double p, const Reduction& r) {
   return pow(reduced(reducer<reducers::SumPowers>, x, r, wide, p), 1 / p);
 }
 
-// d|x|_p / dx = sign(x) (|x| / y)^(p-1), and 0 at the corners where it has no value.
+// d|x|_p / dx = sign(x) (|x| / y)^(p-1), and 0 at the corners where it has no value. Elements are compared with their
+// norm before g comes in: g / y may leave the range.
 Tensor norm_back(const Tensor& g, const Tensor& x, const Tensor& y, double p, const Reduction& r) {
   if (p == 0) return zeros_like(x);
   if (p == 1) return r.restore(g) * sign(x);
-  if (p == 2) return r.restore(safe_quotient(g, y)) * x;
+  if (p == 2) return r.restore(g) * (x / r.restore(where(eq(y, 0), INFINITY, y)));
   if (std::isinf(p)) return share_evenly(g, abs(x), y, r) * sign(x);
   const Tensor ratio = safe_quotient(abs(x), r.restore(y)), flat = eq(ratio, 0);
   return r.restore(g) * sign(x) * where(flat, 0, pow(where(flat, 1, ratio), p - 1));
@@ -171,7 +172,8 @@ Tensor norm_back(const Tensor& g, const Tensor& x, const Tensor& y, double p, co
 // Where the lower median stands; the first NaN if there is one.
 Tensor median_index(const Tensor& x, int64_t axis) {
   const NoGrad off;
-  const Tensor index = kthvalue(x, (x.size(axis) + 1) / 2, axis, true).indices;
+  const auto middle = [&] { return kthvalue(x, (x.size(axis) + 1) / 2, axis, true).indices; };
+  const Tensor index = blamed_on("median", middle);
   if (!is_floating(x.dtype())) return index;
   const Tensor holes = isnan(x);
   return where(any(holes, axis, true), argmax(holes, axis, true), index);
@@ -345,8 +347,9 @@ Tensor mean(const Tensor& x, const Axes& dim, bool keepdim) {
 
 Tensor Plain::prod(const Tensor& x, const Axes& dim, bool keepdim) {
   const Reduction r(x, dim, keepdim, "prod");
-  return record("prod", reduced(reducer<reducers::Prod>, x, r, sum_type(x.dtype())), {x},
-                [r, x = save(x)](const Tensor& g, Gradients& d) { d[0] = prod_back(g, d.take(x), r); });
+  return record(
+      "prod", reduced(reducer<reducers::Prod>, x, r, sum_type(x.dtype())), {x},
+      [r, x = save(x)](const Tensor& g, Gradients& d) { d[0] = prod_back(widened(g), widened(d.take(x)), r); });
 }
 
 Tensor amax(const Tensor& x, const Axes& dim, bool keepdim) {
@@ -389,8 +392,13 @@ Tensor Plain::norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
   if (p < 0 || std::isinf(p)) require_elements(x, r, " for this power");
   const Tensor y = unrecorded([&] { return norm_value(x, p, r).to(x.dtype()); });
   return record("norm", y, {x}, [r, p, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
-    d[0] = norm_back(g, d.take(x), d.take(y), p, r);
+    d[0] = norm_back(widened(g), widened(d.take(x)), widened(d.take(y)), p, r);
   });
+}
+
+Tensor Plain::dist(const Tensor& x, const Tensor& other, double p) {
+  require_floating(x, "dist"), require_floating(other, "dist");
+  return blamed_on("dist", [&] { return Plain::norm(x - other, p, {}, false); });
 }
 
 Tensor median(const Tensor& x) {
@@ -426,8 +434,8 @@ Tensor Plain::cumprod(const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, "cumprod");
   return record("cumprod", run_scan(scan_by<reducers::Prod>, x, axis, false, sum_type(x.dtype()), "cumprod"), {x},
                 [axis, x = save(x)](const Tensor& g, Gradients& d) {
-                  const Tensor in = d.take(x);
-                  d[0] = in.numel() <= 1 ? g : cumprod_back(g, in, axis);
+                  const Tensor in = widened(d.take(x));
+                  d[0] = in.numel() <= 1 ? g : cumprod_back(widened(g), in, axis);
                 });
 }
 
@@ -443,8 +451,8 @@ Tensor Plain::logcumsumexp(const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, "logcumsumexp");
   const Tensor y = run_scan(scan_by<reducers::LogSumExp>, x, axis, false, x.dtype(), "logcumsumexp");
   return record("logcumsumexp", y, {x}, [axis, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
-    const Tensor in = d.take(x);
-    d[0] = in.numel() <= 1 ? g : logcumsumexp_back(g, in, d.take(y), axis);
+    const Tensor in = widened(d.take(x));
+    d[0] = in.numel() <= 1 ? g : logcumsumexp_back(widened(g), in, widened(d.take(y)), axis);
   });
 }
 

@@ -94,7 +94,8 @@ void check_padding(const Tensor& x, const std::vector<int64_t>& pad, Border bord
     require(fits, ErrorKind::argument, "pad", "axis ", axis, " of shape ", x, " cannot be padded by ", before, " and ",
             after);
     if (border == Border::constant) continue;
-    const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular || n == 0 ? n : most;
+    const int64_t left = n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    const int64_t limit = border == Border::reflect ? n - 1 : border == Border::circular ? left : n == 0 ? n : most;
     require(most <= 0 || most <= limit, ErrorKind::argument, "pad", "axis ", axis, " of shape ", x,
             " is too short to be padded by ", most, " in mode ", choice_names(border)[size_t(border)]);
   }
@@ -128,18 +129,24 @@ Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, Border
   if (before == 0 && after == 0) return x;
   checked_numel(spliced(x.shape(), axis, 1, {x.size(axis) + before + after}), "pad");
   const int64_t from = std::max<int64_t>(-before, 0), end = x.size(axis) - std::max<int64_t>(-after, 0);
+  const Tensor kept = x.narrow(axis, from, end - from);
+  const Tensor& source = border == Border::circular ? kept : x;  // what is left after cutting goes round
   std::vector<Tensor> parts;
-  if (before > 0) parts.push_back(beside(x, axis, before, false, border));
-  parts.push_back(x.narrow(axis, from, end - from));
-  if (after > 0) parts.push_back(beside(x, axis, after, true, border));
+  if (before > 0) parts.push_back(beside(source, axis, before, false, border));
+  parts.push_back(kept);
+  if (after > 0) parts.push_back(beside(source, axis, after, true, border));
   return blamed_on("pad", [&] { return cat(parts, axis); });
 }
 
-Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
+// Where a triangle is not: true above the diagonal of a lower one, below that of an upper one.
+Tensor beyond_triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
   axis_of(x, 0, op, 2);
   const int64_t rows = x.size(-2), cols = x.size(-1), k = std::clamp(diagonal, -rows - 1, cols + 1);
   const Tensor row = (counting(rows, x) + k).unsqueeze(1), column = counting(cols, x);
-  return where(lower ? column <= row : column >= row, x, false);
+  return lower ? column > row : column < row;
+}
+Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op) {
+  return where(beyond_triangle(x, diagonal, lower, op), false, x);
 }
 
 }  // namespace
@@ -166,6 +173,13 @@ Tensor to(const Tensor& x, const Device& device) {
   return record("to", moved(x.detach(), device), {x}, [from](const Tensor& g) { return g.to(from); });
 }
 
+Tensor to(const Tensor& x, const Device& device, DType dtype) {
+  require_dtype(dtype, "to");
+  // The fewer bytes travel.
+  const bool first = size_of(dtype) < size_of(x.checked("to").dtype());
+  return first ? x.to(dtype).to(device) : x.to(device).to(dtype);
+}
+
 Tensor type_as(const Tensor& x, const Tensor& other) {
   return x.checked("type_as").to(other.checked("type_as").dtype()).to(other.device());
 }
@@ -178,9 +192,10 @@ Tensor& Tensor::copy_(const Tensor& source) & {
   if (local.shape() != shape()) wide = blamed_on(op, [&] { return local.expand(shape()); });
   require_writable(*this, op);
   if (overlaps(*this, wide)) wide = wide.clone();
-  if (same_memory(*this, wide) && layout(*this) == layout(wide)) return *this;
+  if (impl_pointer() == wide.impl_pointer()) return *this;
   if (is_floating(dtype()) && any_needs_grad(wide)) require_recorded_view(*this, op);
-  backend(device()).copy(arg(*this), arg(wide));
+  // The same values may still come with another graph.
+  if (!same_memory(*this, wide) || layout(*this) != layout(wide)) backend(device()).copy(arg(*this), arg(wide));
   written(*this, wide, op);
   return *this;
 }
@@ -201,10 +216,38 @@ Tensor& Tensor::fill_(const Operand& value) & {
 
 Tensor& Tensor::zero_() & { return fill_(0); }
 
+Tensor& Tensor::tril_(int64_t diagonal) & {
+  const Tensor beyond = beyond_triangle(*this, diagonal, true, "tril_");
+  return blamed_on("tril_", [&]() -> Tensor& { return masked_fill_(beyond, 0); });
+}
+Tensor& Tensor::triu_(int64_t diagonal) & {
+  const Tensor beyond = beyond_triangle(*this, diagonal, false, "triu_");
+  return blamed_on("triu_", [&]() -> Tensor& { return masked_fill_(beyond, 0); });
+}
+
+Tensor& Tensor::fill_diagonal_(const Operand& value, bool wrap) & {
+  const char* op = "fill_diagonal_";
+  axis_of(*this, 0, op, 2);
+  for (const int64_t size : shape())
+    require(dim() == 2 || size == shape()[0], ErrorKind::shape, op,
+            "more than two axes must be of one size, got shape ", *this);
+  if (numel() == 0) return *this;
+  const int64_t rows = shape()[0], square = wrap && dim() == 2 ? shape()[1] + 1 : rows;
+  for (int64_t from = 0; from < rows; from += square) {
+    Tensor part = narrow(0, from, rows - from);
+    while (part.dim() > 1) part = part.diagonal(0, 0, part.dim() - 1);
+    blamed_on(op, [&] { part.fill_(value); });
+  }
+  return *this;
+}
+
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   const char* op = "cat";
   require(!tensors.empty(), ErrorKind::argument, op, "needs at least one tensor");
-  const Tensor& first = tensors[0].checked(op);
+  // As in PyTorch, a tensor of shape [0] joins any others.
+  const auto joins_any = [&](const Tensor& t) { return t.checked(op).shape() == Shape{0}; };
+  const auto shaped = std::find_if_not(tensors.begin(), tensors.end(), joins_any);
+  const Tensor& first = shaped == tensors.end() ? tensors[0] : *shaped;
   require(first.dim() > 0, ErrorKind::shape, op, "0-d tensors have no axis to join along; use stack");
   const int axis = axis_of(first, dim, op);
   Shape shape = first.shape();
@@ -212,22 +255,28 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   std::vector<int64_t> starts{0};
   for (const Tensor& t : tensors) {
     common_device(first, t, op);
+    dtype = promote(dtype, t.dtype());
+    if (joins_any(t)) {
+      starts.push_back(starts.back());
+      continue;
+    }
     if (t.dim() == first.dim()) shape[axis] = t.shape()[axis];
     require(t.shape() == shape, ErrorKind::shape, op, first, " and ", t, " must agree on every axis but ", axis);
     starts.push_back((Checked(starts.back()) + shape[axis]).value(op));
-    dtype = promote(dtype, t.dtype());
   }
   shape[axis] = starts.back();
   Tensor y = allocate(shape, dtype, first.device(), op);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& t = tensors[i];
-    const Layout part = views::narrow(layout(y), axis, starts[i], t.size(axis));
-    if (t.numel() > 0) backend(y.device()).copy(arg(alias(y, part)), arg(t));
+    const Layout part = views::narrow(layout(y), axis, starts[i], starts[i + 1] - starts[i]);
+    if (tensors[i].numel() > 0) backend(y.device()).copy(arg(alias(y, part)), arg(tensors[i]));
   }
   if (!is_floating(dtype)) return y;
-  return record(op, std::move(y), std::span(tensors), [axis, starts](const Tensor& g, Gradients& d) {
+  std::vector<bool> skipped;
+  for (const Tensor& t : tensors) skipped.push_back(joins_any(t));
+  return record(op, std::move(y), std::span(tensors), [axis, starts, skipped](const Tensor& g, Gradients& d) {
     for (size_t i = 0; i < d.size(); ++i)
-      if (d.needs(i)) d[i] = g.narrow(axis, starts[i], starts[i + 1] - starts[i]);
+      if (d.needs(i))
+        d[i] = skipped[i] ? zeros({0}, {g.dtype(), g.device()}) : g.narrow(axis, starts[i], starts[i + 1] - starts[i]);
   });
 }
 

@@ -19,7 +19,9 @@ ValuesIndices sorted_part(const char* op, const Tensor& x, int axis, bool descen
   const Shape shape = x.dim() == 0 ? Shape() : spliced(x.shape(), axis, 1, {count});
   Tensor values = allocate(shape, x.dtype(), x.device(), op);
   const Tensor indices = allocate(shape, i64, x.device(), op);
-  backend(x.device()).sort({row_arg(values), row_arg(indices), row_arg(x), axis, descending, begin});
+  blamed_on(op, [&] {
+    backend(x.device()).sort({row_arg(values), row_arg(indices), row_arg(x), axis, descending, begin});
+  });
   return {chosen(op, std::move(values), x, axis, indices), indices};
 }
 
@@ -104,7 +106,7 @@ ValuesIndices sort(const Tensor& x, int64_t dim, bool descending, bool) {
 Tensor argsort(const Tensor& x, int64_t dim, bool descending) {
   const int axis = axis_of(x, dim, "argsort");
   const Tensor indices = allocate(x.shape(), i64, x.device(), "argsort");
-  backend(x.device()).sort({{}, row_arg(indices), row_arg(x), axis, descending});
+  blamed_on("argsort", [&] { backend(x.device()).sort({{}, row_arg(indices), row_arg(x), axis, descending}); });
   return indices;
 }
 

@@ -83,6 +83,12 @@ Tensor weights_for(const Tensor& w, const Tensor& x, int64_t n, const char* op, 
   return w;
 }
 
+// Whether the sums are of halves: those of neighbours need not fit one.
+bool in_halves(const Tensor& y, const Tensor& x, const char* op) {
+  return is_half(y.checked(op).dtype()) && (!x.defined() || !is_floating(x.dtype()) || x.dtype() == y.dtype());
+}
+Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? x.to(f32) : x; }
+
 // Heights of neighbours added, times half their distance.
 Tensor trapezoids(const Tensor& y, const Tensor& x, const TrapezoidOptions& o, int& axis, const char* op) {
   axis = axis_of(y, o.dim, op, 1);
@@ -133,7 +139,8 @@ Tensor nanmedian(const Tensor& x) {
   const Saved kept = save_output(y);
   return record(op, y, {x}, [in = save(x), kept](const Tensor& g, Gradients& d) {
     const Tensor equals = unrecorded([&] { return d.take(in) == d.take(kept); });
-    d[0] = where(equals, g / equals.to(i64).sum().clamp_min(1).to(g.dtype()), 0);
+    const DType wide = traits(g.dtype()).compute;
+    d[0] = where(equals, g.to(wide) / equals.to(i64).sum().clamp_min(1).to(wide), 0);
   });
 }
 
@@ -170,7 +177,10 @@ Tensor Plain::cov(const Tensor& x, const CovOptions& options) {
   const char* op = "cov";
   require(x.checked(op).dim() <= 2, ErrorKind::shape, op, "needs at most two axes, got shape ", x);
   require(x.dtype() != boolean, ErrorKind::dtype, op, "is not defined for booleans");
-  Tensor in = is_floating(x.dtype()) ? x : x.to(default_dtype());
+  // Sums and products of halves need not fit into one.
+  const DType dtype = is_floating(x.dtype()) ? x.dtype() : default_dtype();
+  if (is_half(dtype)) return cov(x.to(f32), options).to(dtype);
+  Tensor in = x.to(dtype);
   if (in.dim() < 2) in = in.reshape({1, in.numel()});
   const int64_t n = in.size(1);
   Tensor w;
@@ -195,6 +205,8 @@ Tensor Tensor::cov() const { return volta::cov(*this); }
 Tensor Tensor::cov(const CovOptions& options) const { return volta::cov(*this, options); }
 
 Tensor Plain::corrcoef(const Tensor& x) {
+  const DType dtype = is_floating(x.checked("corrcoef").dtype()) ? x.dtype() : default_dtype();
+  if (is_half(dtype) && x.dtype() != boolean) return corrcoef(x.to(f32)).to(dtype);
   const Tensor c = blamed_on("corrcoef", [&] { return cov(x); });
   if (c.dim() == 0) return c / c;
   const Tensor deviation = sqrt(c.diagonal());
@@ -202,10 +214,13 @@ Tensor Plain::corrcoef(const Tensor& x) {
 }
 
 Tensor Plain::trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
+  if (in_halves(y, x, "trapezoid")) return trapezoid(y.to(f32), widened(x), options).to(y.dtype());
   int axis = 0;
   return trapezoids(y, x, options, axis, "trapezoid").sum(axis);
 }
 Tensor Plain::cumulative_trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
+  if (in_halves(y, x, "cumulative_trapezoid"))
+    return cumulative_trapezoid(y.to(f32), widened(x), options).to(y.dtype());
   int axis = 0;
   const Tensor parts = trapezoids(y, x, options, axis, "cumulative_trapezoid");
   return cumsum(parts, axis);

@@ -187,9 +187,16 @@ void write(Subscripts& p, Tensor v, Combine how = Combine::set) {
   bump_version(view);
 }
 
+// Whether the one index is a mask of the first axes.
+bool masks_front(const Tensor& base, std::span<const Index> indices) {
+  if (indices.size() != 1 || !is_mask(indices[0]) || indices[0].tensor.dim() == 0) return false;
+  const Shape &mask = indices[0].tensor.shape(), &shape = base.shape();
+  return mask.size() <= shape.size() && std::equal(mask.begin(), mask.end(), shape.begin());
+}
+
 void assign(const Tensor& base, std::span<const Index> indices, const Operand& value) {
   // A single mask and a single number: choosing needs no positions.
-  if (!value.tensor && indices.size() == 1 && is_mask(indices[0]) && indices[0].tensor.dim() > 0) {
+  if (!value.tensor && masks_front(base, indices)) {
     require_writable(base, op);
     require_storable(value.scalar, base.dtype(), op);
     const Shape& mask = indices[0].tensor.shape();
@@ -199,6 +206,10 @@ void assign(const Tensor& base, std::span<const Index> indices, const Operand& v
   }
   Subscripts p = parse(base, indices);
   require_writable(p.view, op);
+  if (!p.index.defined()) {
+    p.view.copy_(fitted(value, p.view, p.view.shape()));
+    return;
+  }
   const Tensor v = fitted(value, p.view, p.result);
   if (v.numel() > 0 || any_needs_grad(v)) write(p, v);  // an empty selection gives v zeros as its gradient
 }

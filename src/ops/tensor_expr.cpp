@@ -96,8 +96,8 @@ VOLTA_SAME_UNARY(isnan)
 VOLTA_SAME_UNARY(isinf)
 VOLTA_SAME_UNARY(isfinite)
 // Formulas with |x| that are smooth at 0 nevertheless: as ops of their own they have smooth derivatives.
-VOLTA_UNARY(sigmoid, volta::sigmoid(x), 1 / (1 + scalar::exp(-x)))
-VOLTA_UNARY(logsigmoid, volta::logsigmoid(x), scalar::min(x, 0.0) - scalar::log1p(scalar::exp(-scalar::abs(x))))
+VOLTA_SAME_UNARY(sigmoid)
+VOLTA_SAME_UNARY(logsigmoid)
 
 // VOLTA_BINARY(name, op, on_numbers): likewise of `x` and `y`.
 #define VOLTA_BINARY(name, op, on_numbers)                                             \
@@ -147,6 +147,10 @@ TensorExpr multiply(const TensorExpr& a, const TensorExpr& b) { return a * b; }
 TensorExpr polygamma(const TensorExpr& x, const TensorExpr& order) {
   return TensorExpr::combine([](const Operand* o) { return volta::polygamma(o[1].scalar.as<int64_t>(), *o[0].tensor); },
                              [](const double* n) { return Scalar(scalar::polygamma(n[0], n[1])); }, {x, order});
+}
+TensorExpr clamp(const TensorExpr& x, const TensorExpr& low, const TensorExpr& high) {
+  return TensorExpr::combine([](const Operand* o) { return volta::clamp(o[0], o[1], o[2]); },
+                             [](const double* n) { return Scalar(scalar::clamp(n[0], n[1], n[2])); }, {x, low, high});
 }
 TensorExpr select(const TensorExpr& c, const TensorExpr& a, const TensorExpr& b) {
   return TensorExpr::combine([](const Operand* o) { return where(o[0], o[1], o[2]); },

@@ -14,6 +14,19 @@ namespace {
 
 // y = x seen through f(layout); undefined where f gives nothing. Gradients go back by rule(g). A view whose layout
 // relative to the base cannot be said is not traced to it.
+const Layout& base_of(const Tensor& x) {
+  const ViewOf* parent = view_of(x.impl());
+  return layout(parent ? parent->base : x);
+}
+
+// Where in the memory of x's base a view lies, if that memory is dense.
+std::optional<Layout> place_in_base(const Tensor& x, Layout seen) {
+  const Layout& base = base_of(x);
+  if (!base.is_contiguous() && !base.is_dense()) return std::nullopt;
+  seen.offset -= base.offset;
+  return seen;
+}
+
 template <class F, class Rule> Tensor make_view(const char* op, const Tensor& x, F f, Rule rule) {
   const std::optional<Layout> seen = f(layout(x));
   if (!seen) return {};
@@ -23,11 +36,10 @@ template <class F, class Rule> Tensor make_view(const char* op, const Tensor& x,
     return y;
   }
   y.impl().unrecorded = x.impl().unrecorded;
-  const auto& parent = x.impl().view;
-  if (parent)
-    remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt, view_rules);
-  else if (x.is_contiguous() && layout(x).offset == 0) remember_view(y, x, seen, view_rules);
-  else remember_view(y, x, f(Layout::contiguous(x.shape())), view_rules);
+  const ViewOf* parent = view_of(x.impl());
+  if (auto place = place_in_base(x, *seen)) remember_view(y, x, place, view_rules);
+  else if (!parent) remember_view(y, x, f(Layout::contiguous(x.shape())), view_rules);
+  else remember_view(y, x, parent->relative ? std::optional<Layout>(f(*parent->relative)) : std::nullopt, view_rules);
   return record(op, std::move(y), {x}, std::move(rule));
 }
 // A part of x: its gradient is embedded into zeros, or added in its place to that of other parts.
@@ -218,7 +230,8 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 }
 
 Tensor flip(const Tensor& x, const Axes& dims) {
-  const Shape axes = normalize_axes(dims, x.checked("flip").shape(), "flip");
+  const Shape& shape = x.checked("flip").shape();
+  const Shape axes = dims.all() ? Shape() : normalize_axes(dims, shape, "flip");  // an empty list names none
   return make_view(
       "flip", x, [axes](const Layout& l) { return views::flip(l, axes); },
       [axes](const Tensor& g) { return g.flip(axes); });
@@ -247,14 +260,20 @@ Tensor as_strided(const Tensor& x, const Shape& size, const Shape& stride, std::
   const int64_t held = x.impl().storage->bytes / size_of(x.dtype());
   require_inside(wanted, numel, held, op);
   const Extent e = extent(wanted);
+  const auto within = [&](const Layout& l) { return e.begin >= l.offset && e.end <= l.offset + l.numel(); };
   if (!any_needs_grad(x)) {
     Tensor y = alias(x, wanted);
-    if (grad_enabled()) y.impl().unrecorded = x.impl().unrecorded;
-    else mark_unrecorded(y.impl(), x);
+    const auto place = place_in_base(x, wanted);
+    if (!grad_enabled() || !place || !within(base_of(x))) {
+      mark_unrecorded(y.impl(), x);
+    } else {
+      y.impl().unrecorded = x.impl().unrecorded;
+      remember_view(y, x, place, view_rules);
+    }
     return y;
   }
   // Gradients are traced through positions in a contiguous x; other layouts have no such positions.
-  require(x.is_contiguous() && e.begin >= origin && e.end <= origin + x.numel(), ErrorKind::autograd, op,
+  require(x.is_contiguous() && within(layout(x)), ErrorKind::autograd, op,
           "with gradients the input must be contiguous and the result lie within it");
   return make_part(op, x, [=](const Layout& l) { return Layout{size, stride, wanted.offset - origin + l.offset}; });
 }
@@ -297,6 +316,15 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   // An axis without elements gives all the pieces, each of them empty.
   if (n == 0) return split(x, std::vector<int64_t>(size_t(chunks)), dim);
   return split(x, (n - 1) / chunks + 1, dim);
+}
+
+RowIterator Tensor::begin() const {
+  require(checked("begin").dim() > 0, ErrorKind::shape, "begin", "a 0-d tensor has no rows to go along");
+  return {*this, 0};
+}
+RowIterator Tensor::end() const {
+  require(checked("end").dim() > 0, ErrorKind::shape, "end", "a 0-d tensor has no rows to go along");
+  return {*this, shape()[0]};
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {

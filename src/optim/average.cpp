@@ -64,12 +64,24 @@ Average::Average(std::vector<Tensor> params, std::optional<double> decay) : para
   for (const Tensor& p : params_) averages_.push_back(p.checked("average").detach().clone());
 }
 
+Average::Average(const Average& other) : params_(other.params_), decay_(other.decay_), updates_(other.updates_) {
+  const NoGrad off;
+  for (const Tensor& average : other.averages_) averages_.push_back(average.clone());
+}
+Average& Average::operator=(Average other) noexcept {
+  params_ = std::move(other.params_), averages_ = std::move(other.averages_);
+  decay_ = other.decay_, updates_ = other.updates_;
+  return *this;
+}
+
 void Average::update() {
   const NoGrad off;
   if (!decay_) Recording::refuse("average", "the weight of the newest depends on how many there were");
   const double weight = updates_ == 0 ? 1 : decay_ ? 1 - *decay_ : 1 / double(updates_ + 1);
   UpdateBatch batch;
   for (size_t i = 0; i < params_.size(); ++i) {
+    // Of a model that was moved they follow it, and keep digits that they have more.
+    averages_[i] = averages_[i].to(params_[i].device()).to(promote(averages_[i].dtype(), params_[i].dtype()));
     if (averages_[i].shape() != params_[i].shape()) averages_[i] = params_[i].detach().clone();  // it was assigned
     else if (!is_floating(params_[i].dtype()) || updates_ == 0) averages_[i].copy_(params_[i].detach());
     else

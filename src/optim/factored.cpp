@@ -85,6 +85,7 @@ void Adafactor::update(const Tensor& p, const Tensor& g, State& state, const Par
     Tensor& held = state.slots[slot];
     if (!held.defined() || held.shape() != value.shape())
       held = zeros(value.shape(), {.dtype = compute, .device = p.device()});
+    held = held.to(p.device()).to(compute);
     held.copy_(lerp(held, value, share));
     return held;
   };

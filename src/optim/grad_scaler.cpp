@@ -79,7 +79,7 @@ void GradScaler::look_at(const optim::Optimizer& optimizer, Progress& progress) 
   const Tensor inverse = reciprocal(scale_.to(f64)).to(f32);
   std::vector<Tensor> largest;
   for (Tensor& g : gradients(optimizer)) {
-    if (g.numel() > 0) largest.push_back(norm(g, std::numeric_limits<double>::infinity()).to(f32).to(scale_.device()));
+    if (g.numel() > 0) largest.push_back(norm(g, std::numeric_limits<double>::infinity()).to(f64).to(scale_.device()));
     g.mul_(inverse.to(g.device()).to(g.dtype() == f64 ? f64 : f32));
     progress.stage = Stage::unscaled;
   }

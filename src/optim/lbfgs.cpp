@@ -34,7 +34,6 @@ LBFGS::LBFGS(Params params, const Options& o) : Optimizer("LBFGS", std::move(par
   require_number("tolerance_grad", o.tolerance_grad), require_number("tolerance_change", o.tolerance_change);
   if (o.strong_wolfe) options_.line_search_fn = LineSearch::strong_wolfe;
   options_.line_search_fn.of("LBFGS", "line_search_fn");
-  if (options_.max_eval == 0) options_.max_eval = int(std::min<int64_t>(int64_t(o.max_iter) * 5 / 4, INT_MAX));
   save_setting("tolerance_grad", &options_.tolerance_grad);
   save_setting("tolerance_change", &options_.tolerance_change);
 }
@@ -52,6 +51,29 @@ Tensor LBFGS::gather_gradient() const {
   return cat(parts);
 }
 
+int64_t LBFGS::numel() const {
+  int64_t n = 0;
+  for (const Tensor& p : groups_[0].params) n += p.numel();
+  return n;
+}
+
+void LBFGS::forget() {
+  iterations_ = 0;
+  scale_ = 1;
+  steps_.clear();
+  changes_.clear();
+}
+
+// Parameters that were assigned other shapes start anew; moved to another dtype or device they take the history along.
+void LBFGS::follow(const Tensor& gradient) {
+  if (iterations_ == 0) return;
+  if (direction_.numel() != gradient.numel()) return forget();
+  const auto moved = [&](Tensor& x) { x = x.to(gradient.device()).to(gradient.dtype()); };
+  moved(direction_), moved(previous_gradient_);
+  for (Tensor& x : steps_) moved(x);
+  for (Tensor& x : changes_) moved(x);
+}
+
 void LBFGS::move(double by, const Tensor& direction) const {
   int64_t begin = 0;
   for (const Tensor& p : groups_[0].params) {
@@ -66,7 +88,7 @@ Tensor LBFGS::next_direction(const Tensor& gradient) {
   const Tensor change = gradient - previous_gradient_, step = direction_ * t_;
   const double curvature = product(change, step);
   if (curvature > 1e-10) {
-    if (int(steps_.size()) == options_.history_size) {
+    while (int(steps_.size()) >= options_.history_size) {  // more where a longer history was loaded
       steps_.erase(steps_.begin());
       changes_.erase(changes_.begin());
     }
@@ -133,6 +155,8 @@ LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t, int evalua
 Tensor LBFGS::step(const Closure& closure) {
   if (!closure) throw_error("step was given an empty function");
   const NoGrad off;
+  const int most =
+      options_.max_eval ? options_.max_eval : int(std::min<int64_t>(int64_t(options_.max_iter) * 5 / 4, INT_MAX));
   int evaluations = 0;
   const auto evaluate = [&] {
     const EnableGrad on;
@@ -143,6 +167,7 @@ Tensor LBFGS::step(const Closure& closure) {
   double loss = first.item<double>();
   Tensor gradient = gather_gradient();
   if (largest(gradient) <= options_.tolerance_grad) return first;
+  follow(gradient);
 
   for (int64_t i = 1; i <= options_.max_iter; ++i) {
     ++iterations_;
@@ -153,7 +178,6 @@ Tensor LBFGS::step(const Closure& closure) {
     if (!(slope <= -options_.tolerance_change)) break;  // not a number: no step leads back
 
     if (options_.line_search_fn == LineSearch::strong_wolfe) {
-      if (evaluations >= options_.max_eval) break;
       std::vector<Tensor> origin;
       for (const Tensor& p : groups_[0].params) origin.push_back(p.detach().clone());
       const auto restore = [&] {
@@ -167,7 +191,9 @@ Tensor LBFGS::step(const Closure& closure) {
         const double along = product(there, direction_);
         return Point{t, value, std::move(there), along};
       };
-      const Point found = search(at, {0, loss, gradient, slope}, t_, options_.max_eval - evaluations);
+      // Without a bound of its own a search ends by itself, and has one try in any case.
+      const int tries = options_.max_eval ? std::max(1, most - evaluations) : INT_MAX;
+      const Point found = search(at, {0, loss, gradient, slope}, t_, tries);
       loss = found.loss;
       gradient = found.gradient;
       t_ = found.t;
@@ -179,7 +205,7 @@ Tensor LBFGS::step(const Closure& closure) {
         gradient = gather_gradient();
       }
     }
-    if (evaluations >= options_.max_eval || largest(gradient) <= options_.tolerance_grad) break;
+    if (evaluations >= most || largest(gradient) <= options_.tolerance_grad) break;
     if (largest(direction_) * t_ <= options_.tolerance_change) break;
     if (i < options_.max_iter && std::abs(loss - before) < options_.tolerance_change) break;
   }
@@ -201,24 +227,49 @@ std::map<std::string, Tensor> LBFGS::shared_state() const {
   return saved;
 }
 
+void LBFGS::check_shared_state(const std::map<std::string, Tensor>& saved) const {
+  if (saved.empty()) return;
+  const auto need = [&](const char* key) {
+    const auto found = saved.find(key);
+    if (found == saved.end() || !found->second.defined()) throw_error("the saved state lacks " + std::string(key));
+    return found->second;
+  };
+  const auto wrong_shape = [&](const std::string& key, const Tensor& x) {
+    throw_error("saved " + key + " has shape " + x.shape().str() + ", the parameters have " + std::to_string(numel()) +
+                " elements");
+  };
+  for (const char* key : {"n_iter", "func_evals", "t", "H_diag"}) {
+    const Tensor x = need(key);
+    if (x.numel() != 1) throw_error("saved " + std::string(key) + " is not one number");
+    const bool counts = std::string_view(key) == "n_iter" || std::string_view(key) == "func_evals";
+    const double value = x.item<double>();
+    if (counts && !(value >= 0 && value <= 0x1p53))
+      throw_error("saved " + std::string(key) + " is " + std::to_string(value));
+  }
+  for (const char* key : {"d", "prev_flat_grad"})
+    if (const Tensor x = need(key); x.shape() != Shape{numel()}) wrong_shape(key, x);
+  if (!saved.contains("old_stps") && !saved.contains("old_dirs")) return;
+  const Tensor steps = need("old_stps"), changes = need("old_dirs");
+  for (const auto& [key, x] : {std::pair("old_stps", steps), std::pair("old_dirs", changes)})
+    if (x.dim() != 2 || x.size(1) != numel()) wrong_shape(key, x);
+  if (steps.size(0) != changes.size(0))
+    throw_error("saved old_stps and old_dirs have " + std::to_string(steps.size(0)) + " and " +
+                std::to_string(changes.size(0)) + " rows");
+}
+
 void LBFGS::load_shared_state(const std::map<std::string, Tensor>& saved) {
-  for (const char* key : {"n_iter", "func_evals", "t", "H_diag", "d", "prev_flat_grad"})
-    if (!saved.empty() && !saved.contains(key)) throw_error("the saved state lacks " + std::string(key));
-  if (saved.contains("old_stps") && !saved.contains("old_dirs")) throw_error("the saved state lacks old_dirs");
-  iterations_ = evaluations_ = 0;
-  scale_ = 1;
-  steps_.clear();
-  changes_.clear();
+  forget();
+  evaluations_ = 0;
   if (saved.empty()) return;
   iterations_ = saved.at("n_iter").item<int64_t>();
   evaluations_ = saved.at("func_evals").item<int64_t>();
   t_ = saved.at("t").item<double>();
   scale_ = saved.at("H_diag").item<double>();
-  direction_ = saved.at("d").clone();
-  previous_gradient_ = saved.at("prev_flat_grad").clone();
+  direction_ = saved.at("d").detach().clone();
+  previous_gradient_ = saved.at("prev_flat_grad").detach().clone();
   if (!saved.contains("old_stps")) return;
-  steps_ = unbind(saved.at("old_stps").clone());
-  changes_ = unbind(saved.at("old_dirs").clone());
+  steps_ = unbind(saved.at("old_stps").detach().clone());
+  changes_ = unbind(saved.at("old_dirs").detach().clone());
 }
 
 }  // namespace volta::optim

@@ -29,8 +29,7 @@ Tensor& State::at(size_t slot, const Tensor& param, double value) {
   if (slots.size() <= slot) slots.resize(slot + 1);
   Tensor& held = slots[slot];
   const DType dtype = traits(param.dtype()).compute;
-  // A parameter that was assigned another shape starts anew; one that was moved to another dtype or device takes its state
-  // along.
+  // A parameter that was moved to another dtype or device takes its state along.
   if (!held.defined() || held.shape() != param.shape())
     held = full(param.shape(), value, {.dtype = dtype, .device = param.device()});
   else if (held.dtype() != dtype || held.device() != param.device()) held = held.to(param.device()).to(dtype);
@@ -138,7 +137,12 @@ void Optimizer::step() {
     if (group.params.size() != states_[i].size()) throw_error("use add_param_group to add parameters");
     for (size_t j = 0; j < group.params.size(); ++j) {
       check_used(group.params[j], i, j);
-      if (states_[i][j].step == 0 && group.params[j].grad())
+      State& state = states_[i][j];
+      if (state.shape != group.params[j].shape()) {  // it was assigned
+        state = {};
+        state.shape = group.params[j].shape();
+      }
+      if (state.step == 0 && group.params[j].grad())
         Recording::refuse(name_.c_str(), "a parameter has its first gradient; run the step once before");
     }
   }
@@ -371,6 +375,7 @@ void Optimizer::check(const StateDict& saved) const {
 void Optimizer::restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const {
   state = {};
   state.step = 1;
+  state.shape = param.shape();
   if (const auto step = saved.find("step"); step != saved.end()) state.step = int64_t(step->second.item<double>());
   if (const auto master = saved.find(master_key); master != saved.end() && master_weights_ && is_half(param.dtype()))
     state.master = master->second.detach().to(param.device()).to(f32).contiguous().clone();
@@ -396,6 +401,10 @@ void Optimizer::restore(ParamGroup& group, const std::map<std::string, std::vect
 void Optimizer::load_state_dict(const StateDict& saved) {
   const NoGrad off;
   check(saved);
+  const auto first = saved.state.find(0);
+  const std::map<std::string, Tensor> shared =
+      first == saved.state.end() ? std::map<std::string, Tensor>() : first->second;
+  check_shared_state(shared);
   skipped_ = {};
   for (size_t i = 0; i < groups_.size(); ++i) {
     restore(groups_[i], saved.param_groups[i].options);
@@ -405,8 +414,7 @@ void Optimizer::load_state_dict(const StateDict& saved) {
       else restore(states_[i][j], groups_[i].params[j], found->second);
     }
   }
-  const auto first = saved.state.find(0);
-  load_shared_state(first == saved.state.end() ? std::map<std::string, Tensor>{} : first->second);
+  load_shared_state(shared);
 }
 
 }  // namespace volta::optim

@@ -1,4 +1,5 @@
 // The learning-rate schedules.
+#include <volta/optim/algorithms.h>
 #include <volta/optim/schedule.h>
 
 #include <algorithm>
@@ -23,6 +24,11 @@ double read(const SchedulerState& saved, const std::string& key) {
 
 void require_that(bool holds, const char* op, const std::string& message) {
   if (!holds) throw Error(Error::Kind::argument, op, message);
+}
+double read_finite(const SchedulerState& saved, const std::string& key) {
+  const double value = read(saved, key);
+  require_that(std::isfinite(value), "load_state_dict", key + " is " + std::to_string(value));
+  return value;
 }
 void require_number(double value, const char* op, const std::string& what) {
   require_that(std::isfinite(value) && value >= 0, op,
@@ -51,22 +57,35 @@ std::vector<double> rates(const Optimizer& optimizer) {
   return all;
 }
 
-}  // namespace
-
-Scheduler::Scheduler(Optimizer& optimizer) : optimizer_(&optimizer) {
-  adopt();
-  own_ = base_;
+// Numbers that an optimizer does not use are 0, but 0 may also be what one that uses them was given.
+template <class... Types> bool is_one_of(const Optimizer& optimizer) {
+  return (dynamic_cast<const Types*>(&optimizer) || ...);
+}
+bool has_momentum(const Optimizer& optimizer, const ParamGroup& group) {
+  return group.momentum > 0 || is_one_of<SGD, RMSprop, Muon>(optimizer);
+}
+bool has_betas(const Optimizer& optimizer, const ParamGroup& group) {
+  return group.betas != Betas{0, 0} || is_one_of<Adam, Adamax, NAdam, RAdam, Lion, LAMB, Muon>(optimizer);
 }
 
-// Takes groups that were added since. What rate the schedule would have given them is not known, hence NaN.
-void Scheduler::adopt() {
-  auto& groups = optimizer_->param_groups();
+void save_all(const std::vector<AnyScheduler>& all, SchedulerState& state) {
+  for (size_t i = 0; i < all.size(); ++i) all[i].save(state, "schedulers." + std::to_string(i) + ".");
+}
+void load_all(const std::vector<AnyScheduler>& all, const SchedulerState& saved) {
+  for (size_t i = 0; i < all.size(); ++i) all[i].load(saved, "schedulers." + std::to_string(i) + ".");
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Optimizer& optimizer) : optimizer_(&optimizer) { own_ = base_ = bases(); }
+
+// Of the groups that were added since, too.
+std::vector<double> Scheduler::bases() const {
+  const auto& groups = optimizer_->param_groups();
   require_that(groups.size() >= base_.size(), "scheduler", "the optimizer has fewer groups than at the start");
-  for (size_t i = base_.size(); i < groups.size(); ++i) {
-    if (!groups[i].initial_lr) groups[i].initial_lr = groups[i].lr;
-    base_.push_back(*groups[i].initial_lr);
-  }
-  own_.resize(base_.size(), std::numeric_limits<double>::quiet_NaN());
+  std::vector<double> all = base_;
+  for (size_t i = all.size(); i < groups.size(); ++i) all.push_back(groups[i].initial_lr.value_or(groups[i].lr));
+  return all;
 }
 
 std::vector<double> Scheduler::own_rates(const std::vector<double>& base, int64_t step) const {
@@ -83,18 +102,18 @@ double Scheduler::onward(double lr, double base, int64_t step, size_t group) con
 
 // From rates of its own the schedule goes to rates of its own, which gathers no rounding errors.
 void Scheduler::move(int64_t step) {
-  adopt();
   const auto& groups = optimizer_->param_groups();
-  std::vector<double> own = own_rates(base_, step), lr = own;
+  std::vector<double> base = bases(), own = own_rates(base, step), lr = own;
   for (size_t i = 0; i < lr.size(); ++i) {
-    if (groups[i].lr == own_[i]) continue;
-    lr[i] = onward(groups[i].lr, base_[i], step, i);
+    if (i < own_.size() && groups[i].lr == own_[i]) continue;
+    lr[i] = onward(groups[i].lr, base[i], step, i);
     if (std::abs(lr[i] - own[i]) <= 1e-12 * std::abs(own[i])) lr[i] = own[i];
   }
-  set(step, lr, std::move(own));
+  set(step, std::move(base), std::move(own), lr);
 }
 
-void Scheduler::set(int64_t step, const std::vector<double>& lr, std::vector<double> own) {
+// All that can fail comes first.
+void Scheduler::set(int64_t step, std::vector<double> base, std::vector<double> own, const std::vector<double>& lr) {
   auto& groups = optimizer_->param_groups();
   std::vector<std::optional<double>> moment(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -103,13 +122,16 @@ void Scheduler::set(int64_t step, const std::vector<double>& lr, std::vector<dou
                  "the rate of step " + std::to_string(step) + " would be " + std::to_string(lr[i]));
   }
   step_ = step;
-  own_ = std::move(own);
   for (size_t i = 0; i < groups.size(); ++i) {
+    if (!groups[i].initial_lr) groups[i].initial_lr = base[i];
     groups[i].lr = lr[i];
     if (!moment[i]) continue;
-    if (groups[i].betas != Betas{0, 0}) groups[i].betas.first = *moment[i];
-    else groups[i].momentum = *moment[i];
+    const bool betas = has_betas(*optimizer_, groups[i]);  // Muon has both
+    if (!betas || has_momentum(*optimizer_, groups[i])) groups[i].momentum = *moment[i];
+    if (betas) groups[i].betas.first = *moment[i];
   }
+  base_ = std::move(base);
+  own_ = std::move(own);
 }
 
 void Scheduler::step() {
@@ -136,15 +158,20 @@ SchedulerState Scheduler::state_dict() const {
 void Scheduler::load_state_dict(const SchedulerState& saved) {
   const double step = read(saved, "last_epoch");
   require_that(step >= 0 && step <= 0x1p53, "load_state_dict", "last_epoch is " + std::to_string(step));
-  adopt();
-  std::vector<double> base;
-  for (size_t i = 0; i < base_.size(); ++i) base.push_back(read(saved, "base_lrs." + std::to_string(i)));
-  load(saved);
-  std::vector<double> own = own_rates(base, int64_t(step)), lr = own;
-  for (size_t i = 0; i < lr.size(); ++i)
-    if (const auto found = saved.find("last_lrs." + std::to_string(i)); found != saved.end()) lr[i] = found->second;
-  base_ = std::move(base);
-  set(int64_t(step), lr, std::move(own));
+  std::vector<double> base = bases();
+  for (size_t i = 0; i < base.size(); ++i) base[i] = read_finite(saved, "base_lrs." + std::to_string(i));
+  SchedulerState before;
+  save(before);
+  try {
+    load(saved);
+    std::vector<double> own = own_rates(base, int64_t(step)), lr = own;
+    for (size_t i = 0; i < lr.size(); ++i)
+      if (const auto found = saved.find("last_lrs." + std::to_string(i)); found != saved.end()) lr[i] = found->second;
+    set(int64_t(step), std::move(base), std::move(own), lr);
+  } catch (...) {
+    load(before);
+    throw;
+  }
 }
 
 void Scheduler::require(bool holds, const char* op, const std::string& message) const {
@@ -153,8 +180,21 @@ void Scheduler::require(bool holds, const char* op, const std::string& message) 
 
 void Scheduler::require_momentum(const char* op) const {
   for (const ParamGroup& g : optimizer().param_groups())
-    require(g.momentum > 0 || g.betas != Betas{0, 0}, op,
+    require(has_momentum(optimizer(), g) || has_betas(optimizer(), g), op,
             optimizer().name() + " has no momentum to cycle; set cycle_momentum = false");
+}
+
+void AnyScheduler::save(SchedulerState& state, const std::string& prefix) const {
+  SchedulerState own;
+  inner_->save(own);
+  for (const auto& [key, value] : own) state[prefix + key] = value;
+}
+
+void AnyScheduler::load(const SchedulerState& saved, const std::string& prefix) const {
+  SchedulerState own;
+  for (const auto& [key, value] : saved)
+    if (key.starts_with(prefix)) own[key.substr(prefix.size())] = value;
+  inner_->load(own);
 }
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& o) : Scheduler(optimizer), o_(o) {
@@ -339,7 +379,7 @@ SWALR::SWALR(Optimizer& optimizer, const SWALROptions& o) : Scheduler(optimizer)
 }
 // The rates that another schedule has left when this one takes over.
 void SWALR::advance(int64_t step) {
-  if (step == 1) from_ = get_last_lr();
+  if (step <= 1) from_ = get_last_lr();
 }
 double SWALR::share(int64_t step) const {
   const double t = std::min(1., double(step) / double(std::max<int64_t>(1, o_.anneal_epochs)));
@@ -357,13 +397,14 @@ double SWALR::onward(double lr, double, int64_t step, size_t group) const {
   return to * share(step) + from * (1 - share(step));
 }
 void SWALR::save(SchedulerState& state) const {
-  for (size_t i = 0; i < from_.size(); ++i) state["from_lrs." + std::to_string(i)] = from_[i];
+  const auto& groups = optimizer().param_groups();
+  for (size_t i = 0; i < groups.size(); ++i)
+    state["from_lrs." + std::to_string(i)] = i < from_.size() ? from_[i] : groups[i].initial_lr.value_or(groups[i].lr);
 }
 void SWALR::load(const SchedulerState& saved) {
   std::vector<double> from;
   for (size_t i = 0; i < optimizer().param_groups().size(); ++i)
-    if (const std::string key = "from_lrs." + std::to_string(i); i < from_.size() || saved.contains(key))
-      from.push_back(read(saved, key));
+    from.push_back(read_finite(saved, "from_lrs." + std::to_string(i)));
   from_ = std::move(from);
 }
 
@@ -394,6 +435,20 @@ double WarmupLR::onward(double lr, double base, int64_t step, size_t group) cons
   if (then_ && step > o_.steps) return then_->onward(lr, base, step - o_.steps, group);
   return Scheduler::onward(lr, base, step, group);
 }
+std::optional<double> WarmupLR::momentum(int64_t step, size_t group) const {
+  if (!then_ || step < o_.steps) return {};
+  return then_->momentum(step - o_.steps, group);
+}
+// At its step 0 the other has the full rate, which no step before has set.
+void WarmupLR::advance(int64_t step) {
+  if (then_ && step > o_.steps) then_->advance(step - o_.steps);
+}
+void WarmupLR::save(SchedulerState& state) const {
+  if (then_) then_->save(state, "then.");
+}
+void WarmupLR::load(const SchedulerState& saved) {
+  if (then_) then_->load(saved, "then.");
+}
 
 SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<AnyScheduler> schedulers, std::vector<int64_t> milestones)
     : Scheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
@@ -415,6 +470,16 @@ double SequentialLR::onward(double lr, double base, int64_t step, size_t group) 
   const auto [i, own] = place(step);
   return own == 0 ? rate(base, step, group) : schedulers_[i].onward(lr, base, own, group);
 }
+std::optional<double> SequentialLR::momentum(int64_t step, size_t group) const {
+  const auto [i, own] = place(step);
+  return schedulers_[i].momentum(own, group);
+}
+void SequentialLR::advance(int64_t step) {
+  const auto [i, own] = place(step);
+  schedulers_[i].advance(own);
+}
+void SequentialLR::save(SchedulerState& state) const { save_all(schedulers_, state); }
+void SequentialLR::load(const SchedulerState& saved) { load_all(schedulers_, saved); }
 
 ChainedScheduler::ChainedScheduler(Optimizer& optimizer, std::vector<AnyScheduler> schedulers)
     : Scheduler(optimizer), schedulers_(std::move(schedulers)) {
@@ -432,6 +497,15 @@ double ChainedScheduler::onward(double lr, double base, int64_t step, size_t gro
     for (const AnyScheduler& s : schedulers_) lr = s.onward(lr, base, step, group);
   return lr;
 }
+std::optional<double> ChainedScheduler::momentum(int64_t step, size_t group) const {
+  std::optional<double> last;
+  for (const AnyScheduler& s : schedulers_)
+    if (const auto one = s.momentum(step, group)) last = one;
+  return last;
+}
+// Their advance is not called: the rate in use is the product, which is none of theirs to go on from.
+void ChainedScheduler::save(SchedulerState& state) const { save_all(schedulers_, state); }
+void ChainedScheduler::load(const SchedulerState& saved) { load_all(schedulers_, saved); }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& o)
     : optimizer_(&optimizer),
@@ -455,6 +529,9 @@ bool ReduceLROnPlateau::better(double metric) const {
 
 void ReduceLROnPlateau::step(double metric) {
   Recording::refuse("ReduceLROnPlateau", "the host needs the metric");
+  auto& groups = optimizer_->param_groups();
+  require_that(o_.min_lr.size() == 1 || o_.min_lr.size() == groups.size(), "ReduceLROnPlateau",
+               "the optimizer has another number of groups than at the start");
   ++epoch_;
   if (better(metric)) {
     best_ = metric;
@@ -467,9 +544,6 @@ void ReduceLROnPlateau::step(double metric) {
     bad_ = 0;
   }
   if (bad_ <= o_.patience) return;
-  auto& groups = optimizer_->param_groups();
-  require_that(o_.min_lr.size() == 1 || o_.min_lr.size() == groups.size(), "ReduceLROnPlateau",
-               "the optimizer has another number of groups than at the start");
   for (size_t i = 0; i < groups.size(); ++i) {
     ParamGroup& group = groups[i];
     const double lower = std::max(group.lr * o_.factor, o_.min_lr[i]);

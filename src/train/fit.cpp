@@ -192,7 +192,8 @@ class Trainer {
     for (metrics::AnyMetric& m : state_.metrics_) m.reset();
     tell(&Callback::epoch_begin);
     data_.each([&](const Tensor& x, const Tensor& y) { return batch(x, y); });
-    if (interrupted()) return drop();
+    // Data that has come to its end has gone on to the next epoch: this one is ended too, its open group first.
+    if (cut_ && interrupted()) return drop();
     // Training that was saved after the last batch of an epoch goes on with the end of that epoch.
     const bool resumed = o_.start_step > 0 && state_.epoch == o_.start_epoch;
     require(state_.batch > 0 || resumed, ErrorKind::argument, "fit", "the data gave no batch in epoch ", state_.epoch,
@@ -305,7 +306,8 @@ class Trainer {
     record.values.add("seconds", seconds);
     // An epoch that a callback cut short goes on when training is resumed, and ends then.
     const bool whole = !cut_ || state_.batches == state_.batch;
-    if (whole && o_.scheduler && o_.schedule_every == ScheduleEvery::epoch) o_.scheduler.step(measure);
+    const bool unmeasured = state_.batch == 0 && !o_.validation && o_.scheduler.measures();
+    if (whole && !unmeasured && o_.scheduler && o_.schedule_every == ScheduleEvery::epoch) o_.scheduler.step(measure);
     state_.history.epochs.push_back(std::move(record));
   }
 

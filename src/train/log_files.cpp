@@ -16,7 +16,7 @@ class Csv final : public Callback {
     const EpochRecord& record = state.history.epochs.back();
     if (columns_.empty()) {
       columns_ = record.values.names();
-      if (file_.empty()) write_head();
+      file_.begin_with(head());
     }
     std::string row = std::to_string(record.epoch) + "," + std::to_string(record.step);
     for (const std::string& name : columns_)
@@ -26,10 +26,10 @@ class Csv final : public Callback {
   }
 
  private:
-  void write_head() {
+  std::string head() const {
     std::string head = "epoch,step";
     for (const std::string& name : columns_) head += "," + csv_field(name);
-    file_.write(head + "\n");
+    return head;
   }
   OutputFile file_;
   std::vector<std::string> columns_;
@@ -60,11 +60,9 @@ class LRLogger final : public Callback {
 
   // The rates that the next step will use; the first row is written before any.
   void begin(FitState& state) override {
-    if (file_.empty()) {
-      std::string head = "step";
-      for (size_t i = 0; i < state.optimizer.param_groups().size(); ++i) head += ",lr" + std::to_string(i);
-      file_.write(head + "\n");
-    }
+    std::string head = "step";
+    for (size_t i = 0; i < state.optimizer.param_groups().size(); ++i) head += ",lr" + std::to_string(i);
+    file_.begin_with(head);
     row(state);
   }
   void step_end(FitState& state) override {

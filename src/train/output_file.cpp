@@ -1,6 +1,7 @@
 // How files are opened and written.
 #include "train/output_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +21,18 @@ OutputFile::OutputFile(const std::string& path, bool append, const char* op) : p
 void OutputFile::write(std::string_view bytes) {
   errno = 0;
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail("be written");
+}
+
+void OutputFile::begin_with(const std::string& head) {
+  if (empty_) return write(head + "\n");
+  std::string there(std::max<size_t>(head.size() + 1, 200), '\0');
+  errno = 0;
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path_.c_str(), "rb"));
+  if (!file) fail("be read");
+  there.resize(std::fread(there.data(), 1, there.size(), file.get()));
+  require(there.starts_with(head + "\n"), ErrorKind::argument, op_, "'", path_, "' begins with '",
+          there.substr(0, there.find('\n')), "', but its new rows are of '", head,
+          "'; give another file, or do not append");
 }
 
 void OutputFile::flush() {

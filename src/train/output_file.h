@@ -12,7 +12,8 @@ class OutputFile {
   OutputFile(const std::string& path, bool append, const char* op);
   void write(std::string_view bytes);
   void flush();  // to the system: what was written is seen by others
-  bool empty() const { return empty_; }
+  // The line that says what the rows are: written to an empty file, and an Error where another one is there.
+  void begin_with(const std::string& head);
   const std::string& path() const { return path_; }
 
  private:

@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import pathlib
+import pty
 import random
 import resource
 import signal
@@ -18,7 +19,7 @@ import unittest
 import xml.etree.ElementTree as xml
 import zlib
 
-from common import ENVIRONMENT, PROGRAM, Folder, iris_like, safetensors, volta
+from common import ENVIRONMENT, PROGRAM, Folder, iris_like, recipe_of, safetensors, train_text, volta, write_safetensors
 
 
 def png(path):
@@ -66,7 +67,10 @@ class Words(Folder):
     def test_wrong_arguments_are_status_2_and_say_why(self):
         for arguments, word in [((), "subcommand"), (("fly",), "fly"), (("train", "--epochs", "0"), "epochs"),
                                 (("train", "--epochs", "many"), "epochs"), (("serve",), "model"), (("info",), "file"),
-                                (("--threads", "0", "doctor"), "threads")]:
+                                (("--threads", "0", "doctor"), "threads"),
+                                *((("eval", "x", "--data", "digits", f"--held-out={share}"), "held-out") for share in ["-50", "-1", "2", "nan"]),
+                                *((("train", "mlp", f"--{name}=nan"), name) for name in ["held-out", "lr", "weight-decay", "clip"]),
+                                (("generate", "x", "--top-p=nan"), "top-p")]:
             done = volta(*arguments, status=2)
             self.assertIn(word, done.stderr, arguments)
             self.assertEqual(done.stdout, "")
@@ -83,6 +87,51 @@ class Words(Folder):
         bad.write_text("not a tensor file")
         self.assertIn("bad.safetensors", volta("info", bad, status=1).stderr)
         self.assertIn("error", json.loads(volta("info", bad, "--json", status=1).stderr))
+
+    def test_what_files_say_is_no_command_to_the_terminal(self):
+        evil = "\x1b[31mred\x9b2J\nnext"
+        file = write_safetensors(self.folder / "evil.safetensors", {evil: ("F32", [1], bytes(4))}, {"by" + evil: "ä" * 150 + evil, "x": evil})
+        for arguments in [("info", file), ("convert", file, self.folder / "x.npz", "--dry-run")]:
+            said = volta(*arguments).stdout
+            self.assertIn(r"\x1b[31mred\xc2\x9b2J\nnext", said)
+            self.assertNotRegex(said, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        self.assertIn("ä" * 100 + " …", volta("info", file).stdout)
+        self.assertEqual(json.loads(volta("info", file, "--json").stdout)["tensors"][0]["name"], evil)
+        model = self.train_table()["file"]
+        recipe = {**recipe_of(model), "labels": [evil, "b", "c"]}
+        write_safetensors(model, safetensors(model), {"volta.recipe": json.dumps(recipe)})
+        rows = self.folder / "rows.csv"
+        rows.write_text("width,length\n0,0\n")
+        self.assertIn(r"\x1b[31mred", volta("predict", model, rows).stdout)
+        rows.rename(self.folder / evil)
+        self.assertIn(r"\x1b[31mred", volta("predict", model, self.folder / (evil + "x"), status=1).stderr)
+        text = train_text(self.folder)
+        write_safetensors(text, safetensors(text), {"volta.recipe": json.dumps({**recipe_of(text), "tokens": list("\x1b\x9b\x07\n\x08\x0e\x7f\r")})})
+        ours, theirs = pty.openpty()
+        subprocess.run([PROGRAM, "generate", text, "--tokens", "50", "--seed", "1"], env=ENVIRONMENT, stdout=theirs, timeout=60, check=True)
+        os.close(theirs)
+        self.assertRegex(os.read(ours, 4096).decode(), r"^([\r\n]|\\x[0-9a-f]{2})+$")
+        os.close(ours)
+        self.assertRegex(volta("generate", text, "--tokens", 50, "--seed", 1).stdout, "[\x1b\x9b\x07\x7f]")  # as it is where no one looks
+
+    def test_a_recipe_that_does_not_fit_is_refused(self):
+        model = self.train_table()["file"]
+        whole, tensors = recipe_of(model), safetensors(model)
+        rows = self.folder / "rows.csv"
+        rows.write_text("width,length\n0,0\n-1,2\n")
+        file = self.folder / "changed.safetensors"
+        for change, word in [({"labels": ["a"]}, "1 labels"), ({"labels": list("abcd")}, "4 labels"), ({"mean": [0]}, "1 means"),
+                             ({"deviation": [1]}, "1 deviations"), ({"deviation": []}, "0 deviations"), ({"deviation": [1, 0]}, "not positive"),
+                             ({"columns": ["width"]}, "1 columns"), ({"mean": [None, 0]}, "cannot be read")]:
+            write_safetensors(file, tensors, {"volta.recipe": json.dumps({**whole, **change})})
+            self.assertIn(word, volta("predict", file, rows, status=1).stderr)
+        for task, word in [("classify", "1"), ("regress", "output")]:  # names may be missing
+            write_safetensors(file, tensors, {"volta.recipe": json.dumps({**whole, "labels": [], "task": task})})
+            self.assertIn(f"rows.csv:2: {word} ", volta("predict", file, rows).stdout)
+        text = train_text(self.folder)
+        for tokens, word in [([], "no tokens"), (["a"], "1 tokens")]:
+            write_safetensors(file, safetensors(text), {"volta.recipe": json.dumps({**recipe_of(text), "tokens": tokens})})
+            self.assertIn(word, volta("generate", file, "a", status=1).stderr)
 
     def test_doctor_summary_completion(self):
         self.assertEqual(json.loads(volta("doctor", "--json").stdout)["arithmetic"]["state"], "right")
@@ -188,6 +237,53 @@ class Training(Folder):
         self.assertEqual(said, ["a", "b", "c"])
         rows.write_text("width\n0\n")
         self.assertIn("lacks the column 'length'", volta("predict", model, rows, status=1).stderr)
+
+    def test_a_fraction_is_learned_evaluated_and_predicted(self):
+        draw = random.Random(3)
+        table = self.folder / "sums.csv"
+        pairs = [(draw.random(), draw.random()) for _ in range(200)]
+        table.write_text("a,b,sum\n" + "".join(f"{a},{b},{a + b}\n" for a, b in pairs))
+        train = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 40, "--set", "hidden=16", "--out", self.folder / "sums", "--json"]
+        result = json.loads(volta(*train).stdout)
+        self.assertGreater(result["test"]["r2"], 0.9)
+        found = json.loads(volta("eval", result["file"], "--data", f"csv:{table}", "--json").stdout)
+        self.assertAlmostEqual(found["mae"], result["test"]["mae"], 6)
+        rows = self.folder / "rows.csv"
+        rows.write_text("b,a\n0.5,0.25\n")
+        self.assertAlmostEqual(json.loads(volta("predict", result["file"], rows, "--json").stdout)["sum"], 0.75, 0)
+        for row in ["1,2,\n", "1,,3\n", "1,2,inf\n", "1,inf,2\n"]:
+            table.write_text("a,b,sum\n1,2,3.5\n2,3,5.5\n" + row)
+            self.assertIn("missing or infinite", volta(*train, status=1).stderr, row)
+
+    def test_names_that_are_not_utf8_are_refused_before_the_training(self):
+        for name, data, content in [("text", "text:", b"abc\xe9" * 500), ("column", "csv:", b"caf\xe9,kind\n" + b"1,a\n2,b\n" * 40),
+                                    ("label", "csv:", b"x,kind\n" + b"1,caf\xe9\n2,b\n" * 40)]:
+            file, out = self.folder / name, self.folder / ("run-" + name)
+            file.write_bytes(content)
+            model = ["gpt", "--set", "width=32", "--set", "context=16"] if name == "text" else ["mlp"]
+            said = volta("train", *model, "--data", f"{data}{file}", "--epochs", 1, "--out", out, status=1).stderr
+            self.assertRegex(said, r"\\xe9' is not UTF-8.*iconv")
+            self.assertFalse(out.exists())
+        out = self.folder / os.fsdecode(b"run\xff")  # a folder may be called anything
+        self.assertIn("run\ufffd", self.train_table(out)["file"])
+        self.assertTrue((out / "model.safetensors").exists())
+
+    def test_a_run_replaces_the_checkpoints_before_it_and_nothing_else(self):
+        self.train_table()
+        run = self.folder / "run"
+        files = lambda: {f.name: f.read_bytes() for f in run.rglob("*") if f.is_file()}
+        there = files()
+        self.assertTrue(any(name.endswith(".ckpt") for name in there))
+        again = ["train", "mlp", "--data", f"csv:{self.folder / 'kinds.csv'}", "--epochs", 1, "--out", run]
+        for wrong in [("--optimizer", "adamx"), ("--schedule", "wave"), ("--device", "tpu"), ("--precision", "f8"), ("--set", "hidden=0")]:
+            volta(*again, *wrong, status=1)
+            self.assertEqual(files(), there, wrong)
+        ours, others = ["step_000000999999.ckpt"], ["notes.txt", "step_mine.ckpt", "step_.ckpt", "step_1.ckpt.old", "step_1.ckptx"]
+        for name in ours + others:
+            (run / "checkpoints" / name).write_text("precious")
+        volta(*again)
+        left = {f.name for f in (run / "checkpoints").iterdir()}
+        self.assertEqual((left & {*ours, *there}, left >= set(others), len(left)), (set(), True, len(others) + 1))
 
     def test_curves_become_pictures(self):
         self.train_table()

@@ -53,6 +53,22 @@ def safetensors(path):
             for name, info in header.items()}
 
 
+def write_safetensors(path, tensors, metadata):
+    """Writes what safetensors() gives, with any metadata."""
+    header, data = {"__metadata__": metadata}, b""
+    for name, (dtype, shape, raw) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+def recipe_of(path):
+    raw = pathlib.Path(path).read_bytes()
+    return json.loads(json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])["__metadata__"]["volta.recipe"])
+
+
 def iris_like(path, rows=120):
     """A table of three clusters, written with a fixed seed."""
     draw = random.Random(1)

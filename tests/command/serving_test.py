@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 from common import Served, train_table, train_text, volta
 
@@ -57,9 +58,20 @@ def emptied(server):
     return False
 
 
+def array(kind, shape, data):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117)
+    return b"\x93NUMPY\x01\x00v\x00" + header + b"\n" + data
+
+
 def npy(*values):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {len(values)}), }}".encode().ljust(117)
-    return b"\x93NUMPY\x01\x00v\x00" + header + b"\n" + struct.pack(f"<{len(values)}f", *values)
+    return array("<f4", (1, len(values)), struct.pack(f"<{len(values)}f", *values))
+
+
+def png(width, height, kind, rows):
+    """8 bits per channel; kind 0 is gray, 2 RGB, 4 gray and alpha, 6 RGB and alpha."""
+    chunk = lambda name, data: struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows))) + chunk(b"IEND", b""))
 
 
 class Table(unittest.TestCase):
@@ -78,6 +90,19 @@ class Answers(Table):
             status, headers, body = server.ask("POST", "/v1/predict", npy(4, -2), {"Content-Type": "application/x-npy", "Accept": "application/x-npy"})
             self.assertEqual((status, headers["Content-Type"], body[:6]), (200, "application/x-npy", b"\x93NUMPY"))
             self.assertIn('volta_requests_total{code="200"} 2', server.ask("GET", "/metrics")[2].decode())
+
+    def test_a_neighbour_changes_no_answer(self):
+        asked = [(array("|u1", (1, 2), b"\xf0\x07"), "application/x-npy"), (GOOD, "application/json"), (npy(0.5, 100), "application/x-npy"),
+                 (array("<f8", (1, 2), struct.pack("<2d", 4, -2)), "application/x-npy"), (array("<i8", (1, 2), struct.pack("<2q", 240, 7)), "application/x-npy")]
+        with Served(self.model) as server:
+            ask = lambda of, body, kind: json.loads(of.ask("POST", "/v1/predict", body, {"Content-Type": kind})[2])["predictions"][0]["output"]
+            alone = [ask(server, *one) for one in asked]
+            with Served(self.model, "--max-batch", len(asked), "--max-wait", 1000000, "--workers", 1) as crowded:
+                with concurrent.futures.ThreadPoolExecutor(len(asked)) as pool:
+                    together = list(pool.map(lambda one: ask(crowded, *one), asked))
+        for one, other in zip(alone, together):
+            for a, b in zip(one, other):
+                self.assertAlmostEqual(a, b, 4)
 
     def test_nonsense_is_400_and_says_why(self):
         with Served(self.model, "--max-body", 4096, "--max-batch", 4) as server:
@@ -265,6 +290,32 @@ class Crowds(Table):
             self.assertTrue(emptied(server))
             self.assertGreater(server.metric('volta_requests_total{code="408"}'), 100)
 
+    def test_clients_that_do_not_read_block_nobody(self):
+        page = b"GET / HTTP/1.1\r\n\r\n"
+        with Served(self.model, "--timeout", 5) as server:
+            length = len(server.ask("GET", "/")[2])
+            held = []
+            for _ in range(80):  # more than there are threads
+                connection = socket.socket()
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+                connection.connect(("127.0.0.1", server.port))
+                connection.sendall(page * 2000)  # answers of some 13 MB
+                held.append(connection)
+            time.sleep(0.5)
+            start = time.monotonic()
+            self.assertEqual(server.ask("POST", "/v1/predict", GOOD)[0], 200)
+            self.assertLess(time.monotonic() - start, 2)
+            reader = held.pop()
+            reader.settimeout(60)
+            reader.sendall(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+            answers = rest_of(reader)  # from here on it reads, and nothing is missing
+            reader.close()
+            self.assertEqual((answers.count(b"HTTP/1.1 200 OK"), answers.count(b"</html>")), (2001, 2000))
+            self.assertGreater(len(answers), 2000 * length)
+            self.assertTrue(emptied(server))  # those who never read are cut
+            for connection in held:
+                connection.close()
+
     def test_a_large_body_is_413_before_it_has_come(self):
         with Served(self.model, "--max-body", 1000) as server:
             for headers in [["Content-Length: 100000000"], ["Transfer-Encoding: chunked"]]:
@@ -313,6 +364,38 @@ class Crowds(Table):
                         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.assertEqual(server.ask("POST", "/v1/predict", GOOD)[0], 200)
             self.assertTrue(emptied(server))
+
+
+class Images(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not json.loads(volta("doctor", "--json").stdout)["images"]["state"].startswith("PNG"):
+            raise unittest.SkipTest("this build reads no PNG")
+        held = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(held.cleanup)
+        cls.model = json.loads(volta("train", "mlp", "--data", "digits", "--epochs", 1, "--out", pathlib.Path(held.name) / "run", "--json").stdout)["file"]
+
+    def test_an_image_is_its_pixels(self):
+        draw = random.Random(4)
+        with Served(self.model) as server:
+            recipe = json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["recipe"]["sizes"]
+            h, w = recipe["height"], recipe["width"]
+            gray = [bytes(draw.randrange(256) for _ in range(w)) for _ in range(h)]
+            ask = lambda body, kind: json.loads(server.ask("POST", "/v1/predict", body, {"Content-Type": kind})[2])["predictions"][0]["output"]
+            wanted = ask(array("|u1", (1, h, w), b"".join(gray)), "application/x-npy")
+            twice = [b"".join(bytes([v, v]) for v in row) for row in gray for _ in range(2)]
+            for body in [png(w, h, 0, gray), png(w, h, 2, [b"".join(bytes([v] * 3) for v in row) for row in gray]),
+                         png(w, h, 4, [b"".join(bytes([v, 9]) for v in row) for row in gray]),
+                         png(w, h, 6, [b"".join(bytes([v, v, v, 9]) for v in row) for row in gray])]:
+                for a, b in zip(ask(body, "image/png"), wanted):
+                    self.assertAlmostEqual(a, b, 3)
+            self.assertEqual(len(ask(png(2 * w, 2 * h, 0, twice), "image/png")), len(wanted))
+
+    def test_a_small_file_of_a_huge_image_is_refused(self):
+        with Served(self.model) as server:
+            status, _, body = server.ask("POST", "/v1/predict", png(8000, 8000, 0, [bytes(8000)] * 8000), {"Content-Type": "image/png"})
+            self.assertEqual(status, 400)
+            self.assertIn("8000 x 8000, more than max_pixels", json.loads(body)["error"]["message"])
 
 
 class Texts(unittest.TestCase):

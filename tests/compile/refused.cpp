@@ -23,6 +23,18 @@ int main() {
   y.add_(1);
 #elif CASE == 9
   const Tensor g = grad({x.sum()}, {x});
+#elif CASE == 10
+  x = x.var(false);
+#elif CASE == 11
+  x = x.sum(true);
+#elif CASE == 12
+  x = x[true];
+#elif CASE == 13
+  x = x[{slice(), true}];
+#elif CASE == 14
+  nn::Linear fc(true, 2);
+#elif CASE == 15
+  x = max_pool1d(x, true);
 #endif
   x.add_(1);
   x[0].fill_(2);

@@ -94,6 +94,7 @@ inline void add_products(Calls& calls) {
       return Tensors{f(g.x[0], g.x[1], g.x[2], a.number("beta", 1), a.number("alpha", 1))};
     };
   calls["cdist"] = [](const Given& g, const Args& a) { return Tensors{cdist(g.x[0], g.x[1], a.number("p", 2))}; };
+  calls["dist"] = [](const Given& g, const Args& a) { return Tensors{dist(g.x[0], g.x[1], a.number("p", 2))}; };
   calls["pdist"] = [](const Given& g, const Args& a) { return Tensors{pdist(g.x[0], a.number("p", 2))}; };
   calls["vander"] = [](const Given& g, const Args& a) {
     return Tensors{vander(g.x[0], a.maybe("n"), a.flag("increasing"))};

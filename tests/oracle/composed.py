@@ -115,6 +115,9 @@ def products(q, Of):
         q.call("cdist", lambda a, b: torch.cdist(a, b, p, **direct), [Of(3, 4), Of(5, 4)], {"p": p}, few)
         q.call("cdist", lambda a, b: torch.cdist(a, b, p, **direct), [Of(2, 3, 4), Of(5, 4)], {"p": p}, few)
         q.call("pdist", lambda x: torch.pdist(x, p), [Of(4, 3)], {"p": p}, few)
+    for p in (1.0, 2.0, 3.0, float("inf")):
+        for second in (Of(3, 4), Of(4)):
+            q.call("dist", lambda a, b: torch.dist(a, b, p), [Of(3, 4), second], {"p": p}, ["f32", "f64"])
     q.call("cdist", torch.cdist, [Of(0, 4), Of(5, 4)], {}, ["f32"])
     for n, up in ((3, False), (3, True), (1, False), (0, False)):
         one = {"n": n, "increasing": up}

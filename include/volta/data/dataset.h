@@ -45,6 +45,7 @@ template <class... T> inline constexpr bool is_tuple<std::tuple<T...>> = true;
 template <class A, class B> inline constexpr bool is_tuple<std::pair<A, B>> = true;
 
 void check_item(int64_t i, int64_t size, const char* set);  // throws an Error of kind index
+int64_t end_of(int64_t begin, int64_t size);                // of a part of concat; an Error where no number holds it
 std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts);
 std::vector<int64_t> shuffled(int64_t size, std::optional<uint64_t> seed);
 Tensor rows_of(const Tensor& x, std::span<const int64_t> rows);
@@ -163,7 +164,7 @@ template <class T> class AnyDataset {
 template <class T> class Concat {
  public:
   explicit Concat(std::vector<AnyDataset<T>> sets) : sets_(std::move(sets)) {
-    for (const auto& set : sets_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + set.size());
+    for (const auto& set : sets_) ends_.push_back(detail::end_of(size(), set.size()));
   }
   int64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
   T get(int64_t i) const {

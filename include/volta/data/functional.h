@@ -21,15 +21,23 @@ struct ResizeOptions {
   std::optional<int64_t> max_size = {};  // of the longer side, where `size` is the shorter
   bool antialias = true;                 // shrinking averages over all pixels
 };
+// What lies outside an image, by torchvision's names and by those of `pad`: edge is replicate, and symmetric a reflection
+// that repeats the edge.
+enum class ImagePadMode { constant, reflect, replicate, circular, edge, symmetric };
+constexpr std::array<std::string_view, 6> choice_names(ImagePadMode) {
+  return {"constant", "reflect", "replicate", "circular", "edge", "symmetric"};
+}
 struct ImagePadOptions {
   double fill = 0;
-  Choice<PadMode> padding_mode = PadMode::constant;
+  Choice<ImagePadMode> padding_mode = ImagePadMode::constant;
 };
 struct RotateOptions {
   Choice<Interpolation> interpolation = Interpolation::nearest;
   bool expand = false;                               // the output holds the whole turned image
   std::optional<std::array<double, 2>> center = {};  // x and y in pixels; the middle unless given
-  Numbers fill = 0;                                  // for what comes from outside; one number or one per channel
+  // For what comes from outside: one number, or one per channel. Bilinear edges are blended with it; without one, as
+  // functions have it and transforms have not, zeros are taken in.
+  Numbers fill = {};
 };
 struct AffineOptions {
   double angle = 0;  // degrees, clockwise
@@ -37,7 +45,7 @@ struct AffineOptions {
   double scale = 1;
   std::array<double, 2> shear = {0, 0};  // degrees
   Choice<Interpolation> interpolation = Interpolation::nearest;
-  Numbers fill = 0;
+  Numbers fill = {};
   std::optional<std::array<double, 2>> center = {};
 };
 

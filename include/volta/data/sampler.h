@@ -60,7 +60,7 @@ struct RandomSampler {
   bool replacement = false;
   std::optional<int64_t> num_samples = {};  // the set's size unless given
   std::vector<int64_t> order(int64_t size, Generator& g) const;
-  int64_t count(int64_t size) const { return num_samples.value_or(size); }
+  int64_t count(int64_t size) const;
 };
 
 // Items as often as their weights say: WeightedRandomSampler(weights, 1000).

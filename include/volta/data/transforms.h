@@ -64,7 +64,7 @@ struct RandomCropOptions {
   PerAxis padding = 0;
   bool pad_if_needed = false;
   double fill = 0;
-  Choice<PadMode> padding_mode = PadMode::constant;
+  Choice<ImagePadMode> padding_mode = ImagePadMode::constant;
 };
 [[nodiscard]] Transform random_crop(const PerAxis& size, const RandomCropOptions& options = {});
 struct Range {

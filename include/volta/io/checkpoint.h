@@ -52,13 +52,14 @@ class CheckpointFolder {
 
   explicit CheckpointFolder(std::string folder, const CheckpointFolderOptions& options = {});
   std::string save(const Checkpoint& checkpoint, std::optional<double> measure = {}) const;  // gives the file's path
-  std::vector<Item> list() const;                 // by step; files that are no checkpoints are passed over
-  std::optional<std::string> latest() const;      // the path of the newest: load_checkpoint(*folder.latest())
-  std::optional<std::string> best() const;        // that of the best measure
-  std::optional<Checkpoint> load_latest() const;  // the newest that is not damaged
+  std::vector<Item> list() const;             // by step; files that are damaged or no checkpoints are passed over
+  std::optional<std::string> latest() const;  // the path of the newest: load_checkpoint(*folder.latest())
+  std::optional<std::string> best() const;    // that of the best measure
+  // The newest that is not damaged; nothing where none was saved. Where none can be read, the Error of the newest.
+  std::optional<Checkpoint> load_latest() const;
 
  private:
-  void forget() const;
+  void forget(const std::string& saved) const;
   bool better(double a, double b) const;
   std::string folder_;
   int64_t keep_last_, keep_best_;

@@ -1,5 +1,7 @@
 // The multi-head layer with its cache for decoding, and layers of positions.
 #pragma once
+#include <algorithm>
+
 #include <volta/nn/linear.h>
 #include <volta/ops.h>
 
@@ -8,8 +10,17 @@ namespace volta::nn {
 // Keys and values of the steps so far, for decoding without gradients: attn(x, x, x, {.is_causal = true, .cache = &c}).
 class KeyValueCache {
  public:
+  KeyValueCache() = default;
+  KeyValueCache(const KeyValueCache& other);  // the copy goes on alone, as the beams of a search do
+  KeyValueCache(KeyValueCache&&) noexcept = default;
+  KeyValueCache& operator=(KeyValueCache other) noexcept;
+  ~KeyValueCache() = default;
+
   int64_t size() const { return size_; }  // steps held
   void clear() { size_ = 0; }
+  void truncate(int64_t steps) {
+    size_ = std::clamp<int64_t>(steps, 0, size_);
+  }  // cache.truncate(5): keeps the first 5
   // Takes further steps [batch, heads, time, width] and gives all of them.
   std::pair<Tensor, Tensor> append(const Tensor& k, const Tensor& v);
 
@@ -43,6 +54,7 @@ class MultiheadAttention : public Layer {
   MultiheadOutput operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                              const MultiheadInput& input = {}) const;
   void fields(Fields& f) override;
+  double flops(const Tensor& query, const Tensor& y) const override;  // with as many keys, without out_proj's own
 
   Parameter in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, bias_k, bias_v;
   Linear out_proj;

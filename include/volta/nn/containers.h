@@ -122,6 +122,8 @@ class Sequential : public Layer {
   requires(!std::is_convertible_v<M, AnyModule>) void add(const M&) { must_map_a_tensor<M>(); }
   template <class M>
   requires(!std::is_convertible_v<M, AnyModule>) void add(const std::string&, const M&) { must_map_a_tensor<M>(); }
+  void push_back(AnyModule module) { add(std::move(module)); }
+  void push_back(const std::string& name, AnyModule module) { add(name, std::move(module)); }
   size_t size() const { return modules_.size(); }
   bool empty() const { return modules_.empty(); }
   std::vector<std::string> names() const { return modules_.names(); }

@@ -5,8 +5,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <vector>
 
+#include <volta/nn/aggregate_fields.h>
 #include <volta/nn/parameter.h>
 
 namespace volta {
@@ -16,6 +19,30 @@ class GradScaler;
 }  // namespace volta
 
 namespace volta::nn {
+
+namespace reflect {
+// The first tensor that a result holds: a tensor, a pair, tuple, list or struct of them; null where there is none.
+template <class T> Tensor* first_tensor(T& x) {
+  [[maybe_unused]] const auto first_of = [](auto&... parts) {
+    Tensor* found = nullptr;
+    static_cast<void>(((found = first_tensor(parts)) || ...));
+    return found;
+  };
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return x.defined() ? &x : nullptr;
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return std::apply(first_of, x);
+  } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+    return x.empty() ? nullptr : first_tensor(x.front());
+  } else if constexpr (std::is_aggregate_v<T> && std::is_class_v<T>) {
+    constexpr size_t count = count_fields<T>();
+    if constexpr (count <= most_fields) return std::apply(first_of, tie_fields<count>(x));
+    else return nullptr;
+  } else {
+    return nullptr;
+  }
+}
+}  // namespace reflect
 
 class Fields;
 class KeyValueCache;
@@ -56,7 +83,8 @@ template <class F> void check_captures(const F& f, const char* who) {
   if (Owned::copies() != before) refuse_captures(who);
 }
 
-// Hooks see the layer, its input and its output; one that returns a tensor replaces the output (the input, before).
+// Hooks see the layer, its input and its output; one that returns a tensor replaces the output (the input, before). Of a
+// result of several parts, as an LSTM's, that is the first tensor.
 using ForwardHook = std::function<std::optional<Tensor>(const Layer&, const Tensor& input, const Tensor& output)>;
 using ForwardPreHook = std::function<std::optional<Tensor>(const Layer&, const Tensor& input)>;
 
@@ -114,8 +142,12 @@ class Layer {
       if (!watched()) return forward(x);
       const Tensor input = before(x);
       auto output = forward(input);
-      if constexpr (std::is_same_v<decltype(output), Tensor>) return after(input, std::move(output));
-      else return output;
+      if constexpr (std::is_same_v<decltype(output), Tensor>) {
+        return after(input, std::move(output));
+      } else {
+        if (Tensor* const seen = reflect::first_tensor(output)) *seen = after(input, *seen);
+        return output;
+      }
     } catch (const Error& e) {
       fail(e);
     }

@@ -63,7 +63,8 @@ struct LayerNormOptions {
 // Over the last axes: nn::LayerNorm(768), nn::LayerNorm({32, 32}).
 class LayerNorm : public Layer {
  public:
-  explicit LayerNorm(std::integral auto size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}
+  explicit LayerNorm(volta::detail::Whole auto size, const LayerNormOptions& options = {})
+      : LayerNorm(Shape{size}, options) {}
   explicit LayerNorm(std::initializer_list<Int> sizes, const LayerNormOptions& options = {})
       : LayerNorm(Shape(sizes), options) {}
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
@@ -82,7 +83,8 @@ struct RMSNormOptions {
 // nn::RMSNorm(768, {.eps = 1e-6}).
 class RMSNorm : public Layer {
  public:
-  explicit RMSNorm(std::integral auto size, const RMSNormOptions& options = {}) : RMSNorm(Shape{size}, options) {}
+  explicit RMSNorm(volta::detail::Whole auto size, const RMSNormOptions& options = {})
+      : RMSNorm(Shape{size}, options) {}
   explicit RMSNorm(std::initializer_list<Int> sizes, const RMSNormOptions& options = {})
       : RMSNorm(Shape(sizes), options) {}
   explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});

@@ -8,7 +8,7 @@ namespace volta::nn {
 
 // How much to pad: one number for every side, or two per axis from the last axis on.
 struct Sides {
-  Sides(std::integral auto all) : list{Int(all)} {}
+  Sides(volta::detail::Whole auto all) : list{Int(all)} {}
   Sides(std::initializer_list<Int> each) : list(Ints(each)) {}
   std::vector<int64_t> list;
 };

@@ -56,6 +56,7 @@ class Recurrent : public Layer {
   PackedLSTMOutput run(const PackedSequence& x, const LSTMInput& input = {}) const;
   void reset_parameters();
   void fields(Fields& f) override;
+  double flops(const Tensor& x, const Tensor& y) const override;
 
   struct Weights {
     Parameter ih, hh, bias_ih, bias_hh, hr;

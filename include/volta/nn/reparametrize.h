@@ -9,7 +9,8 @@
 
 namespace volta::nn {
 
-[[nodiscard]] Tensor weight_norm_of(const Tensor& v, int64_t dim);  // |v| over all axes but one, those kept with size 1
+// |v| over all axes but one, those kept with size 1; as in PyTorch, -1 is no axis: one number for the whole.
+[[nodiscard]] Tensor weight_norm_of(const Tensor& v, int64_t dim);
 struct SpectralVectors {
   Tensor u, v;
 };
@@ -44,7 +45,7 @@ template <class L> class Reparametrized : public Layer {
   Parameter& place_in(L& l) const { return parameter_named(l, name, this->type()); }
 };
 
-// w = g v / |v|, with g per index of one axis. State keys weight_g, weight_v and the layer's others.
+// w = g v / |v|, with g per index of one axis, or with dim -1 one for all. State keys weight_g, weight_v and the layer's others.
 template <class L> class WeightNorm : public Reparametrized<L> {
  public:
   explicit WeightNorm(L l, const std::string& parameter = "weight", int64_t axis = 0)

@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 2> choice_names(ConvPad) { return {"valid
 // Zeros on both sides of each axis: a number, one for each axis, "valid" (none) or "same" (outputs as many as inputs).
 class ConvPadding {
  public:
-  ConvPadding(std::integral auto all) : sizes_(all) {}
+  ConvPadding(detail::Whole auto all) : sizes_(all) {}
   ConvPadding(std::initializer_list<int64_t> each) : sizes_(each) {}
   ConvPadding(const PerAxis& each) : sizes_(each) {}
   ConvPadding(const char* name) : sizes_(0), name_(name) {}

@@ -90,6 +90,7 @@ class NAdam : public Optimizer {
 
  private:
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  Shape slot_shape(size_t slot, const Tensor& param) const override { return slot == 2 ? Shape() : param.shape(); }
   Options options_;
 };
 
@@ -232,6 +233,7 @@ class ASGD : public Optimizer {
 
  private:
   void update(const Tensor& p, const Tensor& g, State& state, const ParamGroup& group) override;
+  Shape slot_shape(size_t slot, const Tensor& param) const override { return slot > 0 ? Shape() : param.shape(); }
   Options options_;
 };
 
@@ -275,7 +277,9 @@ enum class LineSearch { none, strong_wolfe };
 constexpr std::array<std::string_view, 2> choice_names(LineSearch) { return {"none", "strong_wolfe"}; }
 struct LBFGSOptions {
   double lr = 1;
-  int max_iter = 20, max_eval = 0;  // max_eval 0: max_iter * 5 / 4
+  int max_iter = 20;
+  int max_eval =
+      0;  // of the loss: ends a line search too, after one try; 0: max_iter * 5 / 4, looked at between searches
   double tolerance_grad = 1e-7, tolerance_change = 1e-9;
   int history_size = 100;
   Choice<LineSearch> line_search_fn = LineSearch::none;
@@ -298,7 +302,11 @@ class LBFGS : public Optimizer {
   using Evaluate = std::function<Point(double t)>;
   void update(const Tensor&, const Tensor&, State&, const ParamGroup&) override {}
   std::map<std::string, Tensor> shared_state() const override;
+  void check_shared_state(const std::map<std::string, Tensor>& saved) const override;
   void load_shared_state(const std::map<std::string, Tensor>& saved) override;
+  int64_t numel() const;  // of all parameters
+  void forget();          // the history
+  void follow(const Tensor& gradient);
   Tensor gather_gradient() const;
   void move(double by, const Tensor& direction) const;
   Tensor next_direction(const Tensor& gradient);

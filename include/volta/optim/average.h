@@ -26,6 +26,11 @@ namespace optim {
 // A running average of weights, the same tensors in the same order as those it watches.
 class Average {
  public:
+  Average(const Average& other);  // the copy averages on alone, of the same parameters
+  Average(Average&&) noexcept = default;
+  Average& operator=(Average other) noexcept;
+  ~Average() = default;
+
   void update();  // ema.update(): after every step
   const std::vector<Tensor>& averages() const { return averages_; }
   int64_t updates() const { return updates_; }

@@ -49,6 +49,7 @@ class Params {
 struct State {
   int64_t step = 0;
   std::vector<Tensor> slots = {};
+  Shape shape = {};            // of the parameter: one that was assigned another shape starts anew
   Tensor master = {};          // the parameter in f32, where the optimizer keeps one
   uint32_t master_since = 0;   // the version of the parameter that the master was last written to
   Tensor skipped_before = {};  // how many steps a device had skipped when this parameter joined
@@ -130,6 +131,7 @@ class Optimizer {
   virtual Shape slot_shape(size_t, const Tensor& param) const { return param.shape(); }
   // Tensors kept for the whole optimizer rather than for a parameter (L-BFGS), saved as state of parameter 0.
   virtual std::map<std::string, Tensor> shared_state() const { return {}; }
+  virtual void check_shared_state(const std::map<std::string, Tensor>&) const {}  // before anything is changed
   virtual void load_shared_state(const std::map<std::string, Tensor>&) {}
 
   std::vector<ParamGroup> groups_;

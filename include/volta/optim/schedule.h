@@ -39,17 +39,20 @@ class Scheduler {
   // The momentum (the first of Adam's betas) that goes with a step, where a schedule has one.
   virtual std::optional<double> momentum(int64_t, size_t) const { return {}; }
   Optimizer& optimizer() const { return *optimizer_; }
-  virtual void advance(int64_t) {}             // told the step before its rates are asked for, by step() alone
+  // Told the step before its rates are asked for, by step() alone: its own, or that of a SequentialLR or WarmupLR which
+  // holds it. Step 0 is told by a SequentialLR, where the schedule takes over from another.
+  virtual void advance(int64_t) {}
   virtual void save(SchedulerState&) const {}  // what a schedule keeps beside the step
   virtual void load(const SchedulerState&) {}
   void require(bool holds, const char* op, const std::string& message) const;
   void require_momentum(const char* op) const;
 
  private:
-  void adopt();
+  friend class AnyScheduler;
+  std::vector<double> bases() const;
   void move(int64_t step);
   std::vector<double> own_rates(const std::vector<double>& base, int64_t step) const;
-  void set(int64_t step, const std::vector<double>& lr, std::vector<double> own);
+  void set(int64_t step, std::vector<double> base, std::vector<double> own, const std::vector<double>& lr);
   Optimizer* optimizer_;
   std::vector<double> base_, own_;  // by group: without a schedule; by this one alone, at this step
   int64_t step_ = 0;
@@ -60,6 +63,7 @@ class AnyScheduler {
  public:
   template <std::derived_from<Scheduler> S> AnyScheduler(S scheduler)
       : inner_(std::make_shared<S>(std::move(scheduler))) {}
+  explicit AnyScheduler(std::shared_ptr<Scheduler> scheduler) : inner_(std::move(scheduler)) {}
   double rate(double base, int64_t step, size_t group) const { return inner_->rate(base, step, group); }
   double onward(double lr, double base, int64_t step, size_t group) const {
     return inner_->onward(lr, base, step, group);
@@ -69,6 +73,11 @@ class AnyScheduler {
   std::vector<double> get_last_lr() const { return inner_->get_last_lr(); }
   SchedulerState state_dict() const { return inner_->state_dict(); }
   void load_state_dict(const SchedulerState& saved) const { inner_->load_state_dict(saved); }
+  // For a schedule that holds others: what it passes on to them beside rate and onward.
+  std::optional<double> momentum(int64_t step, size_t group) const { return inner_->momentum(step, group); }
+  void advance(int64_t step) const { inner_->advance(step); }
+  void save(SchedulerState& state, const std::string& prefix) const;  // under keys that begin with the prefix
+  void load(const SchedulerState& saved, const std::string& prefix) const;
 
  private:
   std::shared_ptr<Scheduler> inner_;
@@ -279,6 +288,12 @@ class WarmupLR : public Scheduler {
   double rate(double base, int64_t step, size_t group) const override;
   double onward(double lr, double base, int64_t step, size_t group) const override;
 
+ protected:
+  std::optional<double> momentum(int64_t step, size_t group) const override;
+  void advance(int64_t step) override;
+  void save(SchedulerState& state) const override;
+  void load(const SchedulerState& saved) override;
+
  private:
   WarmupLROptions o_;
   std::optional<AnyScheduler> then_;
@@ -292,6 +307,12 @@ class SequentialLR : public Scheduler {
   double rate(double base, int64_t step, size_t group) const override;
   double onward(double lr, double base, int64_t step, size_t group) const override;
 
+ protected:
+  std::optional<double> momentum(int64_t step, size_t group) const override;
+  void advance(int64_t step) override;
+  void save(SchedulerState& state) const override;
+  void load(const SchedulerState& saved) override;
+
  private:
   std::pair<size_t, int64_t> place(int64_t step) const;  // whose step it is, and which of its own
   std::vector<AnyScheduler> schedulers_;
@@ -304,6 +325,11 @@ class ChainedScheduler : public Scheduler {
   ChainedScheduler(Optimizer& optimizer, std::vector<AnyScheduler> schedulers);
   double rate(double base, int64_t step, size_t group) const override;
   double onward(double lr, double base, int64_t step, size_t group) const override;
+
+ protected:
+  std::optional<double> momentum(int64_t step, size_t group) const override;
+  void save(SchedulerState& state) const override;
+  void load(const SchedulerState& saved) override;
 
  private:
   std::vector<AnyScheduler> schedulers_;

@@ -228,6 +228,13 @@ template <Number A, Number B> [[gnu::always_inline]] VOLTA_HD constexpr Joint<A,
   return select((x > y) | (y != y), x, y);
 }
 
+// x within [low, high]; NaN stays NaN, and high wins where low is above it.
+template <Number T>
+[[gnu::always_inline]] VOLTA_HD constexpr T clamp(T x, std::type_identity_t<T> low, std::type_identity_t<T> high) {
+  const T y = select(x < low, low, x);
+  return select(y > high, high, y);
+}
+
 template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T floor(T x) {
   if constexpr (detail::is_float<T>) return __builtin_floorf(x);
   else return __builtin_floor(x);

@@ -50,12 +50,6 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T power_of_two(Unsig
   return from_bits<T>(code << BitsOf<T>::mantissa);
 }
 
-// Keeps NaN.
-template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T clamp(T x, T low, T high) {
-  const T y = select(x < low, low, x);
-  return select(y > high, high, y);
-}
-
 // exp(x) * 2^Shift; below the first limit it is zero, above the second infinite.
 template <int Shift, Real T> [[gnu::always_inline]] VOLTA_HD constexpr T exp_shifted(T x) {
   constexpr T low = is_float<T> ? T(-105) : T(-747), high = is_float<T> ? T(91) : T(712);
@@ -208,6 +202,15 @@ template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T log1p(T x) {
   const T regular = log_pair(sum, tail);
   const T y = log_special(sum, regular);
   return select(abs(x) < T(is_float<T> ? 0x1p-12 : 0x1p-27), x - T(0.5) * x * x, y);
+}
+
+// 1 / (1 + exp(-x)) and its logarithm, without overflow.
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T sigmoid(T x) {
+  const T e = exp(-abs(x));
+  return select(x > T(0), T(1), e) / (T(1) + e);
+}
+template <Real T> [[gnu::always_inline]] VOLTA_HD constexpr T logsigmoid(T x) {
+  return min(x, T(0)) - log1p(exp(-abs(x)));
 }
 
 // log(exp(a) + exp(b)) without overflow. Where the two terms cancel, the error is two ulp of the larger argument.

@@ -11,9 +11,17 @@
 #include "backend/cpu/copy/move.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel_rows.h"
+#include "core/checked_arithmetic.h"
+#include "core/room.h"
 
 namespace volta::cpu {
 namespace {
+
+// Throws unless there is memory for so many elements: an expanded axis has more than any memory holds.
+void require_room(int64_t n, size_t bytes_each) {
+  const char* op = "sort";
+  require_memory((Checked(n) * bytes_each).value(op, "no memory holds what is to be ordered", ErrorKind::memory), op);
+}
 
 template <class T> using KeyOf = std::conditional_t<
     sizeof(T) == 1, uint8_t,
@@ -94,6 +102,7 @@ template <class T, class Record> void radix_sort(const Row<T, Record>& row, int6
   const auto each_block = [=](auto&& f) {
     parallel(blocks, [&](int64_t b) { f(size_t(b), n * b / blocks, n * (b + 1) / blocks); });
   };
+  require_room(n, 2 * sizeof(Record));
   auto from = std::make_unique_for_overwrite<Record[]>(size_t(n));
   auto to = std::make_unique_for_overwrite<Record[]>(size_t(n));
   std::vector<Counts> counts(static_cast<size_t>(blocks));
@@ -138,7 +147,8 @@ template <class Record> void keep_first(std::vector<Record>& records, int64_t k)
 // Keeps the k first records seen so far among at most 2k + 1000; what does not beat the k-th is not even stored. Every
 // clearing costs as much as the elements that caused it, so the whole is linear.
 template <class T, class Record> std::vector<Record> first_k(const Row<T, Record>& row, int64_t n, int64_t k) {
-  const size_t room = size_t(std::min(n, 2 * k + 1000));
+  const size_t room = size_t(n / 2 < k ? n : std::min(n, 2 * k + 1000));
+  require_room(int64_t(room), sizeof(Record));
   std::vector<Record> kept;
   kept.reserve(room);
   Record limit = ~Record(0);
@@ -162,6 +172,7 @@ template <class T, class Record> Record nth(const Row<T, Record>& row, int64_t n
   for (int64_t i = 0; i < n; i++) counts[size_t(row.key(i) >> shift)]++;
   size_t value = 0;
   for (; k >= counts[value]; value++) k -= counts[value];
+  require_room(counts[value], sizeof(Record));
   std::vector<Record> same;
   same.reserve(size_t(counts[value]));
   for (int64_t i = 0; i < n; i++)
@@ -264,6 +275,7 @@ void sort(const SortCall& call) {
   const auto lanes = axis_loop<3>(call.in.layout->shape, {&call.in, &call.values, &call.indices}, call.axis);
   const int64_t rows = lanes.loop.rows() * lanes.loop.size[0];
   const auto run = [&](int64_t begin, int64_t end) {
+    require_room(n, 24);
     const auto space = std::make_unique_for_overwrite<char[]>(size_t(24 * n));
     const auto one = [&](const int64_t* offset) { sort_window(call, wanted, lanes, offset, space.get()); };
     lanes.loop.for_rows(begin, end, one, 0);

@@ -22,29 +22,44 @@ Quad<float> scan_lanes(Quad<float> v) {
 }
 Quad<double> scan_lanes(Quad<double> v) { return v + __builtin_shufflevector(Quad<double>{}, v, 1, 2); }
 
+template <class T> bool all_zero(Quad<T> v) {
+  T sum = 0;
+  for (int i = 0; i < int(16 / sizeof(T)); ++i) sum += v[i];
+  return sum == 0;
+}
+
 // The sums of a stretch of a row, and how long it is. Four registers at a time are scanned on their own; only the carry
-// waits for what came before.
+// waits for what came before. A block in which a sum leaves the range of T, as the carry may not, is redone one by one.
 template <class T, class C> int64_t sum_stretch(int64_t n, T* y, const T* x, C& sum, bool uncached) {
   int64_t i = 0;
   if constexpr (std::is_floating_point_v<T>) {
-    constexpr int width = int(16 / sizeof(T)), ways = 4;
-    for (; i + ways * width <= n; i += ways * width) {
-      if (uncached) prefetch_ahead<ways * 16>(x + i);
-      Quad<T> v[ways];
-      T before = 0;
-      const T base = T(sum);
+    constexpr int width = int(16 / sizeof(T)), ways = 4, group = ways * width, block = 32 * group;
+    while (i + group <= n) {
+      const int64_t begin = i, end = i + (n - i < block ? (n - i) / group * group : block);
+      const C start = sum;
+      Quad<T> strange[ways]{};  // 0, and NaN once a sum is not finite
+      for (; i < end; i += group) {
+        if (uncached) prefetch_ahead<ways * 16>(x + i);
+        Quad<T> v[ways];
+        T before = 0;
+        const T base = T(sum);
 #pragma GCC unroll 4
-      for (int k = 0; k < ways; ++k) {
-        __builtin_memcpy(&v[k], x + i + k * width, 16);
-        v[k] = scan_lanes(v[k]) + before;
-        before = v[k][width - 1];
-      }
+        for (int k = 0; k < ways; ++k) {
+          __builtin_memcpy(&v[k], x + i + k * width, 16);
+          v[k] = scan_lanes(v[k]) + before;
+          before = v[k][width - 1];
+        }
 #pragma GCC unroll 4
-      for (int k = 0; k < ways; ++k) {
-        const Quad<T> total = v[k] + base;
-        __builtin_memcpy(y + i + k * width, &total, 16);
+        for (int k = 0; k < ways; ++k) {
+          const Quad<T> total = v[k] + base;
+          __builtin_memcpy(y + i + k * width, &total, 16);
+          strange[k] += total * T(0);
+        }
+        sum += before;
       }
-      sum += before;
+      if (all_zero<T>((strange[0] + strange[1]) + (strange[2] + strange[3]))) continue;
+      sum = start;
+      for (int64_t k = begin; k < end; ++k) y[k] = T(sum += C(x[k]));
     }
   }
   return i;
