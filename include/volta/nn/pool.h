@@ -6,7 +6,7 @@
 namespace volta::nn {
 
 // What pooling layers share: nothing to learn, and a type named after the number of axes. After the kernel comes a struct
-// of options, or as in PyTorch the stride: nn::MaxPool2d(3, 2, 1), nn::MaxPool2d(3, {2, 1}).
+// of options, or as in PyTorch the stride: nn::MaxPool2d(3, 2, 1).
 template <int Axes> class AnyPool : public Layer {
  public:
   void fields(Fields&) override {}
@@ -21,8 +21,6 @@ template <int Axes> class MaxPool : public AnyPool<Axes> {
   explicit MaxPool(const PerAxis& kernel, const MaxPoolOptions& o = {})
       : AnyPool<Axes>({"MaxPool1d", "MaxPool2d", "MaxPool3d"}), kernel_size(kernel), options(o) {}
   MaxPool(const PerAxis& kernel, volta::detail::Whole auto stride, const PerAxis& padding = 0)
-      : MaxPool(kernel, MaxPoolOptions{.stride = stride, .padding = padding}) {}
-  MaxPool(const PerAxis& kernel, std::initializer_list<Int> stride, const PerAxis& padding = 0)
       : MaxPool(kernel, MaxPoolOptions{.stride = stride, .padding = padding}) {}
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, false).values; });
@@ -42,8 +40,6 @@ template <int Axes> class AvgPool : public AnyPool<Axes> {
       : AnyPool<Axes>({"AvgPool1d", "AvgPool2d", "AvgPool3d"}), kernel_size(kernel), options(o) {}
   AvgPool(const PerAxis& kernel, volta::detail::Whole auto stride, const PerAxis& padding = 0)
       : AvgPool(kernel, AvgPoolOptions{.stride = stride, .padding = padding}) {}
-  AvgPool(const PerAxis& kernel, std::initializer_list<Int> stride, const PerAxis& padding = 0)
-      : AvgPool(kernel, AvgPoolOptions{.stride = stride, .padding = padding}) {}
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::average(Axes, in, kernel_size, options); });
   }
@@ -58,8 +54,6 @@ template <int Axes> class LPPool : public AnyPool<Axes> {
   LPPool(double norm, const PerAxis& kernel, const LPPoolOptions& o = {})
       : AnyPool<Axes>({"LPPool1d", "LPPool2d", "LPPool3d"}), norm_type(norm), kernel_size(kernel), options(o) {}
   LPPool(double norm, const PerAxis& kernel, volta::detail::Whole auto stride)
-      : LPPool(norm, kernel, LPPoolOptions{.stride = stride}) {}
-  LPPool(double norm, const PerAxis& kernel, std::initializer_list<Int> stride)
       : LPPool(norm, kernel, LPPoolOptions{.stride = stride}) {}
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::lp(Axes, in, norm_type, kernel_size, options); });
@@ -103,8 +97,6 @@ template <int Axes> class MaxUnpool : public AnyPool<Axes> {
   explicit MaxUnpool(const PerAxis& kernel, const MaxUnpoolOptions& o = {})
       : AnyPool<Axes>({"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"}), kernel_size(kernel), options(o) {}
   MaxUnpool(const PerAxis& kernel, volta::detail::Whole auto stride, const PerAxis& padding = 0)
-      : MaxUnpool(kernel, MaxUnpoolOptions{.stride = stride, .padding = padding}) {}
-  MaxUnpool(const PerAxis& kernel, std::initializer_list<Int> stride, const PerAxis& padding = 0)
       : MaxUnpool(kernel, MaxUnpoolOptions{.stride = stride, .padding = padding}) {}
   Tensor operator()(const Tensor& x, const Tensor& indices) const {
     return this->call(x, [&](const Tensor& in) { return pooling::unpool(Axes, in, indices, kernel_size, options); });
