@@ -31,8 +31,8 @@ void shorten(Tensor weight, const Tensor& indices, double max_norm, double norm_
   const Tensor rows = unique(indices).values;
   const Tensor values = weight.detach().index_select(0, rows).to(traits(weight.dtype()).compute);
   const Tensor length = norm(values, norm_type, 1, true);
-  const Tensor change = where(length > max_norm, values * (max_norm / (length + 1e-7)), values) - values;
-  weight.copy_(weight.detach().index_add(0, rows, change.to(weight.dtype())));
+  const Tensor shortened = where(length > max_norm, values * (max_norm / (length + 1e-7)), values);
+  weight.copy_(weight.detach().index_copy(0, rows, shortened.to(weight.dtype())));
 }
 
 // The value of y, with its gradient multiplied by s.
