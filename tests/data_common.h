@@ -1,6 +1,9 @@
 // What the tests of data sets and readers share.
 #pragma once
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 #include <string>
@@ -21,6 +24,26 @@ inline std::string refused(const std::function<void()>& f, Error::Kind kind = Er
   return "";
 }
 inline std::string refused(Error::Kind kind, const std::function<void()>& f) { return refused(f, kind); }
+
+// Whether f throws an Error for want of memory in a process that may have so many bytes of addresses.
+inline bool lacks_memory(rlim_t bytes, const std::function<void()>& f) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      f();
+    } catch (const Error& e) {
+      _exit(e.kind() == Error::Kind::memory ? 7 : 1);
+    } catch (...) {
+      _exit(2);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 7;
+}
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 

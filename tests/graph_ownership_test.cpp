@@ -98,6 +98,28 @@ TEST(GraphViews, PartsOfAResultInAnotherOrder) {
       randn({2, 3, 2}, {.dtype = f64})));
 }
 
+// Backwards, of size 0, with expanded and reversed cotangents.
+TEST(GraphViews, OddViewsOfAResultInAnotherOrder) {
+  const auto changed = [](const Tensor& x) {
+    Tensor z = x.permute({2, 0, 1}) * 1;
+    z.flip({0, 2}).slice(1, 0, 1).mul_(x.select(2, 0).sum());
+    Tensor v = z.permute({1, 2, 0}).view({-1});
+    v.flip({0}).slice(0, 1, 8, 3).copy_(x.reshape({-1}).slice(0, 0, 3));
+    v.slice(0, 4, 4).fill_(7);
+    return z;
+  };
+  const Tensor x = randn({2, 3, 2}, {.dtype = f64});
+  EXPECT_TRUE(gradcheck([&](const Tensor& t) { return changed(t).exp(); }, x));
+  EXPECT_TRUE(gradcheck([&](const Tensor& t) { return changed(t).sum(1).square().sum(); }, x));
+  EXPECT_TRUE(gradcheck([&](const Tensor& t) { return changed(t).flip({0, 1}) * x.permute({2, 0, 1}); }, x));
+  EXPECT_TRUE(gradgradcheck([&](const Tensor& t) { return changed(t).square(); }, x));
+  const Tensor none = leaf(zeros({0, 3}));
+  Tensor y = none.t() * 1;
+  y.t().view({0}).mul_(2);
+  y.sum().backward();
+  EXPECT_EQ(none.grad()->shape(), (Shape{0, 3}));
+}
+
 TEST(GraphViews, AsStridedOfAViewOfSuchABase) {
   const Tensor a = leaf(ones({2, 3}));
   Tensor y = a.t() * 1;

@@ -278,8 +278,9 @@ constexpr std::array<std::string_view, 2> choice_names(LineSearch) { return {"no
 struct LBFGSOptions {
   double lr = 1;
   int max_iter = 20;
-  int max_eval =
-      0;  // of the loss: ends a line search too, after one try; 0: max_iter * 5 / 4, looked at between searches
+  // Evaluations of the loss. A given number also ends a line search, after one try at least; 0 stands for
+  // max_iter * 5 / 4, which is checked between searches only.
+  int max_eval = 0;
   double tolerance_grad = 1e-7, tolerance_change = 1e-9;
   int history_size = 100;
   Choice<LineSearch> line_search_fn = LineSearch::none;
