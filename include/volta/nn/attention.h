@@ -18,7 +18,7 @@ class KeyValueCache {
 
   int64_t size() const { return size_; }  // steps held
   void clear() { size_ = 0; }
-  // cache.truncate(5): keeps the first 5 steps.
+  // KeyValueCache().truncate(5): keeps the first 5 steps.
   void truncate(int64_t steps) { size_ = std::clamp<int64_t>(steps, 0, size_); }
   // Takes further steps [batch, heads, time, width] and gives all of them.
   std::pair<Tensor, Tensor> append(const Tensor& k, const Tensor& v);
