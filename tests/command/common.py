@@ -33,9 +33,10 @@ def check_stderr(text):
         raise AssertionError(f"a sanitizer complained: {text[found.start():found.start() + 4000]}")
 
 
-def volta(*arguments, status=0, cwd=None, **more):
+def volta(*arguments, status=0, cwd=None, data=DATA, **more):
     """Runs the command and returns what it wrote."""
-    done = subprocess.run([PROGRAM, *map(str, arguments)], env=ENVIRONMENT, cwd=cwd, capture_output=True, text=True, timeout=600, **more)
+    done = subprocess.run([PROGRAM, *map(str, arguments)], env={**ENVIRONMENT, "VOLTA_DATA": str(data)}, cwd=cwd, capture_output=True,
+                          text=True, timeout=600, **more)
     check_stderr(done.stderr)
     if done.returncode != status:
         raise AssertionError(f"volta {' '.join(map(str, arguments))} ended with {done.returncode}, not {status}\n"

@@ -5,34 +5,14 @@
 """
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 import unittest
 
-PROGRAM = os.path.abspath(sys.argv.pop(1))
-DATA = os.path.abspath(sys.argv.pop(1))
+from common import Folder, volta
+
 SMALL = {"gpt": ["layers=1", "width=32", "heads=2", "context=256"], "char-lstm": ["hidden=48", "context=256"]}
 
 
-def volta(*arguments, status=0, data=DATA, cwd=None):
-    """Runs the command and returns what it wrote."""
-    done = subprocess.run([PROGRAM, *map(str, arguments)], env={**os.environ, "VOLTA_DATA": data, "VOLTA_NUM_THREADS": "2"}, cwd=cwd,
-                          capture_output=True, text=True, timeout=120)
-    if done.returncode != status:
-        raise AssertionError(f"volta {' '.join(map(str, arguments))} ended with {done.returncode}, not {status}\n"
-                             f"{done.stdout}\n{done.stderr}")
-    return done
-
-
-class Novel(unittest.TestCase):
-    def setUp(self):
-        held = tempfile.TemporaryDirectory()
-        self.addCleanup(held.cleanup)
-        self.folder = pathlib.Path(held.name)
-
+class Novel(Folder):
     def trained(self, model, *more):
         sizes = [word for pair in SMALL[model] for word in ("--set", pair)]
         return volta("train", model, "--data", "austen", "--epochs", 1, "--batch", 32, *sizes, "--out", self.folder / model, *more)
@@ -63,8 +43,8 @@ class Novel(unittest.TestCase):
     def test_missing_files_are_named(self):
         empty = self.folder / "data"
         (empty / "austen").mkdir(parents=True)
-        self.assertIn("pride-and-prejudice.txt", volta("train", "gpt", "--data", "austen", "--out", self.folder / "run", status=1,
-                                                       data=str(empty)).stderr)
+        missing = volta("train", "gpt", "--data", "austen", "--out", self.folder / "run", status=1, data=empty).stderr
+        self.assertIn("pride-and-prejudice.txt", missing)
 
 
 if __name__ == "__main__":
