@@ -165,9 +165,10 @@ bool refresh_view(TensorImpl& view) {
   std::atomic_ref known(view.view->version);
   if (known.load(std::memory_order_acquire) != now && is_floating(view.dtype) && view_of(view) &&
       needs_grad(view.view->base)) {
-    const IntrusivePtr<Node> before = view.node;  // ends outside the lock: what it saved may belong to somebody
+    IntrusivePtr<Node> before;  // ends outside the lock: what it saved may belong to somebody
     const std::lock_guard lock(views_mutex);
     if (known.load(std::memory_order_relaxed) != now) {
+      before = view.node;
       renew_view_node(view);
       known.store(now, std::memory_order_release);
     }
