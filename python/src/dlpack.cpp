@@ -34,6 +34,12 @@ dlpack::Device device_of(const Tensor& x) {
   return {dlpack::cpu, 0};
 }
 
+// Of a pair (type, index): the type is an int or a member of some library's enumeration.
+int device_type_in(const nb::object& pair) {
+  const nb::object type = pair[nb::int_(0)];
+  return nb::cast<int>(nb::hasattr(type, "value") ? nb::object(type.attr("value")) : type);
+}
+
 // What an exported tensor keeps until its consumer is done with it.
 template <class M> struct Exported {
   explicit Exported(const Tensor& x) : tensor(x), shape(x.shape()), strides(x.strides()) {
@@ -59,8 +65,7 @@ nb::object export_tensor(const Tensor& given, nb::handle stream, const nb::objec
   Tensor x = given;
   bool copied = copy.value_or(false);
   if (!dl_device.is_none()) {
-    const auto wanted = nb::cast<nb::tuple>(dl_device);
-    const int type = nb::cast<int>(wanted[0]);
+    const int type = device_type_in(dl_device);
     if (type != device_of(x).type) {
       if (type != dlpack::cpu || (copy && !*copy)) refuse("the tensor is not on the device that was asked for");
       x = x.to("cpu");
@@ -141,9 +146,9 @@ nb::object capsule_of(const nb::object& producer) {
   if (PyCapsule_CheckExact(producer.ptr())) return producer;
   if (!nb::hasattr(producer, "__dlpack__")) raise(PyExc_TypeError, "from_dlpack(): the object has no __dlpack__");
   const nb::object method = producer.attr("__dlpack__");
-  const auto device = nb::cast<nb::tuple>(producer.attr("__dlpack_device__")());
+  const nb::object device = producer.attr("__dlpack_device__")();
   nb::dict keywords;
-  if (nb::cast<int>(device[0]) == dlpack::cuda) keywords["stream"] = 1;  // the default stream, which ops run on
+  if (device_type_in(device) == dlpack::cuda) keywords["stream"] = 1;  // the default stream, which ops run on
   try {
     nb::dict versioned;
     versioned.update(keywords);

@@ -71,10 +71,12 @@ void define_dtypes(nb::module_& m) {
   dtype_type = (PyTypeObject*)dtype.ptr();
   dtype.def("__repr__", [](const PythonDType& d) { return "volta." + std::string(python_name(d.value)); })
       .def("__hash__", [](const PythonDType& d) { return size_t(d.value) + 0x766f6c74; })
-      .def("__eq__",
-           [](const PythonDType& d, nb::handle other) {
-             return Py_TYPE(other.ptr()) == dtype_type && nb::inst_ptr<PythonDType>(other)->value == d.value;
-           })
+      .def(
+          "__eq__",
+          [](const PythonDType& d, nb::handle other) {
+            return Py_TYPE(other.ptr()) == dtype_type && nb::inst_ptr<PythonDType>(other)->value == d.value;
+          },
+          nb::arg("other").none())
       .def("__reduce__", [](const PythonDType& d) { return std::string(python_name(d.value)); })
       .def_prop_ro("__module__", [](const PythonDType&) { return "volta"; })
       .def_prop_ro("name", [](const PythonDType& d) { return std::string(python_name(d.value)); })
@@ -95,11 +97,13 @@ void define_dtypes(nb::module_& m) {
       .def("__repr__", [](const Device& d) { return "device('" + d.str() + "')"; })
       .def("__str__", [](const Device& d) { return d.str(); })
       .def("__hash__", [](const Device& d) { return size_t(d.type) * 256 + d.index; })
-      .def("__eq__",
-           [](const Device& d, nb::handle other) {
-             if (Py_TYPE(other.ptr()) == device_type) return *nb::inst_ptr<Device>(other) == d;
-             return bool(PyUnicode_Check(other.ptr())) && nb::cast<std::string>(other) == d.str();
-           })
+      .def(
+          "__eq__",
+          [](const Device& d, nb::handle other) {
+            if (Py_TYPE(other.ptr()) == device_type) return *nb::inst_ptr<Device>(other) == d;
+            return bool(PyUnicode_Check(other.ptr())) && nb::cast<std::string>(other) == d.str();
+          },
+          nb::arg("other").none())
       .def("__reduce__",
            [](const Device& d) { return nb::make_tuple(nb::handle((PyObject*)device_type), nb::make_tuple(d.str())); })
       .def_prop_ro("type", [](const Device& d) { return std::string(d.is_cuda() ? "cuda" : "cpu"); })

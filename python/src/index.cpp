@@ -44,6 +44,14 @@ Index index_from(PyObject* o) {
             Py_TYPE(o)->tp_name);
 }
 
+// The array API lets an axis of a mask have size 0 whatever the size of the tensor's: nothing is selected.
+bool selects_nothing(const Tensor& mask, const Tensor& x) {
+  if (!mask.defined() || mask.dtype() != boolean || mask.numel() > 0 || mask.dim() > x.dim()) return false;
+  for (int i = 0; i < mask.dim(); ++i)
+    if (mask.size(i) != 0 && mask.size(i) != x.size(i)) return false;
+  return true;
+}
+
 std::vector<Index> indices_from(PyObject* key, const Tensor& x) {
   std::vector<Index> list;
   const auto add = [&](PyObject* o) {
@@ -51,7 +59,12 @@ std::vector<Index> indices_from(PyObject* key, const Tensor& x) {
     Tensor& t = list.back().tensor;
     if (t.defined() && t.device() != x.device()) t = t.to(x.device());
   };
-  if (!PyTuple_Check(key)) return add(key), list;
+  if (!PyTuple_Check(key)) {
+    add(key);
+    const Tensor mask = list.front().tensor;
+    if (selects_nothing(mask, x)) list.assign(size_t(mask.dim()), Index(zeros({0}, {.dtype = i64, .device = x.device()})));
+    return list;
+  }
   const Py_ssize_t n = PyTuple_Size(key);
   for (Py_ssize_t i = 0; i < n; ++i) add(PyTuple_GetItem(key, i));
   return list;

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "callback.h"
@@ -124,6 +125,37 @@ Tensor matrix_product(const Operand& a, const Operand& b) {
   return matmul(*a.tensor, *b.tensor);
 }
 Tensor power(const Operand& a, const Operand& b) { return pow(a, b); }
+
+// a // b: where one of them is infinite, a / b as the array API wants it, not NaN or -1 as Python and PyTorch say.
+Tensor floor_quotient(const Operand& a, const Operand& b) {
+  const Tensor y = floor_divide(a, b);
+  if (!is_floating(y.dtype())) return y;
+  Tensor left, right;
+  const auto infinite = [](const Operand& x, Tensor& kept) {
+    if (!x.tensor) return Operand(std::isinf(x.scalar.as<double>()));
+    return Operand(kept = isinf(*x.tensor));
+  };
+  return where(logical_or(infinite(a, left), infinite(b, right)), div(a, b).detach(), y);
+}
+void floor_divide_by(Tensor& x, const Operand& b) {
+  const Unlocked unlocked(is_long(x) || is_long(b));
+  const Tensor y = is_floating(x.dtype()) ? floor_quotient(x, b) : Tensor();
+  x.floor_divide_(b);
+  if (y.defined()) x.copy_(y);
+}
+PyObject* floor_divide_in_place(PyObject* a, PyObject* b) noexcept {
+  try {
+    Tensor kept;
+    const auto right = array_operand(b, kept);
+    if (!right) return Py_NewRef(Py_NotImplemented);
+    floor_divide_by(handle_of(a), *right);
+    return Py_NewRef(a);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
 PyObject* ternary_power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
   return modulus == Py_None ? binary<power>(a, b) : Py_NewRef(Py_NotImplemented);
 }
@@ -231,7 +263,7 @@ const PyType_Slot slots[] = {
     {Py_nb_subtract, slot(binary<volta::sub>)},
     {Py_nb_multiply, slot(binary<volta::mul>)},
     {Py_nb_true_divide, slot(binary<volta::div>)},
-    {Py_nb_floor_divide, slot(binary<volta::floor_divide>)},
+    {Py_nb_floor_divide, slot(binary<floor_quotient>)},
     {Py_nb_remainder, slot(binary<volta::remainder>)},
     {Py_nb_power, slot(ternary_power)},
     {Py_nb_matrix_multiply, slot(binary<matrix_product>)},
@@ -244,7 +276,7 @@ const PyType_Slot slots[] = {
     {Py_nb_inplace_subtract, slot(in_place<&Tensor::sub_>)},
     {Py_nb_inplace_multiply, slot(in_place<&Tensor::mul_>)},
     {Py_nb_inplace_true_divide, slot(in_place<&Tensor::div_>)},
-    {Py_nb_inplace_floor_divide, slot(in_place<&Tensor::floor_divide_>)},
+    {Py_nb_inplace_floor_divide, slot(floor_divide_in_place)},
     {Py_nb_inplace_remainder, slot(in_place<&Tensor::remainder_>)},
     {Py_nb_inplace_power, slot(ternary_power_in_place)},
     {Py_nb_inplace_and, slot(in_place<&Tensor::bitwise_and_>)},

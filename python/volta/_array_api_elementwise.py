@@ -1,5 +1,7 @@
 """The element-wise functions of the array API: the ops of the same meaning, with the standard's signatures."""
 
+import operator as _operator
+
 from . import _volta as _v
 from ._volta import Tensor
 
@@ -53,7 +55,6 @@ _BINARY = {
         "bitwise_right_shift",
         "bitwise_xor",
         "copysign",
-        "floor_divide",
         "hypot",
         "logaddexp",
         "logical_and",
@@ -76,7 +77,7 @@ _BINARY = {
     "not_equal": "ne",
     "subtract": "sub",
 }
-__all__ = [*_UNARY, *_BINARY, "clip", "conj", "imag", "real"]
+__all__ = [*_UNARY, *_BINARY, "clip", "conj", "floor_divide", "imag", "real"]
 
 
 def _unary(name, op):
@@ -99,6 +100,11 @@ def _binary(name, op):
 
 globals().update({name: _unary(name, getattr(_v, op)) for name, op in _UNARY.items()})
 globals().update({name: _binary(name, getattr(_v, op)) for name, op in _BINARY.items()})
+
+
+def floor_divide(x1, x2, /):
+    """x1 // x2: unlike volta.floor_divide, the rounded quotient also where one of them is infinite."""
+    return _operator.floordiv(x1, x2)
 
 
 def clip(x, /, min=None, max=None):

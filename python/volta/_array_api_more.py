@@ -71,10 +71,15 @@ def concat(arrays, /, *, axis=0):
     return _v.cat([x.to(kind) for x in arrays], axis)
 
 
-def expand_dims(x, /, *, axis=0):
-    if not -x.ndim - 1 <= axis <= x.ndim:
-        raise IndexError(f"expand_dims: axis {axis} is out of range for {x.ndim} axes")
-    return x.unsqueeze(axis)
+def expand_dims(x, /, axis=0):
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = x.ndim + len(axes)
+    for a in axes:
+        if not -rank <= a < rank:
+            raise IndexError(f"expand_dims: axis {a} is out of range for {rank} axes")
+    for a in sorted(a % rank for a in axes):
+        x = x.unsqueeze(a)
+    return x
 
 
 def flip(x, /, *, axis=None):
@@ -150,12 +155,25 @@ def take(x, indices, /, *, axis=None):
         if x.ndim != 1:
             raise ValueError("take: an axis is wanted where x is not a vector")
         axis = 0
-    return _v.index_select(x, axis, indices.to(int64))
+    axis = _axis(axis, x)
+    taken = _v.index_select(x, axis, _positive(indices.flatten(), x.shape[axis]))
+    return taken if indices.ndim == 1 else taken.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
+    return _v.take_along_dim(x, _positive(indices, x.shape[axis]), axis)
+
+
+def _axis(axis, x):
+    if not -x.ndim <= axis < x.ndim:
+        raise IndexError(f"axis {axis} is out of range for {x.ndim} axes")
+    return axis % x.ndim
+
+
+def _positive(indices, size):
+    """Indices that count from the end as those from the beginning."""
     indices = indices.to(int64)
-    return _v.take_along_dim(x, _v.where(indices < 0, indices + x.shape[axis], indices), axis)
+    return _v.where(indices < 0, indices + size, indices)
 
 
 def argmax(x, /, *, axis=None, keepdims=False):
@@ -185,6 +203,8 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side {side!r} is not one of left, right")
     x1 = x1 if sorter is None else take(x1, sorter)
+    if not isinstance(x2, Tensor):
+        x2 = _v.full((), x2, dtype=_v.result_type(x1, x2), device=x1.device)
     kind = _v.result_type(x1, x2)
     return _v.searchsorted(x1.to(kind), x2.to(kind), right=side == "right")
 

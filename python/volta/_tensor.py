@@ -15,14 +15,14 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """A tensor of numbers, lists, an array or a tensor; shares their memory unless `copy` or `dtype` say otherwise."""
     if isinstance(obj, Tensor):
         x = obj
-    elif copy is not True and hasattr(obj, "__dlpack__"):
+    elif hasattr(obj, "__dlpack__"):
         x = _volta.from_dlpack(obj)
     elif copy is not True and isinstance(obj, (bytearray, memoryview)):
         x = _volta._from_buffer(obj)
     elif copy is False:
         raise ValueError("asarray(): a list cannot become a tensor without a copy")
     else:
-        return _volta.tensor(obj, dtype=dtype, device=device)
+        return _volta.tensor(list(obj) if isinstance(obj, range) else obj, dtype=dtype, device=device)
     y = x if dtype is None else x.to(dtype)
     y = y if device is None else y.to(device)
     if copy is False and y is not x and not y.shares_storage(x):

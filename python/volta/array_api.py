@@ -1,5 +1,6 @@
 """The Python array API standard, version 2024.12, over tensors. Complex numbers, linalg and fft are not there."""
 
+import builtins as _builtins
 import math as _math
 
 from . import _volta as _v
@@ -12,18 +13,13 @@ from ._volta import (  # noqa: F401
     Tensor,
     bfloat16,
     bool,
-    can_cast,
-    finfo,
     float16,
     float32,
     float64,
-    from_dlpack,
-    iinfo,
     int8,
     int16,
     int32,
     int64,
-    result_type,
     uint8,
     uint16,
     uint32,
@@ -65,6 +61,7 @@ def empty_like(x, /, *, dtype=None, device=None):
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     n_cols = n_rows if n_cols is None else n_cols
+    k = _diagonal(k, n_rows, n_cols)
     rows = _v.arange(n_rows).unsqueeze(1)
     return (rows + k == _v.arange(n_cols)).to(dtype or _v.get_default_dtype()).to(device or "cpu")
 
@@ -83,8 +80,12 @@ def full_like(x, /, fill_value, *, dtype=None, device=None):
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     if num == 0:
         return empty(0, dtype=dtype, device=device)
-    end = stop if endpoint else start + (stop - start) * (num - 1) / num
-    return _v.linspace(start, end, num, dtype=dtype, device=device)
+    last = num - 1 if endpoint else num
+    if dtype is not None and isdtype(dtype, "integral") and isinstance(start, int) and isinstance(stop, int):
+        # Python's integers are exact where a double has too few bits for 64.
+        steps = [start + (stop - start) * i // (last or 1) for i in range(num)]
+        return _v.tensor(steps, dtype=dtype, device=device)
+    return _v.linspace(start, stop, last + 1, dtype=dtype, device=device)[:num]
 
 
 def meshgrid(*arrays, indexing="xy"):
@@ -106,11 +107,20 @@ def ones_like(x, /, *, dtype=None, device=None):
 
 
 def tril(x, /, *, k=0):
-    return _v.tril(x, k)
+    return _v.tril(x, _diagonal(k, *x.shape[-2:]))
 
 
 def triu(x, /, *, k=0):
-    return _v.triu(x, k)
+    return _v.triu(x, _diagonal(k, *x.shape[-2:]))
+
+
+def _diagonal(k, rows=0, columns=0):
+    """The diagonal k, or the first one beyond the matrix: any int is allowed, however large."""
+    return _builtins.max(-rows, _builtins.min(k, columns))
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    return _v.from_dlpack(x, device=device, copy=copy)
 
 
 def zeros(shape, *, dtype=None, device=None):
@@ -135,6 +145,8 @@ def isdtype(dtype, kind):
         return _any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
         return kind != "complex floating" and _v._isdtype(dtype, kind)
+    if not isinstance(kind, _v.dtype):
+        raise TypeError(f"isdtype: a kind is a str, a dtype or a tuple of such, not {type(kind).__name__}")
     return dtype == kind
 
 
@@ -142,12 +154,28 @@ def _any(values):
     return next((True for v in values if v), False)
 
 
-def can_cast(from_, to, /):  # noqa: F811
+def can_cast(from_, to, /):
+    """Whether the table of promotions leads from one dtype to the other: within a kind, to all of its values."""
     source = from_.dtype if isinstance(from_, Tensor) else from_
+    kinds = ("bool", "integral", "real floating")
+    if not _any(isdtype(source, kind) and isdtype(to, kind) for kind in kinds):
+        return False
     try:
-        return result_type(source, to) == to
+        return _v.result_type(source, to) == to
     except TypeError:
         return False
+
+
+def result_type(*arrays_and_dtypes):
+    return _v.result_type(*arrays_and_dtypes)
+
+
+def finfo(type, /):
+    return _v.finfo(type)
+
+
+def iinfo(type, /):
+    return _v.iinfo(type)
 
 
 def broadcast_to(x, /, shape):
@@ -187,7 +215,7 @@ class _Info:
         return _v.device("cpu")
 
     def default_dtypes(self, *, device=None):
-        return {"real floating": _v.get_default_dtype(), "complex floating": None, "integral": int64, "indexing": int64}
+        return {"real floating": _v.get_default_dtype(), "integral": int64, "indexing": int64}
 
     def devices(self):
         return [_v.device("cpu")] + [_v.device(f"cuda:{i}") for i in range(_v._cuda_device_count())]
