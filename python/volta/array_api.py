@@ -1,8 +1,9 @@
-"""The Python array API standard, version 2024.12, over tensors. Complex numbers, linalg and fft are not there."""
+"""The Python array API standard, version 2024.12, over tensors. Complex numbers and fft are not there."""
 
 import builtins as _builtins
 import math as _math
 
+from . import _array_api_linalg as linalg
 from . import _volta as _v
 from ._array_api_elementwise import *  # noqa: F403
 from ._array_api_elementwise import __all__ as _elementwise
@@ -281,6 +282,7 @@ __all__ = [
     "pi",
     "__array_api_version__",
     "__array_namespace_info__",
+    "linalg",
     *_CREATION,
     *_DTYPES,
     *_elementwise,
