@@ -14,7 +14,11 @@ void raise(PyObject* type, const std::string& message) {
 }
 
 bool is_integer(PyObject* value) {
-  return PyLong_Check(value) || (PyIndex_Check(value) && !tensor_in(value) && !PyObject_CheckBuffer(value));
+  if (PyLong_Check(value)) return true;
+  if (!PyIndex_Check(value) || tensor_in(value)) return false;
+  // An array has __index__ too, and only a number of NumPy has a buffer without being one.
+  const std::string_view type = Py_TYPE(value)->tp_name;
+  return !PyObject_CheckBuffer(value) || type.starts_with("numpy.int") || type.starts_with("numpy.uint");
 }
 
 bool is_number(PyObject* value) {

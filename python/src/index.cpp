@@ -62,7 +62,8 @@ std::vector<Index> indices_from(PyObject* key, const Tensor& x) {
   if (!PyTuple_Check(key)) {
     add(key);
     const Tensor mask = list.front().tensor;
-    if (selects_nothing(mask, x)) list.assign(size_t(mask.dim()), Index(zeros({0}, {.dtype = i64, .device = x.device()})));
+    if (selects_nothing(mask, x))
+      list.assign(size_t(mask.dim()), Index(zeros({0}, {.dtype = i64, .device = x.device()})));
     return list;
   }
   const Py_ssize_t n = PyTuple_Size(key);

@@ -381,7 +381,10 @@ void define_tensor(nb::module_& m) {
       .def("shares_storage", &Tensor::shares_storage, nb::arg("other"))
       .def("item", [](const Tensor& x) { return nb::steal(wrap(item(x))); })
       .def("tolist", [](const Tensor& x) { return nb::steal(to_list(x)); })
-      .def("__complex__", [](const Tensor& x) { return nb::steal(PyComplex_FromDoubles(item(x).as<double>(), 0)); });
+      .def("__complex__", [](const Tensor& x) {
+        const double real = item(x).as<double>();
+        return nb::steal(PyComplex_FromDoubles(real, std::isnan(real) ? real : 0));
+      });
   define_gradients(c);
 }
 

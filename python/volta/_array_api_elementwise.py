@@ -33,7 +33,6 @@ _UNARY = {
         "positive",
         "reciprocal",
         "round",
-        "sign",
         "signbit",
         "sin",
         "sinh",
@@ -77,7 +76,7 @@ _BINARY = {
     "not_equal": "ne",
     "subtract": "sub",
 }
-__all__ = [*_UNARY, *_BINARY, "clip", "conj", "floor_divide", "imag", "real"]
+__all__ = [*_UNARY, *_BINARY, "clip", "conj", "floor_divide", "imag", "real", "sign"]
 
 
 def _unary(name, op):
@@ -105,6 +104,11 @@ globals().update({name: _binary(name, getattr(_v, op)) for name, op in _BINARY.i
 def floor_divide(x1, x2, /):
     """x1 // x2: unlike volta.floor_divide, the rounded quotient also where one of them is infinite."""
     return _operator.floordiv(x1, x2)
+
+
+def sign(x, /):
+    """-1, 0 or 1, and NaN of NaN. volta.sign leaves a zero's sign: a sum with 0 takes it away."""
+    return _v.sign(x) + 0 if x.dtype.is_floating_point else _v.sign(x)
 
 
 def clip(x, /, min=None, max=None):

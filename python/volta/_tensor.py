@@ -19,6 +19,8 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         x = _volta.from_dlpack(obj)
     elif copy is not True and isinstance(obj, (bytearray, memoryview)):
         x = _volta._from_buffer(obj)
+    elif copy is not False and hasattr(obj, "__array_interface__"):
+        x = _volta.from_dlpack(obj.__array__())  # a number of NumPy, of its dtype
     elif copy is False:
         raise ValueError("asarray(): a list cannot become a tensor without a copy")
     else:

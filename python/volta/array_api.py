@@ -86,6 +86,8 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
         # Python's integers are exact where a double has too few bits for 64.
         steps = [start + (stop - start) * i // (last or 1) for i in range(num)]
         return _v.tensor(steps, dtype=dtype, device=device)
+    if _math.isinf(float(stop) - float(start)):  # twice the steps between the halves do not overflow
+        return linspace(start / 2, stop / 2, num, dtype=dtype, device=device, endpoint=endpoint) * 2
     return _v.linspace(start, stop, last + 1, dtype=dtype, device=device)[:num]
 
 
