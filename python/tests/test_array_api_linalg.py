@@ -84,6 +84,12 @@ def test_singular_values_of_extreme_matrices():
     hilbert = 1 / (np.arange(12)[:, None] + np.arange(12) + 1.0)
     close(linalg.svdvals(xp.asarray(hilbert)), np.linalg.svd(hilbert, compute_uv=False), 0.0, 1e-14)
     close(linalg.eigvalsh(xp.asarray(hilbert)), np.linalg.eigvalsh(hilbert), 0.0, 1e-14)
+    # Squares of the first column's numbers are subnormal or nothing.
+    small = np.array([[[-1e-310, 5e-324, 1.0], [-0.0, 5e-324, 2e-308], [1e-160, 1.0, 3.5]]])
+    beside_nan = np.concatenate([small, np.full((1, 3, 3), np.nan), matrices((1,), 3, 3)])
+    u, s, vh = (np.asarray(part)[[0, 2]] for part in linalg.svd(xp.asarray(beside_nan)))
+    assert orthonormal(u, 1e-14) and np.allclose((u * s[:, None]) @ vh, beside_nan[[0, 2]], atol=1e-14)
+    assert orthonormal(np.asarray(linalg.qr(xp.asarray(small)).Q), 1e-14)
     # Small values keep their digits where the columns are only scaled.
     graded = np.diag([1.0, 1e-8, 1e-16]) @ np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, -0.8, 0.6]])
     assert np.allclose(np.asarray(linalg.svdvals(xp.asarray(graded.T))), [1.0, 1e-8, 1e-16], rtol=1e-12)

@@ -101,7 +101,9 @@ def _reflections(a):
     """R of shape (count, m, n), and the vectors v of the reflections 1 - v vᵀ whose product is Q."""
     r, vectors = a.clone(), []
     for k in range(min(r.shape[1] - 1, r.shape[2])):
-        v = r[:, k:, k].clone()
+        v = r[:, k:, k]
+        largest = v.abs().amax(1, keepdim=True)
+        v = v / _v.where(largest > 0, largest, _v.ones_like(largest))  # else squares of small numbers are nothing
         length = (v * v).sum(1, keepdim=True).sqrt()
         v[:, :1] += _v.where(v[:, :1] >= 0, length, -length)
         square = (v * v).sum(1, keepdim=True)
@@ -293,7 +295,9 @@ def _orthogonal(w):
             left, right = w[:, :, :h], w[:, :, h:]
             p, q, product = (left * left).sum(1), (right * right).sum(1), (left * right).sum(1)
             lengths = p.sqrt() * q.sqrt()
-            worst = _v.maximum(worst, _v.where(lengths > 0, product.abs() / lengths, _v.zeros_like(p)).amax())
+            cosine = product.abs() / lengths
+            counts = (lengths > 0) & (cosine > 0)  # a matrix with NaN does not end the others' sweeps
+            worst = _v.maximum(worst, _v.where(counts, cosine, _v.zeros_like(p)).amax())
             c, s = _angles(p, q, product)
             w, v = _turned(w, c, s).index_select(2, order), _turned(v, c, s).index_select(2, order)
         if not float(worst) > max(n, 10) * _EPSILON:
