@@ -11,7 +11,8 @@ half, double, long, short, int, float = float16, float64, int64, int16, int32, f
 inf, nan, pi, e = 1e400, 1e400 * 0, 3.141592653589793, 2.718281828459045
 newaxis = None
 
-_LAZY = {"nn", "optim", "autograd", "array_api", "utils", "cuda"}
+_LAZY = {"nn", "optim", "autograd", "array_api", "utils", "cuda", "train", "metrics", "callbacks"}
+_OF_TRAIN = {"fit", "evaluate"}
 
 
 def __getattr__(name):
@@ -19,6 +20,10 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"volta.{name}")
+    if name in _OF_TRAIN:
+        from . import train
+
+        return getattr(train, name)
     if name == "__version__":
         from importlib.metadata import version
 
