@@ -186,10 +186,17 @@ def _format(self, spec):
     return format(self.item(), spec) if self.ndim == 0 and spec else format(repr(self), spec)
 
 
+def _repr_html(self):
+    from ._html import tensor
+
+    return tensor(self)
+
+
 Tensor.register_hook = _register_hook
 Tensor.numpy = _numpy
 Tensor.__array__ = _array
 Tensor.__format__ = _format
+Tensor._repr_html_ = _repr_html
 Tensor.__reduce__ = _reduce
 Tensor.__deepcopy__ = _deepcopy
 Tensor.__copy__ = lambda self: type(self)(self)

@@ -1,6 +1,7 @@
 """Layers, losses and models, with PyTorch's names, arguments and weights."""
 
 from . import functional, init, parameter, utils  # noqa: F401
+from ._summary import summary  # noqa: F401
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .layers import *  # noqa: F403
