@@ -36,7 +36,7 @@ def test_summary_of_a_model():
     # The model is as before: modes, statistics, hooks.
     assert net.training and not net.features[3].training and net.features[1].training
     assert net.features[1].num_batches_tracked.item() == before
-    assert not any(m._forward_hooks for m in net.modules())
+    assert not any(m._hooks for m in net.modules())
 
 
 def test_summaries_of_other_inputs():
@@ -47,7 +47,7 @@ def test_summaries_of_other_inputs():
     net = nn.Sequential(nn.Linear(2, 3))
     with pytest.raises(ValueError):
         nn.summary(net, (1, 5))
-    assert net.training and not net[0]._forward_hooks
+    assert net.training and not net[0]._hooks
 
 
 def test_summary_as_html():

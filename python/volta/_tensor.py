@@ -107,7 +107,7 @@ def _moved(value, device):
 
 
 class Handle:
-    """What `register_hook` gives: `remove()` takes the hook away again."""
+    """What `register_hook` gives: `remove()`, or the end of a `with` block, takes the hook away again."""
 
     def __init__(self, remove):
         self._remove = remove
@@ -116,6 +116,12 @@ class Handle:
         remove, self._remove = self._remove, None
         if remove:
             remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
 
 
 def _register_hook(self, hook):

@@ -6,8 +6,9 @@ from .. import _volta
 from .._volta import empty, zeros
 from . import functional as F
 from . import init
+from .containers import clones
 from .layers import Dropout, Linear
-from .module import Module, clones
+from .module import Module
 from .norm import LayerNorm
 from .parameter import Parameter
 

@@ -292,7 +292,8 @@ class _Stateless(Module):
         return {name: getattr(self, name) for name in self._settings if name != "inplace"}
 
     def extra_repr(self):
-        return ", ".join(f"{name}={getattr(self, name)}" for name in self._settings)
+        shown = (name for name in self._settings if name != "inplace" or self.inplace)
+        return ", ".join(f"{name}={getattr(self, name)}" for name in shown)
 
 
 class Flatten(_Stateless):

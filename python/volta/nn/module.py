@@ -1,16 +1,18 @@
-"""Module: the base class of layers and models, and those that hold others."""
+"""Module: the base class of layers and models."""
 
-import copy
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence
+from collections.abc import Mapping
 
 from .. import _volta
 from .._grad_mode import no_grad
 from .._tensor import Handle
 from .._volta import Tensor
+from ._module_hooks import Hooks, called_with_hooks
 from .parameter import Buffer, Parameter
 
 _PARTS = ("_parameters", "_buffers", "_modules")
+_NOUNS = dict(zip(_PARTS, ("parameter", "buffer", "module")))
+_EXTRA = "_extra_state"
 
 
 class Module:
@@ -31,8 +33,7 @@ class Module:
         for part in _PARTS:
             object.__setattr__(self, part, {})
         object.__setattr__(self, "_not_saved", set())
-        object.__setattr__(self, "_forward_hooks", {})
-        object.__setattr__(self, "_forward_pre_hooks", {})
+        object.__setattr__(self, "_hooks", None)
         object.__setattr__(self, "training", True)
 
     # Attributes
@@ -42,23 +43,24 @@ class Module:
             for part in _PARTS:
                 known = self.__dict__.get(part)
                 if known and name in known:
-                    raise TypeError(f"'{name}' is a {part[1:-1]}: it cannot become a {type(value).__name__}")
+                    raise TypeError(f"'{name}' is a {_NOUNS[part]}: it cannot become a {type(value).__name__}")
             return object.__setattr__(self, name, value)
         if "_parameters" not in self.__dict__:
             if isinstance(value, (Parameter, Buffer, Module)):
-                raise AttributeError("call super().__init__() before assigning parameters and modules")
+                raise AttributeError("call super().__init__() before assigning parameters, buffers and modules")
             return object.__setattr__(self, name, value)
         if isinstance(value, Parameter):
             self._put("_parameters", name, value)
         elif isinstance(value, Module):
             self._put("_modules", name, value)
         elif isinstance(value, Buffer):
-            self.register_buffer(name, value, value.persistent)
+            self._put("_buffers", name, value)
+            (self._not_saved.discard if value.persistent else self._not_saved.add)(name)
         else:
             for part in _PARTS:
                 if name in self.__dict__[part]:
                     if isinstance(value, Tensor) and part != "_buffers":
-                        raise TypeError(f"'{name}' is a {part[1:-1]}: assign a {part[1:-1]} to it, or None")
+                        raise TypeError(f"'{name}' is a {_NOUNS[part]}: assign a {_NOUNS[part]} to it, or None")
                     self.__dict__[part][name] = value
                     return
             object.__setattr__(self, name, value)
@@ -68,19 +70,36 @@ class Module:
         for other in _PARTS:
             if other != part:
                 self.__dict__[other].pop(name, None)
+        if part != "_buffers":
+            self._not_saved.discard(name)
         self.__dict__[part][name] = value
+
+    def _register(self, part, name, value, kind):
+        noun = _NOUNS[part]
+        if part not in self.__dict__:
+            raise AttributeError(f"call super().__init__() before a {noun} is registered")
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a {noun} is a str, not {type(name).__name__}")
+        if "." in name or not name:
+            raise KeyError(f"the name of a {noun} is not empty and has no dot: {name!r}")
+        if name not in self.__dict__[part] and hasattr(self, name):
+            raise KeyError(f"there is an attribute '{name}' already")
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"'{name}' must be a {kind.__name__} or None, not {type(value).__name__}")
+        self._put(part, name, value)
 
     def __getattr__(self, name):
         for part in _PARTS:
             known = self.__dict__.get(part)
             if known is not None and name in known:
                 return known[name]
-        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name):
         for part in _PARTS:
             if name in self.__dict__[part]:
                 del self.__dict__[part][name]
+                self._not_saved.discard(name)
                 return
         object.__delattr__(self, name)
 
@@ -89,16 +108,16 @@ class Module:
 
     def register_parameter(self, name, param):
         """A parameter under a name, or None for one that is left out."""
-        self._put("_parameters", name, param)
+        self._register("_parameters", name, param, Parameter)
 
     def register_buffer(self, name, tensor, persistent=True):
         """State that is not learned; one that is not persistent is not saved."""
-        self._put("_buffers", name, tensor)
+        self._register("_buffers", name, tensor, Tensor)
         (self._not_saved.discard if persistent else self._not_saved.add)(name)
 
     def register_module(self, name, module):
         """A module under a name."""
-        self._put("_modules", name, module)
+        self._register("_modules", name, module, Module)
 
     add_module = register_module
 
@@ -108,38 +127,47 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args, **kwargs):
-        if not self._forward_hooks and not self._forward_pre_hooks:
+        if self._hooks is None:
             return self.forward(*args, **kwargs)
-        for hook in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in list(self._forward_hooks.values()):
-            changed = hook(self, args, result)
-            result = result if changed is None else changed
-        return result
+        return called_with_hooks(self, args, kwargs)
 
-    def register_forward_hook(self, hook):
-        """Runs hook(module, args, result) after each call; what it returns replaces the result."""
-        return _registered(self._forward_hooks, hook)
+    def _add_hook(self, kind, hook, prepend=False, **settings):
+        if self._hooks is None:
+            object.__setattr__(self, "_hooks", Hooks())
+        return Handle(self._hooks.add(kind, hook, prepend, **settings))
 
-    def register_forward_pre_hook(self, hook):
-        """Runs hook(module, args) before each call; what it returns replaces the arguments."""
-        return _registered(self._forward_pre_hooks, hook)
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """Runs hook(module, args, result) after each call; what it returns replaces the result. With `with_kwargs` it is
+        hook(module, args, kwargs, result); `always_call` runs it, with None, also after an exception."""
+        return self._add_hook("forward", hook, prepend, with_kwargs=with_kwargs, always_call=always_call)
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """Runs hook(module, args) before each call; what it returns replaces the arguments. With `with_kwargs` it is
+        hook(module, args, kwargs) and returns both or None."""
+        return self._add_hook("forward_pre", hook, prepend, with_kwargs=with_kwargs)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Runs hook(module, grad_input, grad_output) when the gradients of the inputs are known; a tuple that it returns
+        replaces them."""
+        return self._add_hook("backward", hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """Runs hook(module, grad_output) before the gradients of the inputs are computed; a tuple replaces them."""
+        return self._add_hook("backward_pre", hook, prepend)
 
     # What it consists of
 
-    def named_modules(self, memo=None, prefix=""):
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         """The module itself, called "", and all inside, each once."""
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
-        memo.add(id(self))
+        if remove_duplicate:
+            memo.add(id(self))
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name)
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self):
         for _, module in self.named_modules():
@@ -158,7 +186,8 @@ class Module:
 
     def _named(self, part, prefix="", recurse=True, once=True):
         seen = set()
-        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+        modules = self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, self)]
+        for path, module in modules:
             for name, tensor in getattr(module, part).items():
                 if tensor is None or (once and id(tensor) in seen):
                     continue
@@ -182,56 +211,91 @@ class Module:
             yield buffer
 
     def get_submodule(self, target):
+        """The module of a path such as "layers.0.fc"."""
         module = self
         for name in target.split(".") if target else []:
-            module = module._modules[name]
+            module = _found(module, "_modules", name)
         return module
+
+    def set_submodule(self, target, module):
+        """Puts a module in the place of the one at a path."""
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        _found(parent, "_modules", name)
+        parent._register("_modules", name, module, Module)
 
     def get_parameter(self, target):
         path, _, name = target.rpartition(".")
-        return self.get_submodule(path)._parameters[name]
+        return _found(self.get_submodule(path), "_parameters", name)
+
+    def get_buffer(self, target):
+        path, _, name = target.rpartition(".")
+        return _found(self.get_submodule(path), "_buffers", name)
 
     # State
 
     def _state(self, prefix=""):
-        for name, tensor in self._parameters.items():
-            if tensor is not None:
-                yield prefix + name, tensor
-        for name, tensor in self._buffers.items():
-            if tensor is not None and name not in self._not_saved:
-                yield prefix + name, tensor
+        """Names, modules, and the name of each parameter and persistent buffer in its module."""
+        for part in ("_parameters", "_buffers"):
+            for name, tensor in self.__dict__[part].items():
+                if tensor is not None and name not in self._not_saved:
+                    yield prefix + name, self, part, name
+        if type(self).get_extra_state is not Module.get_extra_state:
+            yield prefix + _EXTRA, self, None, None
         for name, module in self._modules.items():
             if module is not None:
                 yield from module._state(f"{prefix}{name}.")
 
-    def state_dict(self, *, prefix="", keep_vars=False):
-        """Parameters and persistent buffers by name; they share the module's memory."""
-        return OrderedDict((name, x if keep_vars else x.detach()) for name, x in self._state(prefix))
+    def get_extra_state(self):
+        """What a class of one's own saves beside tensors; it has set_extra_state too."""
+        raise NotImplementedError(f"{type(self).__name__} has no extra state")
 
-    def load_state_dict(self, state_dict, strict=True):
-        """Copies values into the module. Strict: any difference is an Error that lists all, and nothing changes."""
-        own = dict(self._state())
-        missing = [name for name in own if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in own]
-        shapes = [
-            f"{name}: {tuple(own[name].shape)} here, {tuple(x.shape)} in the state"
-            for name, x in state_dict.items()
-            if name in own and own[name].shape != x.shape
-        ]
-        problems = [
-            f"{what}: {', '.join(names)}"
-            for what, names in (("missing", missing), ("unexpected", unexpected))
-            if names and strict
-        ]
-        if shapes:
-            problems.append("shapes that differ: " + "; ".join(shapes))
+    def set_extra_state(self, state):
+        raise NotImplementedError(f"{type(self).__name__} has no set_extra_state")
+
+    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+        """Parameters and persistent buffers by name; they share the module's memory."""
+        state = OrderedDict() if destination is None else destination
+        for path, module, part, name in self._state(prefix):
+            value = module.get_extra_state() if part is None else module.__dict__[part][name]
+            state[path] = value.detach() if isinstance(value, Tensor) and not keep_vars else value
+        return state
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """Copies values into the module, or with `assign` takes the tensors themselves.
+
+        Strict: any difference is an error that lists all, and nothing changes.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"load_state_dict: a state is a dict, not {type(state_dict).__name__}")
+        own = {path: (module, part, name) for path, module, part, name in self._state()}
+        missing = [path for path in own if path not in state_dict]
+        unexpected = [path for path in state_dict if path not in own]
+        problems = []
+        if strict:
+            both = (("missing", missing), ("unexpected", unexpected))
+            problems += [f"{what}: {', '.join(names)}" for what, names in both if names]
+        for path, value in state_dict.items():
+            if path in own and own[path][1] is not None:
+                problems += _problem(path, own[path][0].__dict__[own[path][1]][own[path][2]], value)
         if problems:
             raise RuntimeError(f"load_state_dict of {type(self).__name__}: " + "; ".join(problems))
         with no_grad():
-            for name, tensor in own.items():
-                if name in state_dict:
-                    tensor.copy_(state_dict[name].to(tensor.device))
+            for path, (module, part, name) in own.items():
+                if path in state_dict:
+                    module._take(part, name, state_dict[path], assign)
         return LoadResult(missing, unexpected)
+
+    def _take(self, part, name, value, assign):
+        if part is None:
+            return self.set_extra_state(value)
+        tensor = self.__dict__[part][name]
+        if not assign:
+            tensor.copy_(value.to(tensor.device))
+        elif part == "_parameters" and not isinstance(value, Parameter):
+            self.__dict__[part][name] = Parameter(value, tensor.requires_grad)
+        else:
+            self.__dict__[part][name] = value
 
     # Changes
 
@@ -244,8 +308,11 @@ class Module:
 
     def train(self, mode=True):
         """Dropout drops, batch norm learns; with False they do not."""
-        for module in self.modules():
-            object.__setattr__(module, "training", bool(mode))
+        if not isinstance(mode, bool):
+            raise ValueError(f"train(): the mode is a bool, not {type(mode).__name__}")
+        object.__setattr__(self, "training", mode)
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self):
@@ -271,14 +338,14 @@ class Module:
                     _volta._set_data(tensor, value)
         return self
 
-    def to(self, *args, dtype=None, device=None):
+    def to(self, *args, dtype=None, device=None, non_blocking=False):
         """Moves to a device, converts floating parameters and buffers to a dtype, or both; optimizers stay valid."""
         for given in args:
             if isinstance(given, _volta.dtype):
                 dtype = given
             elif isinstance(given, Tensor):
                 dtype, device = given.dtype, given.device
-            else:
+            elif not isinstance(given, bool):  # one is non_blocking
                 device = given
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"to(): a module takes floating dtypes, not {dtype}")
@@ -288,6 +355,14 @@ class Module:
             return x if device is None else x.to(device)
 
         return self._convert(change)
+
+    def type(self, dst_type):
+        """Converts all parameters and buffers, also those of integers."""
+        return self._convert(lambda x: x.to(dst_type))
+
+    def to_empty(self, *, device, recurse=True):
+        """Moves to a device without the values."""
+        return self._convert(lambda x: _volta.empty_like(x).to(device))
 
     def float(self):
         return self.to(_volta.float32)
@@ -317,10 +392,11 @@ class Module:
         return type(self).__name__
 
     def __repr__(self):
-        lines = [self.extra_repr()] if self.extra_repr() else []
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
         children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
-        if not children:
-            return f"{self._get_name()}({', '.join(lines)})"
+        if not children and len(lines) < 2:
+            return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
     def __getstate__(self):
@@ -328,6 +404,21 @@ class Module:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+
+
+def _found(module, part, name):
+    if name in module.__dict__[part]:
+        return module.__dict__[part][name]
+    raise AttributeError(f"'{name}' is no {_NOUNS[part]} of {type(module).__name__}")
+
+
+def _problem(path, own, value):
+    """What keeps a value from being loaded, as a list of none or one text."""
+    if not isinstance(value, Tensor):
+        return [f"{path}: a Tensor is wanted, not {type(value).__name__}"]
+    if own.shape != value.shape:
+        return [f"{path}: shape {tuple(own.shape)} here, {tuple(value.shape)} in the state"]
+    return []
 
 
 class LoadResult(tuple):
@@ -339,134 +430,7 @@ class LoadResult(tuple):
     missing_keys = property(lambda self: self[0])
     unexpected_keys = property(lambda self: self[1])
 
-
-def _registered(hooks, hook):
-    key = object()
-    hooks[key] = hook
-    return Handle(lambda: hooks.pop(key, None))
-
-
-class Sequential(Module):
-    """Modules one after the other: Sequential(Linear(4, 8), ReLU(), Linear(8, 2))."""
-
-    def __init__(self, *args):
-        super().__init__()
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], Mapping) else enumerate(args)
-        for name, module in named:
-            self.add_module(str(name), module)
-
-    def forward(self, x):
-        for module in self._modules.values():
-            x = module(x)
-        return x
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return type(self)(dict(list(self._modules.items())[index]))
-        return list(self._modules.values())[index]
-
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
-
-class ModuleList(Module, MutableSequence):
-    """Modules in a list."""
-
-    def __init__(self, modules=()):
-        super().__init__()
-        self._renumber(list(modules))
-
-    def _renumber(self, modules):
-        self._modules.clear()
-        self._modules.update({str(i): module for i, module in enumerate(modules)})
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __getitem__(self, index):
-        found = list(self._modules.values())[index]
-        return type(self)(found) if isinstance(index, slice) else found
-
-    def __setitem__(self, index, module):
-        modules = list(self._modules.values())
-        modules[index] = module
-        self._renumber(modules)
-
-    def __delitem__(self, index):
-        modules = list(self._modules.values())
-        del modules[index]
-        self._renumber(modules)
-
-    def insert(self, index, module):
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._renumber(modules)
-
-
-class _Entries(Module, MutableMapping):
-    _part = "_modules"
-
-    def __init__(self, entries=()):
-        super().__init__()
-        self.update(dict(entries) if not isinstance(entries, Mapping) else entries)
-
-    def __len__(self):
-        return len(getattr(self, self._part))
-
-    def __iter__(self):
-        return iter(getattr(self, self._part))
-
-    def __getitem__(self, name):
-        return getattr(self, self._part)[name]
-
-    def __setitem__(self, name, value):
-        self._put(self._part, name, value)
-
-    def __delitem__(self, name):
-        del getattr(self, self._part)[name]
-
-    __hash__ = Module.__hash__
-
-
-class ModuleDict(_Entries):
-    """Modules by name."""
-
-
-class ParameterDict(_Entries):
-    """Parameters by name."""
-
-    _part = "_parameters"
-
-
-class ParameterList(Module):
-    """Parameters in a list."""
-
-    def __init__(self, values: Iterable = ()):
-        super().__init__()
-        for value in values:
-            self.append(value)
-
-    def append(self, value):
-        self._parameters[str(len(self))] = value if isinstance(value, Parameter) else Parameter(value)
-        return self
-
-    def __len__(self):
-        return len(self._parameters)
-
-    def __getitem__(self, index):
-        return list(self._parameters.values())[index]
-
-    def __iter__(self):
-        return iter(self._parameters.values())
-
-
-def clones(module, count):
-    """So many copies of a module."""
-    return ModuleList(copy.deepcopy(module) for _ in range(count))
+    def __repr__(self):
+        if not self[0] and not self[1]:
+            return "<All keys matched successfully>"
+        return f"LoadResult(missing_keys={self[0]}, unexpected_keys={self[1]})"
