@@ -134,9 +134,11 @@ FORMS = [
     ("to", "python::moved", ["const Tensor& x", "DType dtype", "std::optional<Device> device = {}", HINT]),
     ("to", "python::moved", ["const Tensor& x", "const Tensor& other"]),
 ]
-WITH_DTYPE = {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod"}  # take the dtype of their result, too
+# Ops that take the dtype of their result, too.
+WITH_DTYPE = {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "softmin"}
+WRITTEN = {"WarmupLR"}  # in Python, and in the stub's template
 SPREAD = {"block_diag", "cartesian_prod", "einsum", "meshgrid"}  # take tensors one by one, too
-REPLACED = {"tensordot", "unique"}  # functions that Python wraps: their stubs are those of the wrappers
+REPLACED = {"tensordot", "unique", "std", "var", "normal"}  # functions that Python wraps: their stubs are those of the wrappers
 PROPERTIES = {"mT"}  # methods of C++ that are properties of Python
 BY_HAND = {"tensor", "tensor_from", "from_blob"}  # what takes data of Python, in src/
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]
@@ -525,6 +527,8 @@ def write_stubs(template, table, headers):
         for form, spread in forms:
             result = form.result_annotation()
             if op.function and op.name not in REPLACED:
+                if form.make and op.name in WRITTEN:
+                    continue
                 if form.make:
                     base = {"ReduceLROnPlateau": "LRScheduler", "Scheduler": "LRScheduler"}.get(form.make, form.make)
                     others[op.module].append(
@@ -533,7 +537,7 @@ def write_stubs(template, table, headers):
                     continue
                 target = others[op.module] if op.module != "volta" else functions
                 target.append(f"{overload}def {op.name}({form.signature(True, False, spread)}) -> {result}: ...\n")
-            if op.method:
+            if op.method and op.name not in REPLACED:
                 head = "    " + overload.replace("\n", "\n    ")
                 methods.append(f"{head}def {op.name}({form.signature(True, True, spread)}) -> {result}: ...\n")
     operators = [

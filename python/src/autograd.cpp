@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <volta/autocast.h>
+
 #include "callback.h"
 #include "objects.h"
 
@@ -56,10 +58,38 @@ class Mode {
   std::vector<std::unique_ptr<GradGuard>> guards_;
 };
 
+class AutocastMode {
+ public:
+  AutocastMode(DType dtype, bool enabled, bool cache_enabled) : dtype_(dtype), options_{enabled, cache_enabled} {}
+  AutocastMode(const AutocastMode&) = delete;
+  AutocastMode& operator=(const AutocastMode&) = delete;
+  void enter() { guards_.push_back(std::make_unique<Autocast>(dtype_, options_)); }
+  void leave() {
+    if (!guards_.empty()) guards_.pop_back();
+  }
+
+ private:
+  DType dtype_;
+  AutocastOptions options_;
+  std::vector<std::unique_ptr<Autocast>> guards_;
+};
+
 }  // namespace
 
 void define_autograd(nb::module_& m) {
   nb::class_<Mode>(m, "_Mode").def(nb::init<bool, bool>()).def("enter", &Mode::enter).def("leave", &Mode::leave);
+  nb::class_<AutocastMode>(m, "_Autocast")
+      .def(
+          "__init__",
+          [](AutocastMode* at, nb::handle dtype, bool enabled, bool cache_enabled) {
+            const DType* half = dtype_in(dtype.ptr());
+            if (!half) raise(PyExc_TypeError, "autocast(): expected a dtype");
+            new (at) AutocastMode(*half, enabled, cache_enabled);
+          },
+          nb::arg(), nb::arg(), nb::arg())
+      .def("enter", &AutocastMode::enter)
+      .def("leave", &AutocastMode::leave);
+  m.def("is_autocast_enabled", is_autocast_enabled);
   m.def("is_grad_enabled", is_grad_enabled);
   m.def("is_inference_mode_enabled", is_inference_mode);
   m.def(

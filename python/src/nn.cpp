@@ -98,6 +98,14 @@ void define_combined_schedules(nb::module_& m) {
     for (const nb::callable& f : functions) factors.push_back(number_of<int64_t>(f));
     return std::make_unique<optim::LambdaLR>(o, std::move(factors));
   });
+  m.def(
+      "_warmup_lr",
+      [](optim::Optimizer& o, int64_t steps, double start_factor, optim::Scheduler* then) -> Made {
+        std::optional<optim::AnyScheduler> after;
+        if (then) after = inner({then})[0];
+        return std::make_unique<optim::WarmupLR>(o, optim::WarmupLROptions{steps, start_factor}, std::move(after));
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   m.def("_sequential_lr", [](optim::Optimizer& o, const Schedules& list, std::vector<int64_t> milestones) -> Made {
     return std::make_unique<optim::SequentialLR>(o, inner(list), std::move(milestones));
   });
@@ -161,7 +169,38 @@ PyObject* wrap(std::unique_ptr<optim::Optimizer> o) { return nb::cast(std::move(
 PyObject* wrap(std::unique_ptr<optim::Scheduler> o) { return nb::cast(std::move(o)).release().ptr(); }
 PyObject* wrap(std::unique_ptr<optim::ReduceLROnPlateau> o) { return nb::cast(std::move(o)).release().ptr(); }
 
+namespace {
+void define_grad_scaler(nb::module_& m) {
+  nb::class_<GradScaler>(m, "_GradScaler")
+      .def("__init__",
+           [](GradScaler* at, double init_scale, double growth_factor, double backoff_factor, int64_t growth_interval,
+              bool enabled) {
+             new (at) GradScaler({init_scale, growth_factor, backoff_factor, growth_interval, enabled});
+           })
+      .def("scale", [](GradScaler& s, const Tensor& loss) { return s.scale(loss); })
+      .def("unscale_", &GradScaler::unscale_)
+      .def("step",
+           [](GradScaler& s, optim::Optimizer& o) {
+             const Unlocked unlocked;
+             s.step(o);
+           })
+      .def("update", [](GradScaler& s, std::optional<double> scale) { scale ? s.update(*scale) : s.update(); },
+           nb::arg().none())
+      .def("get_scale", &GradScaler::get_scale)
+      .def("get_growth_factor", &GradScaler::get_growth_factor)
+      .def("get_backoff_factor", &GradScaler::get_backoff_factor)
+      .def("get_growth_interval", &GradScaler::get_growth_interval)
+      .def("set_growth_factor", &GradScaler::set_growth_factor)
+      .def("set_backoff_factor", &GradScaler::set_backoff_factor)
+      .def("set_growth_interval", [](GradScaler& s, int64_t interval) { s.set_growth_interval(interval); })
+      .def("is_enabled", &GradScaler::is_enabled)
+      .def("state_dict", &GradScaler::state_dict)
+      .def("load_state_dict", &GradScaler::load_state_dict);
+}
+}  // namespace
+
 void define_nn(nb::module_& m) {
+  define_grad_scaler(m);
   m.def("_set_data", [](const Tensor& x, const Tensor& value) { Values(x).set_data(value); });
   m.def(
       "_recur",

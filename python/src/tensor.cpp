@@ -332,10 +332,10 @@ void define_gradients(nb::class_<Tensor>& c) {
           },
           nb::arg("gradient").none() = nb::none(), nb::arg("retain_graph") = false, nb::arg("create_graph") = false)
       .def("_register_hook",
-           [](const Tensor& x, nb::callable f) {
-             return x.register_hook([f = std::move(f)](const Tensor& g) -> std::optional<Tensor> {
+           [](const Tensor& x, const nb::callable& f) {
+             return x.register_hook([call = Callback(f)](const Tensor& g) -> std::optional<Tensor> {
                const nb::gil_scoped_acquire locked;
-               return nb::cast<std::optional<Tensor>>(f(g));
+               return nb::cast<std::optional<Tensor>>(call(nb::cast(g)));
              });
            })
       .def("_remove_hook", &Tensor::remove_hook);

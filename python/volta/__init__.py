@@ -4,15 +4,18 @@
 from ._volta import *  # noqa: F403
 from ._volta import Tensor, bool, dtype  # noqa: F401
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
+from . import _tensor_names
 from ._tensor import as_tensor, asarray, broadcast_tensors, histc, is_tensor, load, save, tensordot, unique  # noqa: F401
 
+_tensor_names.define()
+globals().update({_name: getattr(_tensor_names, _name) for _name in _tensor_names.FUNCTIONS})
 half, double, long, short, int, float = float16, float64, int64, int16, int32, float32  # noqa: F405
 
 inf, nan, pi, e = 1e400, 1e400 * 0, 3.141592653589793, 2.718281828459045
 newaxis = None
 
-_LAZY = {"nn", "optim", "autograd", "array_api", "utils", "cuda", "train", "metrics", "callbacks"}
-_OF_TRAIN = {"fit", "evaluate"}
+_LAZY = {"nn", "optim", "autograd", "array_api", "utils", "cuda", "train", "metrics", "callbacks", "amp"}
+_ELSEWHERE = {"fit": "train", "evaluate": "train", "autocast": "amp"}
 
 
 def __getattr__(name):
@@ -20,10 +23,8 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"volta.{name}")
-    if name in _OF_TRAIN:
-        from . import train
-
-        return getattr(train, name)
+    if name in _ELSEWHERE:
+        return getattr(__getattr__(_ELSEWHERE[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 

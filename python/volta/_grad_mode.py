@@ -4,6 +4,8 @@ import functools
 
 from ._volta import _Mode
 
+_GENERATOR = 0x20  # in the flags of a function's code
+
 
 class _Guard:
     def __init__(self, record, inference=False):
@@ -17,10 +19,33 @@ class _Guard:
         self._mode.leave()
 
     def __call__(self, function):
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & _GENERATOR:
+            return self._of_generator(function)
+
         @functools.wraps(function)
         def guarded(*args, **kwargs):
             with self:
                 return function(*args, **kwargs)
+
+        return guarded
+
+    def _of_generator(self, function):
+        """The mode holds while the generator runs, not between its items."""
+
+        @functools.wraps(function)
+        def guarded(*args, **kwargs):
+            running, given = function(*args, **kwargs), None
+            try:
+                while True:
+                    try:
+                        with self:
+                            item = running.send(given)
+                    except StopIteration as stop:
+                        return stop.value
+                    given = yield item
+            finally:
+                running.close()
 
         return guarded
 
@@ -32,6 +57,8 @@ class _Named(_Guard):
         self = super().__new__(cls)
         if function is None:
             return self
+        if not callable(function):
+            raise TypeError(f"{cls.__name__} takes a function to decorate, not {type(function).__name__}")
         self.__init__()  # @no_grad without brackets
         return self(function)
 
@@ -49,14 +76,39 @@ class enable_grad(_Named):
     _record = True
 
 
-class inference_mode(_Named):
-    """As `no_grad`; and what is computed cannot take part in a recorded computation."""
+class inference_mode(_Guard):
+    """As `no_grad`; and what is computed cannot take part in a recorded computation. With False, all as without it."""
 
-    _inference = True
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        if not callable(mode):
+            return self
+        self.__init__()  # @inference_mode without brackets
+        return self(mode)
+
+    def __init__(self, mode=True):
+        super().__init__(not mode, bool(mode))
 
 
 class set_grad_enabled(_Guard):
-    """`with volta.set_grad_enabled(training): ...`."""
+    """Whether calls are recorded from now on, or within a `with` block or a decorated function."""
+
+    _for_good = []  # modes of calls that are neither: their end would undo them
 
     def __init__(self, mode):
-        super().__init__(mode)
+        super().__init__(bool(mode))
+        self._mode.enter()
+        self._for_good.append(self._mode)
+
+    def __enter__(self):
+        if self._mode in self._for_good:
+            self._for_good.remove(self._mode)
+        else:
+            self._mode.enter()
+        return self
+
+    def __call__(self, function):
+        if self._mode in self._for_good:
+            self._for_good.remove(self._mode)
+            self._mode.leave()
+        return super().__call__(function)

@@ -1,5 +1,6 @@
 """What Python writes best of Tensor: copies, pickles, arrays of NumPy, hooks; and functions over data and files."""
 
+import contextlib
 import os
 
 from . import _volta
@@ -71,36 +72,60 @@ def broadcast_tensors(*tensors):
 def save(obj, f):
     """Writes a state (a dict of tensors) as safetensors, or any value of such as a file that torch.load reads.
 
-    The name says which: `.safetensors`, `.npz` and `.npy`, else torch's format.
+    The name says which: `.safetensors`, `.npz` and `.npy`, else torch's format. A file object gets torch's format.
     """
+    if hasattr(f, "write"):
+        with _temporary() as path:
+            _volta._write_torch(path, obj)
+            with open(path, "rb") as file:
+                f.write(file.read())
+        return
     path = os.fspath(f)
-    if path.endswith(".safetensors"):
-        _volta._write_safetensors(path, dict(obj), {})
-    elif path.endswith(".npz"):
-        _volta._write_npz(path, dict(obj))
+    if path.endswith((".safetensors", ".npz")):
+        if not hasattr(obj, "keys"):
+            raise TypeError(f"save(): a dict of tensors goes into {path!r}, not {type(obj).__name__}")
+        _volta._write_npz(path, dict(obj)) if path.endswith(".npz") else _volta._write_safetensors(path, dict(obj), {})
     elif path.endswith(".npy"):
         _volta._write_npy(path, obj)
     else:
         _volta._write_torch(path, obj)
 
 
-def load(f, map_location=None):
+def load(f, map_location=None, *, weights_only=True, mmap=None):
     """What a file holds: a state of safetensors or .npz, a tensor of .npy, any value of torch.save. Nothing is executed."""
-    path = os.fspath(f)
-    if path.endswith(".npy"):
-        value = _volta._read_npy(path)
-    elif path.endswith((".safetensors", ".npz", ".json")) or os.path.isdir(path):
-        value = _volta._read_state(path)
+    if not weights_only:
+        raise ValueError("load(): objects of Python are not loaded, as that would execute what the file says")
+    if hasattr(f, "read"):
+        with _temporary() as path:
+            with open(path, "wb") as file:
+                file.write(f.read())
+            value = _volta._read_torch(path)
     else:
-        value = _volta._read_torch(path)
+        value = _read(os.fspath(f))
     return value if map_location is None else _moved(value, map_location)
+
+
+def _read(path):
+    if path.endswith(".npy"):
+        return _volta._read_npy(path)
+    if path.endswith((".safetensors", ".npz", ".json")) or os.path.isdir(path):
+        return _volta._read_state(path)
+    return _volta._read_torch(path)
+
+
+@contextlib.contextmanager
+def _temporary():
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        yield os.path.join(folder, "value.pt")
 
 
 def _moved(value, device):
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, dict):
-        return {key: _moved(item, device) for key, item in value.items()}
+        return type(value)((key, _moved(item, device)) for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return type(value)(_moved(item, device) for item in value)
     return value
@@ -126,6 +151,8 @@ class Handle:
 
 def _register_hook(self, hook):
     """Runs hook(gradient) when the gradient of this tensor is known; a tensor that it returns replaces it."""
+    if not callable(hook):
+        raise TypeError(f"register_hook(): a hook is a function, not {type(hook).__name__}")
     number = self._register_hook(hook)
     return Handle(lambda: self._remove_hook(number))
 
@@ -209,7 +236,7 @@ Tensor.__copy__ = lambda self: type(self)(self)
 Tensor.__array_namespace__ = _namespace
 Tensor.to_device = _to_device
 Tensor.cpu = lambda self: self.to("cpu")
-Tensor.cuda = lambda self, device=0: self.to(f"cuda:{device}")
+Tensor.cuda = lambda self, device=0, non_blocking=False: self.to(f"cuda:{device}" if isinstance(device, int) else device)
 Tensor.unique = unique
 Tensor.histc = histc
 Tensor.data = property(Tensor.detach, _volta._set_data)

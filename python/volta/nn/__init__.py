@@ -10,4 +10,6 @@ from .loss import *  # noqa: F403
 from .module import Module  # noqa: F401
 from .norm import *  # noqa: F403
 from .parameter import Buffer, Parameter  # noqa: F401
+from .pooling import *  # noqa: F403
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell  # noqa: F401
+from .transformer import *  # noqa: F403

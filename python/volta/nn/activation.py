@@ -30,11 +30,11 @@ _ACTIVATIONS = {
     "Softshrink": ("softshrink", {"lambd": 0.5}),
     "Softplus": ("softplus", {"beta": 1.0, "threshold": 20.0}),
     "Threshold": ("threshold", {"threshold": ..., "value": ..., **_INPLACE}),
-    "Softmax": ("softmax", {"dim": ...}),
-    "Softmin": ("softmin", {"dim": ...}),
-    "LogSoftmax": ("log_softmax", {"dim": ...}),
+    "Softmax": ("softmax", {"dim": None}),
+    "Softmin": ("softmin", {"dim": None}),
+    "LogSoftmax": ("log_softmax", {"dim": None}),
 }
-__all__ = [*_ACTIVATIONS, "PReLU", "RReLU"]
+__all__ = [*_ACTIVATIONS, "PReLU", "RReLU", "Softmax2d"]
 
 
 def _forward(function):
@@ -83,3 +83,12 @@ class RReLU(_Stateless):
 
     def forward(self, input):
         return _volta.rrelu(input, self.lower, self.upper, self.training)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of images."""
+
+    def forward(self, input):
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: images have 3 or 4 axes, not shape {tuple(input.shape)}")
+        return _volta.softmax(input, -3)

@@ -4,8 +4,19 @@ from .. import _volta
 from .._grad_mode import no_grad
 
 
+# PyTorch's keywords, where the library has others.
+_KEYWORDS = {
+    "uniform_": {"a": "from_", "b": "to"},
+    "trunc_normal_": {"a": "low", "b": "high"},
+    "constant_": {"val": "value"},
+}
+
+
 def _quiet(fill):
+    theirs = _KEYWORDS.get(fill.__name__, {})
+
     def filled(*args, **kwargs):
+        kwargs = {theirs.get(name, name): value for name, value in kwargs.items()}
         with no_grad():
             return fill(*args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Layers with weights, pooling, dropout, padding and resampling, over the functions of the same names."""
+"""Layers with weights, dropout, padding and resampling, over the functions of the same names."""
 
 import math
 
@@ -22,6 +22,9 @@ __all__ = [
     "AlphaDropout",
     "FeatureAlphaDropout",
     "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "ChannelShuffle",
     "Fold",
     "Unfold",
     "PixelShuffle",
@@ -81,6 +84,7 @@ class Bilinear(Module):
 
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         self.weight = _parameter(out_features, in1_features, in2_features, dtype=dtype, device=device)
         self.bias = _parameter(out_features, dtype=dtype, device=device, wanted=bias)
         bound = 1 / math.sqrt(in1_features)
@@ -89,6 +93,10 @@ class Bilinear(Module):
 
     def forward(self, input1, input2):
         return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self):
+        sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
+        return f"{sizes}, bias={self.bias is not None}"
 
 
 class _Conv(Module):
@@ -144,9 +152,11 @@ class _Conv(Module):
 
     def extra_repr(self):
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        parts = [("padding", (0,) * self._axes), ("dilation", (1,) * self._axes), ("groups", 1)]
+        parts = [("padding", (0,) * self._axes), ("dilation", (1,) * self._axes), ("output_padding", (0,) * self._axes)]
+        parts.append(("groups", 1))
         text += "".join(f", {name}={getattr(self, name)}" for name, usual in parts if getattr(self, name) != usual)
-        return text + ("" if self.bias is not None else ", bias=False")
+        text += "" if self.bias is not None else ", bias=False"
+        return text + ("" if self.padding_mode == "zeros" else f", padding_mode={self.padding_mode}")
 
 
 class _ConvTranspose(_Conv):
@@ -200,13 +210,24 @@ class Embedding(Module):
         max_norm=None,
         norm_type=2.0,
         scale_grad_by_freq=False,
+        sparse=False,
+        _weight=None,
+        _freeze=False,
         device=None,
         dtype=None,
     ):
         super().__init__()
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(f"Embedding: padding_idx {padding_idx} is not within {num_embeddings} rows")
+            padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.sparse = sparse
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        self.weight = _parameter(num_embeddings, embedding_dim, dtype=dtype, device=device)
+        if _weight is not None:
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+            return
+        self.weight = Parameter(empty(num_embeddings, embedding_dim, dtype=dtype, device=device), not _freeze)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -217,9 +238,9 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, **options):
         """A table that is given."""
-        layer = cls(*embeddings.shape, **options)
-        layer.weight = Parameter(embeddings, requires_grad=not freeze)
-        return layer
+        if embeddings.ndim != 2:
+            raise ValueError(f"Embedding: a table has two axes, not shape {tuple(embeddings.shape)}")
+        return cls(*embeddings.shape, _weight=embeddings, _freeze=freeze, **options)
 
     def forward(self, input):
         return F.embedding(
@@ -246,7 +267,10 @@ class EmbeddingBag(Module):
         embedding_dim,
         max_norm=None,
         norm_type=2.0,
+        scale_grad_by_freq=False,
         mode="mean",
+        sparse=False,
+        _weight=None,
         include_last_offset=False,
         padding_idx=None,
         device=None,
@@ -259,7 +283,12 @@ class EmbeddingBag(Module):
             "max_norm": max_norm,
             "norm_type": norm_type,
             "include_last_offset": include_last_offset,
+            "scale_grad_by_freq": scale_grad_by_freq,
         }
+        self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
+        if _weight is not None:
+            self.weight = Parameter(_weight)
+            return
         self.weight = _parameter(num_embeddings, embedding_dim, dtype=dtype, device=device)
         init.normal_(self.weight)
         if padding_idx is not None:
@@ -268,11 +297,14 @@ class EmbeddingBag(Module):
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(input, self.weight, offsets, per_sample_weights=per_sample_weights, **self.options)
 
+    def extra_repr(self):
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+
 
 class _Stateless(Module):
     """A function with settings that are attributes: `_settings` are their names and defaults, `_call` computes."""
 
-    _settings = {}
+    _settings, _hidden = {}, ()  # hidden from the text
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -292,8 +324,8 @@ class _Stateless(Module):
         return {name: getattr(self, name) for name in self._settings if name != "inplace"}
 
     def extra_repr(self):
-        shown = (name for name in self._settings if name != "inplace" or self.inplace)
-        return ", ".join(f"{name}={getattr(self, name)}" for name in shown)
+        shown = (name for name in self._settings if name not in self._hidden and (name != "inplace" or self.inplace))
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
 
 
 class Flatten(_Stateless):
@@ -322,6 +354,9 @@ class LocalResponseNorm(_Stateless):
     def forward(self, input):
         return F.local_response_norm(input, **self._given())
 
+    def extra_repr(self):
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
 
 class _Dropout(_Stateless):
     _settings = {"p": 0.5, "inplace": False}
@@ -333,6 +368,9 @@ class _Dropout(_Stateless):
 
     def forward(self, input):
         return getattr(_volta, self._function)(input, self.p, self.training)
+
+    def extra_repr(self):
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_Dropout):
@@ -366,6 +404,37 @@ class Upsample(_Stateless):
 
     def forward(self, input):
         return F.interpolate(input, **self._given())
+
+    def extra_repr(self):
+        size = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{size}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(_Stateless):
+    """Upsample of images, each pixel repeated."""
+
+    _settings = {"size": None, "scale_factor": None}
+
+    def forward(self, input):
+        return F.interpolate(input, self.size, self.scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(_Stateless):
+    """Upsample of images, bilinear with aligned corners."""
+
+    _settings = {"size": None, "scale_factor": None}
+
+    def forward(self, input):
+        return F.interpolate(input, self.size, self.scale_factor, "bilinear", align_corners=True)
+
+
+class ChannelShuffle(_Stateless):
+    """Channels of the groups in turns."""
+
+    _settings = {"groups": ...}
+
+    def forward(self, input):
+        return F.channel_shuffle(input, self.groups)
 
 
 class Unfold(_Stateless):
@@ -422,20 +491,7 @@ class PairwiseDistance(_Stateless):
         return F.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)
 
 
-# Pooling and padding: the settings of each function, for one, two and three axes.
-_POOLS = {
-    "MaxPool{}d": (
-        "max_pool{}d",
-        {"kernel_size": ..., "stride": None, "padding": 0, "dilation": 1, "return_indices": False, "ceil_mode": False},
-    ),
-    "AvgPool{}d": (
-        "avg_pool{}d",
-        {"kernel_size": ..., "stride": None, "padding": 0, "ceil_mode": False, "count_include_pad": True},
-    ),
-    "LPPool{}d": ("lp_pool{}d", {"norm_type": ..., "kernel_size": ..., "stride": None, "ceil_mode": False}),
-    "AdaptiveAvgPool{}d": ("adaptive_avg_pool{}d", {"output_size": ...}),
-    "AdaptiveMaxPool{}d": ("adaptive_max_pool{}d", {"output_size": ..., "return_indices": False}),
-}
+# Padding: the mode and the settings, for one, two and three axes.
 _PADS = {
     "ConstantPad{}d": ("constant", {"padding": ..., "value": ...}),
     "ZeroPad{}d": ("constant", {"padding": ...}),
@@ -445,21 +501,19 @@ _PADS = {
 }
 
 
-def _pool_forward(function):
+class _Pad(_Stateless):
+    _axes, _mode = 1, "constant"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.padding = _tuple(self.padding, 2 * self._axes)
+
     def forward(self, input):
         given = self._given()
-        name = function + "_with_indices" if given.pop("return_indices", False) else function
-        return getattr(F, name)(input, **given)
+        return F.pad(input, given.pop("padding"), mode=self._mode, **given)
 
-    return forward
-
-
-def _pad_forward(mode, axes):
-    def forward(self, input):
-        given = self._given()
-        return F.pad(input, _tuple(given.pop("padding"), 2 * axes), mode=mode, **given)
-
-    return forward
+    def extra_repr(self):
+        return f"{self.padding}" if "value" not in self._settings else f"padding={self.padding}, value={self.value}"
 
 
 def _define(name, base, **members):
@@ -472,21 +526,13 @@ def _define_all():
         _define(f"Conv{n}d", _Conv, _axes=n, __doc__=f"Convolution over {n} axes, weight [out, in / groups, k...].")
         _define(f"ConvTranspose{n}d", _ConvTranspose, _axes=n, __doc__="The gradient of convolution as a layer.")
         _define(f"Dropout{n}d", _Dropout, _function="feature_dropout", __doc__="Dropout of whole channels.")
-        for pattern, (function, settings) in _POOLS.items():
-            function = function.format(n)
-            _define(
-                pattern.format(n),
-                _Stateless,
-                _settings=settings,
-                forward=_pool_forward(function),
-                __doc__=f"Pooling as {function} has it.",
-            )
         for pattern, (mode, settings) in _PADS.items():
             _define(
                 pattern.format(n),
-                _Stateless,
+                _Pad,
                 _settings=settings,
-                forward=_pad_forward(mode, n),
+                _mode=mode,
+                _axes=n,
                 __doc__=f"Padding in mode {mode}.",
             )
 

@@ -3,6 +3,7 @@
 from .. import _volta
 from .._volta import ones, zeros
 from . import functional as F
+from . import init
 from .layers import _tuple
 from .module import Module
 from .parameter import Parameter
@@ -27,6 +28,19 @@ class _BatchNorm(Module):
         count = _volta.tensor(0, dtype=_volta.int64, device=device)
         self.register_buffer("num_batches_tracked", count if track else None)
 
+    def reset_running_stats(self):
+        """Statistics as at the beginning."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
     def _check(self, input):
         if len(input.shape) not in self._axes:
             raise ValueError(f"{type(self).__name__}: an input of shape {input.shape} has not {self._axes} axes")
@@ -43,8 +57,6 @@ class _BatchNorm(Module):
 
     def _normalise(self, input, use_batch, momentum):
         mean, var = self.running_mean, self.running_var
-        if mean is None:
-            mean, var = (zeros(self.num_features, dtype=input.dtype, device=input.device) for _ in "mv")
         return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
 
     def extra_repr(self):
@@ -92,6 +104,7 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
         self.normalized_shape, self.eps = _tuple(normalized_shape, 1), eps
+        self.elementwise_affine = elementwise_affine
         shape = self.normalized_shape
         self.weight = Parameter(ones(shape, dtype=dtype, device=device)) if elementwise_affine else None
 
@@ -99,7 +112,7 @@ class RMSNorm(Module):
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self):
-        return f"{self.normalized_shape}, eps={self.eps}"
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(Module):
@@ -109,7 +122,7 @@ class GroupNorm(Module):
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"{num_groups} groups do not divide {num_channels} channels")
-        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = Parameter(ones(num_channels, dtype=dtype, device=device)) if affine else None
         self.bias = Parameter(zeros(num_channels, dtype=dtype, device=device)) if affine else None
 
@@ -117,7 +130,7 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
 for _n, _ranks in ((1, (2, 3)), (2, (4,)), (3, (5,))):

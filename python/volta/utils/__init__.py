@@ -1,3 +1,3 @@
-"""Data sets and loaders."""
+"""Data sets and loaders, checkpoints of computations."""
 
-from . import data  # noqa: F401
+from . import checkpoint, data  # noqa: F401
