@@ -1,7 +1,10 @@
 // Binding of Python's arguments to the parameters of ops, and their conversion.
 #include "arguments.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "callback.h"
 #include "objects.h"
@@ -120,7 +123,37 @@ std::vector<int64_t> integers_from(Arguments& a, int i) {
 
 }  // namespace
 
+namespace {
+std::atomic<int> unlocked_threads = 0;
+std::atomic<bool> interpreter_ends = false;
+std::thread::id ending_thread;
+}  // namespace
+
+Unlocked::Unlocked(bool really) : state_(nullptr) {
+  if (!really) return;
+  ++unlocked_threads;
+  state_ = PyEval_SaveThread();
+}
 Unlocked::Unlocked(const Arguments& a) : Unlocked(a.work() >= long_work) {}
+Unlocked::~Unlocked() {
+  if (!state_) return;
+  if (interpreter_ends && std::this_thread::get_id() != ending_thread) {
+    --unlocked_threads;
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+  PyEval_RestoreThread(state_);
+  --unlocked_threads;
+}
+
+void stop_unlocked_threads() {
+  ending_thread = std::this_thread::get_id();
+  PyThreadState* state = PyEval_SaveThread();  // threads that are past the question come through
+  interpreter_ends = true;
+  const auto enough = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (unlocked_threads > 0 && std::chrono::steady_clock::now() < enough)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  PyEval_RestoreThread(state);
+}
 
 void Arguments::refuse(int i, const char* wanted) const {
   raise(PyExc_TypeError, std::string(op_) + "(): argument '" + overload_.parameters[i].name + "' must be " + wanted +

@@ -109,17 +109,18 @@ class Arguments {
 // Lets other Python threads run while it lives, if the op will take longer than that.
 class Unlocked {
  public:
-  explicit Unlocked(bool really = true) : state_(really ? PyEval_SaveThread() : nullptr) {}
+  explicit Unlocked(bool really = true);
   explicit Unlocked(const Arguments& a);
-  ~Unlocked() {
-    if (state_) PyEval_RestoreThread(state_);
-  }
+  ~Unlocked();
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
  private:
   PyThreadState* state_;
 };
+// For the end of the interpreter: waits for ops that run in other threads, whose threads then stay where they are. Python
+// would end them with their C++ frames on the stack, which ends the process.
+void stop_unlocked_threads();
 
 // Binds the arguments to the first overload that they fit, and calls it.
 PyObject* call(const Op& op, PyObject* const* given, Py_ssize_t positional, PyObject* names) noexcept;

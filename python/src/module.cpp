@@ -126,4 +126,5 @@ NB_MODULE(_volta, m) {
   define_autograd(m);
   define_nn(m);
   define_io(m);
+  nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(stop_unlocked_threads));
 }

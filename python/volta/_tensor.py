@@ -84,6 +84,12 @@ def save(obj, f):
     if path.endswith((".safetensors", ".npz")):
         if not hasattr(obj, "keys"):
             raise TypeError(f"save(): a dict of tensors goes into {path!r}, not {type(obj).__name__}")
+        for name, value in obj.items():
+            if not isinstance(name, str) or not isinstance(value, Tensor):
+                raise TypeError(
+                    f"save(): {path!r} holds Tensors by names that are str, "
+                    f"not {type(value).__name__} by {type(name).__name__}"
+                )
         _volta._write_npz(path, dict(obj)) if path.endswith(".npz") else _volta._write_safetensors(path, dict(obj), {})
     elif path.endswith(".npy"):
         _volta._write_npy(path, obj)

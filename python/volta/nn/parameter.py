@@ -7,6 +7,8 @@ class Parameter(Tensor):
     """A tensor that is learned; a module that it is assigned to finds it among its parameters."""
 
     def __init__(self, data=None, requires_grad=True):
+        if data is not None and not isinstance(data, Tensor):
+            raise TypeError(f"{type(self).__name__}: a Tensor is wanted, not {type(data).__name__}")
         super().__init__((empty(0) if data is None else data).detach())
         if requires_grad:
             self.requires_grad_()
