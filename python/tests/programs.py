@@ -39,7 +39,7 @@ def convolutional_net(v, nn, F, optim, T, I, fill):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.conv1 = nn.Conv2d(1, 4, 3, padding=1)
+            self.conv1 = nn.Conv2d(1, 4, 3, padding=1, bias=False)  # the norm after it takes a bias away
             self.bn = nn.BatchNorm2d(4)
             self.conv2 = nn.Conv2d(4, 8, 3, stride=2)
             self.fc = nn.Linear(8, 5)
