@@ -138,7 +138,13 @@ FORMS = [
 WITH_DTYPE = {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "softmin"}
 WRITTEN = {"WarmupLR"}  # in Python, and in the stub's template
 SPREAD = {"block_diag", "cartesian_prod", "einsum", "meshgrid"}  # take tensors one by one, too
-REPLACED = {"tensordot", "unique", "std", "var", "normal"}  # functions that Python wraps: their stubs are those of the wrappers
+REPLACED = {
+    "tensordot",
+    "unique",
+    "std",
+    "var",
+    "normal",
+}  # functions that Python wraps: their stubs are those of the wrappers
 PROPERTIES = {"mT"}  # methods of C++ that are properties of Python
 BY_HAND = {"tensor", "tensor_from", "from_blob"}  # what takes data of Python, in src/
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]

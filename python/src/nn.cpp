@@ -184,8 +184,9 @@ void define_grad_scaler(nb::module_& m) {
              const Unlocked unlocked;
              s.step(o);
            })
-      .def("update", [](GradScaler& s, std::optional<double> scale) { scale ? s.update(*scale) : s.update(); },
-           nb::arg().none())
+      .def(
+          "update", [](GradScaler& s, std::optional<double> scale) { scale ? s.update(*scale) : s.update(); },
+          nb::arg().none())
       .def("get_scale", &GradScaler::get_scale)
       .def("get_growth_factor", &GradScaler::get_growth_factor)
       .def("get_backoff_factor", &GradScaler::get_backoff_factor)

@@ -1,6 +1,6 @@
 """Programs as a user of PyTorch writes them, with the package as `v`: test_programs.py runs each with both packages.
 
-`T(...)` gives normal numbers and `I(n, ...)` integers below n, `fill(module)` fills its parameters, all by one seed of
+`T(...)` gives normal numbers and `N(n, ...)` integers below n, `fill(module)` fills its parameters, all by one seed of
 NumPy, so that both compute the same; the value `r` is compared.
 """
 
@@ -24,9 +24,9 @@ def _train(v, net, loss, data, opt, steps=4):
 
 
 @program
-def classifier(v, nn, F, optim, T, I, fill):
+def classifier(v, nn, F, optim, T, N, fill):
     net = fill(nn.Sequential(nn.Linear(4, 8), nn.ReLU(inplace=True), nn.Dropout(0.0), nn.Linear(8, 3)))
-    x, y = T(16, 4), I(3, 16)
+    x, y = T(16, 4), N(3, 16)
     values = _train(v, net, nn.CrossEntropyLoss(label_smoothing=0.1), (x, y), optim.SGD(net.parameters(), lr=0.1))
     net.eval()
     with v.no_grad():
@@ -35,7 +35,7 @@ def classifier(v, nn, F, optim, T, I, fill):
 
 
 @program
-def convolutional_net(v, nn, F, optim, T, I, fill):
+def convolutional_net(v, nn, F, optim, T, N, fill):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -50,12 +50,12 @@ def convolutional_net(v, nn, F, optim, T, I, fill):
             return F.log_softmax(self.fc(v.flatten(x, 1)), dim=1)
 
     net = fill(Net())
-    values = _train(v, net, F.nll_loss, (T(6, 1, 12, 12), I(5, 6)), optim.Adam(net.parameters(), lr=1e-2))
+    values = _train(v, net, F.nll_loss, (T(6, 1, 12, 12), N(5, 6)), optim.Adam(net.parameters(), lr=1e-2))
     return values, net.bn.running_mean, net.bn.num_batches_tracked
 
 
 @program
-def variational_autoencoder(v, nn, F, optim, T, I, fill):
+def variational_autoencoder(v, nn, F, optim, T, N, fill):
     class VAE(nn.Module):
         def __init__(self):
             super().__init__()
@@ -84,7 +84,7 @@ def variational_autoencoder(v, nn, F, optim, T, I, fill):
 
 
 @program
-def adversarial_nets(v, nn, F, optim, T, I, fill):
+def adversarial_nets(v, nn, F, optim, T, N, fill):
     g = fill(nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2, inplace=True), nn.Linear(8, 3)))
     d = fill(nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)))
     og = optim.Adam(g.parameters(), lr=2e-3, betas=(0.5, 0.999))
@@ -105,7 +105,7 @@ def adversarial_nets(v, nn, F, optim, T, I, fill):
 
 
 @program
-def character_model(v, nn, F, optim, T, I, fill):
+def character_model(v, nn, F, optim, T, N, fill):
     class Model(nn.Module):
         def __init__(self, n):
             super().__init__()
@@ -120,7 +120,7 @@ def character_model(v, nn, F, optim, T, I, fill):
     net, values, state = fill(Model(7)), [], None
     opt = optim.RMSprop(net.parameters(), lr=1e-2)
     for _ in range(3):
-        x = I(7, 3, 5)
+        x = N(7, 3, 5)
         logits, state = net(x[:, :-1], state)
         state = tuple(s.detach() for s in state)
         loss = F.cross_entropy(logits.reshape(-1, 7), x[:, 1:].reshape(-1))
@@ -132,7 +132,7 @@ def character_model(v, nn, F, optim, T, I, fill):
 
 
 @program
-def language_transformer(v, nn, F, optim, T, I, fill):
+def language_transformer(v, nn, F, optim, T, N, fill):
     class Model(nn.Module):
         def __init__(self, n, d=8):
             super().__init__()
@@ -151,7 +151,7 @@ def language_transformer(v, nn, F, optim, T, I, fill):
     pad = v.zeros(2, 5).masked_fill(v.tensor([[False] * 5, [False] * 3 + [True] * 2]), float("-inf"))
     opt = optim.AdamW(net.parameters(), lr=3e-3)
     for _ in range(3):
-        x = I(9, 2, 6)
+        x = N(9, 2, 6)
         loss = F.cross_entropy(net(x[:, :-1], pad).transpose(1, 2), x[:, 1:], ignore_index=0)
         opt.zero_grad()
         loss.backward()
@@ -161,7 +161,7 @@ def language_transformer(v, nn, F, optim, T, I, fill):
 
 
 @program
-def translation_transformer(v, nn, F, optim, T, I, fill):
+def translation_transformer(v, nn, F, optim, T, N, fill):
     net = fill(nn.Transformer(8, 2, 1, 2, 16, dropout=0.0, batch_first=True, activation="gelu"))
     src, tgt = T(2, 5, 8), T(2, 4, 8)
     pad = v.tensor([[False] * 5, [False] * 3 + [True] * 2])
@@ -172,7 +172,7 @@ def translation_transformer(v, nn, F, optim, T, I, fill):
 
 
 @program
-def attention_by_hand(v, nn, F, optim, T, I, fill):
+def attention_by_hand(v, nn, F, optim, T, N, fill):
     class Attention(nn.Module):
         def __init__(self, d, h):
             super().__init__()
@@ -193,7 +193,7 @@ def attention_by_hand(v, nn, F, optim, T, I, fill):
 
 
 @program
-def custom_function(v, nn, F, optim, T, I, fill):
+def custom_function(v, nn, F, optim, T, N, fill):
     class Straight(v.autograd.Function):
         @staticmethod
         def forward(ctx, x, bound):
@@ -212,7 +212,7 @@ def custom_function(v, nn, F, optim, T, I, fill):
 
 
 @program
-def mixed_optimizers(v, nn, F, optim, T, I, fill):
+def mixed_optimizers(v, nn, F, optim, T, N, fill):
     net = fill(nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1)))
     decay = [p for n, p in net.named_parameters() if n.endswith("weight")]
     rest = [p for n, p in net.named_parameters() if n.endswith("bias")]
@@ -232,21 +232,21 @@ def mixed_optimizers(v, nn, F, optim, T, I, fill):
 
 
 @program
-def freezing_and_fine_tuning(v, nn, F, optim, T, I, fill):
+def freezing_and_fine_tuning(v, nn, F, optim, T, N, fill):
     net = fill(nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 2)))
     for p in net[:2].parameters():
         p.requires_grad = False
     net[3] = fill(nn.Linear(6, 3))
     opt = optim.SGD(filter(lambda p: p.requires_grad, net.parameters()), lr=0.1, nesterov=True, momentum=0.9)
-    values = _train(v, net, F.cross_entropy, (T(8, 4), I(3, 8)), opt)
+    values = _train(v, net, F.cross_entropy, (T(8, 4), N(3, 8)), opt)
     net.requires_grad_(True)
     opt.add_param_group({"params": net[0].parameters(), "lr": 1e-3})
-    values += _train(v, net, F.cross_entropy, (T(8, 4), I(3, 8)), opt)
+    values += _train(v, net, F.cross_entropy, (T(8, 4), N(3, 8)), opt)
     return values, [p.requires_grad for p in net.parameters()], net[0].weight
 
 
 @program
-def checkpoint_and_resume(v, nn, F, optim, T, I, fill):
+def checkpoint_and_resume(v, nn, F, optim, T, N, fill):
     import io
 
     def make():
@@ -269,7 +269,7 @@ def checkpoint_and_resume(v, nn, F, optim, T, I, fill):
 
 
 @program
-def averaged_weights(v, nn, F, optim, T, I, fill):
+def averaged_weights(v, nn, F, optim, T, N, fill):
     import copy
 
     net = fill(nn.Linear(3, 2))
@@ -284,7 +284,7 @@ def averaged_weights(v, nn, F, optim, T, I, fill):
 
 
 @program
-def gradient_accumulation(v, nn, F, optim, T, I, fill):
+def gradient_accumulation(v, nn, F, optim, T, N, fill):
     net = fill(nn.Linear(3, 1))
     opt = optim.SGD(net.parameters(), lr=0.1)
     x, y = T(8, 3), T(8, 1)
@@ -297,7 +297,7 @@ def gradient_accumulation(v, nn, F, optim, T, I, fill):
 
 
 @program
-def gradient_penalty(v, nn, F, optim, T, I, fill):
+def gradient_penalty(v, nn, F, optim, T, N, fill):
     net = fill(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)))
     x = T(5, 3).requires_grad_(True)
     out = net(x)
@@ -308,7 +308,7 @@ def gradient_penalty(v, nn, F, optim, T, I, fill):
 
 
 @program
-def hooks_on_features(v, nn, F, optim, T, I, fill):
+def hooks_on_features(v, nn, F, optim, T, N, fill):
     net, features, gradients = fill(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))), {}, {}
     handles = [
         net[1].register_forward_hook(lambda m, i, o: features.update(relu=o.detach())),
@@ -322,7 +322,7 @@ def hooks_on_features(v, nn, F, optim, T, I, fill):
 
 
 @program
-def siamese_pairs(v, nn, F, optim, T, I, fill):
+def siamese_pairs(v, nn, F, optim, T, N, fill):
     net = fill(nn.Linear(4, 3))
     a, p, n = F.normalize(net(T(5, 4))), F.normalize(net(T(5, 4))), F.normalize(net(T(5, 4)))
     loss = nn.TripletMarginLoss(margin=0.5)(a, p, n) + nn.CosineEmbeddingLoss()(a, p, v.ones(5))
@@ -332,7 +332,7 @@ def siamese_pairs(v, nn, F, optim, T, I, fill):
 
 
 @program
-def packed_sequences(v, nn, F, optim, T, I, fill):
+def packed_sequences(v, nn, F, optim, T, N, fill):
     from importlib import import_module
 
     rnn = import_module(v.__name__ + ".nn.utils.rnn")
@@ -346,7 +346,7 @@ def packed_sequences(v, nn, F, optim, T, I, fill):
 
 
 @program
-def segmentation(v, nn, F, optim, T, I, fill):
+def segmentation(v, nn, F, optim, T, N, fill):
     class UNet(nn.Module):
         def __init__(self):
             super().__init__()
@@ -362,13 +362,13 @@ def segmentation(v, nn, F, optim, T, I, fill):
 
     net = fill(UNet())
     out = net(T(2, 1, 8, 8))
-    loss = F.cross_entropy(out, I(2, 2, 8, 8), weight=v.tensor([0.3, 0.7]))
+    loss = F.cross_entropy(out, N(2, 2, 8, 8), weight=v.tensor([0.3, 0.7]))
     loss.backward()
     return loss, out.shape, net.up.weight.grad, F.interpolate(out, scale_factor=2, mode="bilinear", align_corners=False)
 
 
 @program
-def reinforcement(v, nn, F, optim, T, I, fill):
+def reinforcement(v, nn, F, optim, T, N, fill):
     policy = fill(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)))
     opt, saved = optim.Adam(policy.parameters(), lr=1e-2), []
     for state in T(6, 4):
@@ -385,7 +385,7 @@ def reinforcement(v, nn, F, optim, T, I, fill):
 
 
 @program
-def data_set_of_ones_own(v, nn, F, optim, T, I, fill):
+def data_set_of_ones_own(v, nn, F, optim, T, N, fill):
     from importlib import import_module
 
     data = import_module(v.__name__ + ".utils.data")
@@ -406,7 +406,7 @@ def data_set_of_ones_own(v, nn, F, optim, T, I, fill):
 
 
 @program
-def quasi_newton(v, nn, F, optim, T, I, fill):
+def quasi_newton(v, nn, F, optim, T, N, fill):
     x, y, net = T(10, 3), T(10, 1), fill(nn.Linear(3, 1))
     opt = optim.LBFGS(net.parameters(), lr=1, max_iter=10, line_search_fn="strong_wolfe")
 
@@ -420,7 +420,7 @@ def quasi_newton(v, nn, F, optim, T, I, fill):
 
 
 @program
-def optimizer_of_ones_own(v, nn, F, optim, T, I, fill):
+def optimizer_of_ones_own(v, nn, F, optim, T, N, fill):
     class Sign(optim.Optimizer):
         def __init__(self, params, lr=0.01, beta=0.9):
             super().__init__(params, dict(lr=lr, beta=beta))
@@ -447,7 +447,7 @@ def optimizer_of_ones_own(v, nn, F, optim, T, I, fill):
 
 
 @program
-def half_precision(v, nn, F, optim, T, I, fill):
+def half_precision(v, nn, F, optim, T, N, fill):
     net = fill(nn.Linear(4, 4)).to(v.bfloat16)
     with v.autocast("cpu", dtype=v.bfloat16):
         mixed = fill(nn.Linear(4, 4))(T(2, 4))

@@ -332,7 +332,9 @@ def test_bad_options(wrong):
 def test_progress_lines_and_bars(capsys):
     v.fit(net(), batches(), epochs=2, metrics=["accuracy"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 and lines[0].startswith("epoch 1/2 · loss ") and "accuracy" in lines[0] and "\r" not in lines[0]
+    assert (
+        len(lines) == 2 and lines[0].startswith("epoch 1/2 · loss ") and "accuracy" in lines[0] and "\r" not in lines[0]
+    )
     out = io.StringIO()
     v.fit(net(), batches(), epochs=2, callbacks=[callbacks.Progress(file=out, terminal=True, interval=0)])
     text = out.getvalue()
@@ -368,6 +370,8 @@ def test_progress_in_a_notebook(monkeypatch):
 
 def test_texts_of_a_history():
     history = quiet(net(), batches(), epochs=2)
-    assert repr(history).splitlines()[0].split()[:3] == ["epoch", "step", "loss"] and len(repr(history).splitlines()) == 3
+    assert (
+        repr(history).splitlines()[0].split()[:3] == ["epoch", "step", "loss"] and len(repr(history).splitlines()) == 3
+    )
     assert history._repr_html_().count("<tr>") == 3
     assert "no epochs" in repr(quiet(net(), batches(), epochs=0))

@@ -215,7 +215,9 @@ def test_recurrent_layers_by_hand():
     out, (h, _) = lstm(packed)
     padded, lengths = nn.utils.rnn.pad_packed_sequence(out)
     assert (
-        lengths.tolist() == [3, 2] and v.allclose(padded[:2, 1], y[:2, 1], atol=1e-6) and v.allclose(h[0, 1], y[1, 1], atol=1e-6)
+        lengths.tolist() == [3, 2]
+        and v.allclose(padded[:2, 1], y[:2, 1], atol=1e-6)
+        and v.allclose(h[0, 1], y[1, 1], atol=1e-6)
     )
 
 

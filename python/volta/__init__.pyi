@@ -2,8 +2,8 @@ import builtins as _builtins
 
 from ._volta import *  # isort: skip
 from ._volta import dtype as dtype  # isort: skip
-from . import array_api as array_api
 from . import amp as amp
+from . import array_api as array_api
 from . import autograd as autograd
 from . import callbacks as callbacks
 from . import cuda as cuda
@@ -27,27 +27,71 @@ from ._tensor import tensordot as tensordot
 from ._tensor import unique as unique
 from ._tensor_names import (
     broadcast_shapes as broadcast_shapes,
+)
+from ._tensor_names import (
     detach as detach,
+)
+from ._tensor_names import (
     fix as fix,
+)
+from ._tensor_names import (
     float_power as float_power,
+)
+from ._tensor_names import (
     ger as ger,
+)
+from ._tensor_names import (
     get_rng_state as get_rng_state,
+)
+from ._tensor_names import (
     inner as inner,
+)
+from ._tensor_names import (
     is_complex as is_complex,
+)
+from ._tensor_names import (
     is_floating_point as is_floating_point,
+)
+from ._tensor_names import (
     is_nonzero as is_nonzero,
+)
+from ._tensor_names import (
     isneginf as isneginf,
+)
+from ._tensor_names import (
     isposinf as isposinf,
+)
+from ._tensor_names import (
     manual_seed as manual_seed,
+)
+from ._tensor_names import (
     normal as normal,
+)
+from ._tensor_names import (
     numel as numel,
+)
+from ._tensor_names import (
     ravel as ravel,
+)
+from ._tensor_names import (
     scalar_tensor as scalar_tensor,
+)
+from ._tensor_names import (
     set_rng_state as set_rng_state,
+)
+from ._tensor_names import (
     sgn as sgn,
+)
+from ._tensor_names import (
     split_with_sizes as split_with_sizes,
+)
+from ._tensor_names import (
     std as std,
+)
+from ._tensor_names import (
     var as var,
+)
+from ._tensor_names import (
     vdot as vdot,
 )
 from .amp import autocast as autocast

@@ -18,5 +18,7 @@ def bar(done, text):
 
 def tensor(x):
     """Shape, dtype and device of a tensor, and its values, shortened as its text is."""
-    caption = f"{type(x).__name__} {tuple(x.shape)} {x.dtype.name} {x.device}" + (" requires_grad" if x.requires_grad else "")
+    caption = f"{type(x).__name__} {tuple(x.shape)} {x.dtype.name} {x.device}" + (
+        " requires_grad" if x.requires_grad else ""
+    )
     return f"<div><small>{escape(caption)}</small><pre>{escape(repr(x.detach()))}</pre></div>"

@@ -242,7 +242,9 @@ Tensor.__copy__ = lambda self: type(self)(self)
 Tensor.__array_namespace__ = _namespace
 Tensor.to_device = _to_device
 Tensor.cpu = lambda self: self.to("cpu")
-Tensor.cuda = lambda self, device=0, non_blocking=False: self.to(f"cuda:{device}" if isinstance(device, int) else device)
+Tensor.cuda = lambda self, device=0, non_blocking=False: self.to(
+    f"cuda:{device}" if isinstance(device, int) else device
+)
 Tensor.unique = unique
 Tensor.histc = histc
 Tensor.data = property(Tensor.detach, _volta._set_data)

@@ -56,7 +56,9 @@ class Context:
         """Tensors for the backward pass, which is an error if they are changed in place until then."""
         for x in tensors:
             if x is not None and not isinstance(x, Tensor):
-                raise TypeError(f"save_for_backward takes Tensors, not {type(x).__name__}; others are attributes of ctx")
+                raise TypeError(
+                    f"save_for_backward takes Tensors, not {type(x).__name__}; others are attributes of ctx"
+                )
         self._saved = tuple(x if x is None else (x, x._version) for x in tensors)
 
     def mark_non_differentiable(self, *tensors):

@@ -256,7 +256,11 @@ class Checkpoint(Callback):
 
     def save(self, state):
         """Writes beside the path first, so that a cut cannot spoil what is there."""
-        values = {**(state.history.epochs[-1] if state.history.epochs else {}), "epoch": state.epoch, "step": state.step}
+        values = {
+            **(state.history.epochs[-1] if state.history.epochs else {}),
+            "epoch": state.epoch,
+            "step": state.step,
+        }
         path = self.path.format(**values)
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         folder, name = os.path.split(path)

@@ -119,8 +119,6 @@ class _Backward:
             if changed is not None:
                 changed = _tuple(changed)
                 if len(changed) != len(gradients):
-                    raise RuntimeError(
-                        f"a backward hook returned {len(changed)} gradients for {len(gradients)} inputs"
-                    )
+                    raise RuntimeError(f"a backward hook returned {len(changed)} gradients for {len(gradients)} inputs")
                 gradients = changed
         return gradients

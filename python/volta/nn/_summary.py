@@ -48,7 +48,9 @@ class Summary:
     def __repr__(self):
         rows = [self.header, *self._texts()]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = ["  ".join(c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths))) for r in rows]
+        lines = [
+            "  ".join(c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths))) for r in rows
+        ]
         rule = "-" * len(lines[0])
         return "\n".join([lines[0], rule, *lines[1:], rule, self._totals()])
 

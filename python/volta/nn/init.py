@@ -3,7 +3,6 @@
 from .. import _volta
 from .._grad_mode import no_grad
 
-
 # PyTorch's keywords, where the library has others.
 _KEYWORDS = {
     "uniform_": {"a": "from_", "b": "to"},

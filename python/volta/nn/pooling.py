@@ -2,7 +2,6 @@
 
 from . import functional as F
 from .layers import _Stateless
-from .module import Module
 
 __all__ = []
 
@@ -67,7 +66,9 @@ class _FractionalMaxPool(_Stateless):
 
     def forward(self, input):
         given = self._given()
-        return getattr(F, f"fractional_max_pool{self._axes}d")(input, random_samples=given.pop("_random_samples"), **given)
+        return getattr(F, f"fractional_max_pool{self._axes}d")(
+            input, random_samples=given.pop("_random_samples"), **given
+        )
 
 
 def _define(name, base, **members):

@@ -49,7 +49,11 @@ class LRScheduler:
         self._epoch = epoch
 
     def get_last_lr(self):
-        return [group["lr"] for group in self.optimizer.param_groups] if self._make is None else self._schedule.get_last_lr()
+        return (
+            [group["lr"] for group in self.optimizer.param_groups]
+            if self._make is None
+            else self._schedule.get_last_lr()
+        )
 
     def state_dict(self):
         if self._make is None:
@@ -145,4 +149,6 @@ def _define():
 
 
 _define()
-__all__ = [name for name, value in globals().items() if isinstance(value, type) and name[0] != "_" and name != "Optimizer"]
+__all__ = [
+    name for name, value in globals().items() if isinstance(value, type) and name[0] != "_" and name != "Optimizer"
+]
