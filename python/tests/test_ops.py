@@ -19,7 +19,7 @@ def test_every_op_has_a_signature_and_a_text():
         assert f.__name__ == name and f.__doc__.startswith(name + "("), name
         if f.__text_signature__ is not None:
             inspect.signature(f)
-    assert str(inspect.signature(v.softmax)) == "(input, dim)"
+    assert str(inspect.signature(v.softmax)) == "(input, dim, dtype=None)"
     assert str(inspect.signature(v.conv2d)).startswith(
         "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1"
     )
@@ -205,7 +205,7 @@ def test_bad_calls_say_what_is_wrong():
     x = v.ones(2)
     for call, text in [
         (lambda: v.softmax(x), "misses the argument 'dim'"),
-        (lambda: v.softmax(x, 0, 1), "at most 2"),
+        (lambda: v.softmax(x, 0, None, 1), "at most 3"),
         (lambda: v.softmax(x, dim=0, place=1), "no argument 'place'"),
         (lambda: x.sum(dim="a"), "'dim' must be"),
         (lambda: v.relu(3.0), "must be a Tensor"),
