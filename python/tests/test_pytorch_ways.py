@@ -196,6 +196,13 @@ def test_mixed_precision():
     with v.autocast("cpu", dtype=v.bfloat16):
         assert (v.ones(2, 2) @ v.ones(2, 2)).dtype == v.bfloat16 and v.is_autocast_enabled()
     assert not v.is_autocast_enabled() and (v.ones(2, 2) @ v.ones(2, 2)).dtype == v.float32
+
+    @v.autocast("cpu")
+    def products():
+        yield (v.ones(2, 2) @ v.ones(2, 2)).dtype
+
+    running = products()
+    assert next(running) == v.bfloat16 and not v.is_autocast_enabled()
     w = nn.Parameter(v.ones(2))
     opt, scaler = optim.SGD([w], lr=0.1), v.amp.GradScaler("cpu", init_scale=8.0)
     scaler.scale((w * 3).sum()).backward()

@@ -7,9 +7,11 @@ from ._volta import _Mode
 _GENERATOR = 0x20  # in the flags of a function's code
 
 
-class _Guard:
-    def __init__(self, record, inference=False):
-        self._mode = _Mode(record, inference)
+class Guard:
+    """Holds a mode while a `with` block or a decorated function runs."""
+
+    def __init__(self, mode):
+        self._mode = mode
 
     def __enter__(self):
         self._mode.enter()
@@ -50,7 +52,7 @@ class _Guard:
         return guarded
 
 
-class _Named(_Guard):
+class _Named(Guard):
     _record, _inference = False, False
 
     def __new__(cls, function=None):
@@ -63,7 +65,7 @@ class _Named(_Guard):
         return self(function)
 
     def __init__(self):
-        super().__init__(self._record, self._inference)
+        super().__init__(_Mode(self._record, self._inference))
 
 
 class no_grad(_Named):
@@ -76,7 +78,7 @@ class enable_grad(_Named):
     _record = True
 
 
-class inference_mode(_Guard):
+class inference_mode(Guard):
     """As `no_grad`; and what is computed cannot take part in a recorded computation. With False, all as without it."""
 
     def __new__(cls, mode=True):
@@ -87,16 +89,16 @@ class inference_mode(_Guard):
         return self(mode)
 
     def __init__(self, mode=True):
-        super().__init__(not mode, bool(mode))
+        super().__init__(_Mode(not mode, bool(mode)))
 
 
-class set_grad_enabled(_Guard):
+class set_grad_enabled(Guard):
     """Whether calls are recorded from now on, or within a `with` block or a decorated function."""
 
     _for_good = []  # modes of calls that are neither: their end would undo them
 
     def __init__(self, mode):
-        super().__init__(bool(mode))
+        super().__init__(_Mode(bool(mode), False))
         self._mode.enter()
         self._for_good.append(self._mode)
 

@@ -5,28 +5,28 @@ from typing_extensions import Self
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-class _Guard:
+class Guard:
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: Any) -> None: ...
     def __call__(self, function: _F) -> _F: ...
 
-class no_grad(_Guard):
+class no_grad(Guard):
     @overload
     def __new__(cls) -> Self: ...
     @overload
     def __new__(cls, function: _F) -> _F: ...
 
-class enable_grad(_Guard):
+class enable_grad(Guard):
     @overload
     def __new__(cls) -> Self: ...
     @overload
     def __new__(cls, function: _F) -> _F: ...
 
-class inference_mode(_Guard):
+class inference_mode(Guard):
     @overload
     def __new__(cls, mode: bool = True) -> Self: ...
     @overload
     def __new__(cls, mode: _F) -> _F: ...
 
-class set_grad_enabled(_Guard):
+class set_grad_enabled(Guard):
     def __init__(self, mode: bool) -> None: ...

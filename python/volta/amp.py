@@ -1,14 +1,13 @@
 """Mixed precision: autocast and GradScaler."""
 
-import functools
-
 from . import _volta
+from ._grad_mode import Guard
 from ._volta import bfloat16, float16
 
 __all__ = ["autocast", "GradScaler"]
 
 
-class autocast:
+class autocast(Guard):
     """While it lasts, products run in a half dtype and what needs range or precision in float32: with a `with` block or
     as a decorator. The device's type is PyTorch's argument: a GPU's half is float16 unless `dtype` says otherwise."""
 
@@ -17,22 +16,7 @@ class autocast:
             raise TypeError(f"autocast: the type of a device is a str, not {type(device_type).__name__}")
         self.device = device_type
         self.dtype = dtype or (float16 if device_type.startswith("cuda") else bfloat16)
-        self._mode = _volta._Autocast(self.dtype, bool(enabled), cache_enabled is not False)
-
-    def __enter__(self):
-        self._mode.enter()
-        return self
-
-    def __exit__(self, *_):
-        self._mode.leave()
-
-    def __call__(self, function):
-        @functools.wraps(function)
-        def guarded(*args, **kwargs):
-            with self:
-                return function(*args, **kwargs)
-
-        return guarded
+        super().__init__(_volta._Autocast(self.dtype, bool(enabled), cache_enabled is not False))
 
 
 class GradScaler:
