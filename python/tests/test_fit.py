@@ -279,7 +279,7 @@ def test_resuming_gives_the_same_bits(tmp_path):
     assert weights(second) == weights(whole) and history["epoch"] == [2, 3] and history["step"] == [15, 20]
 
 
-def test_interruption():
+def test_interruption(interruptible):
     ended = []
     model = net()
 

@@ -446,14 +446,6 @@ def test_schedules_of_schedules():
         ChainedScheduler([optim.ReduceLROnPlateau(opt)])
 
 
-@pytest.fixture
-def interruptible():
-    """What Python does of itself, unless it was started in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_an_interrupt_comes_through_the_library(interruptible):
     w = nn.Parameter(v.ones(1))
     opt = optim.SGD([w], lr=1.0)
