@@ -183,6 +183,48 @@ TEST(ConvEvery, AlgorithmAtSizesWithSeveralBoxesAndBlocks) {
   for (const Problem& p : problems) ASSERT_NO_FATAL_FAILURE(check_problem(p, f32, Device()));
 }
 
+// Kernels that are large beside the output: the input's gradient is then made of patches.
+TEST(ConvEvery, AlgorithmWithLargeKernels) {
+  manual_seed(3);
+  const Problem problems[] = {
+      {{5, 6, 7, 7}, {40, 6, 7, 7}, {1, 1}, {0, 0}, {1, 1}, 1},        // as large as the image
+      {{3, 3, 32, 48}, {33, 3, 16, 16}, {16, 16}, {0, 0}, {1, 1}, 1},  // patches side by side
+      {{3, 3, 20, 35}, {12, 3, 5, 16}, {9, 17}, {2, 1}, {1, 1}, 1},    // and apart
+      {{2, 4, 21, 25}, {36, 2, 9, 9}, {2, 1}, {3, 2}, {2, 3}, 2},      // dilated, groups
+      {{2, 3, 90}, {20, 3, 64}, {3}, {30}, {1}, 1},                    // mostly over the edges
+      {{2, 2, 6, 7, 9}, {24, 2, 6, 5, 8}, {1, 1, 2}, {0, 1, 2}, {1, 1, 1}, 1},
+      {{1, 600, 32, 32}, {30, 600, 32, 32}, {1, 1}, {0, 0}, {1, 1}, 1},  // a patch of more than two megabytes
+  };
+  for (const Problem& p : problems) {
+    for (const DType dtype : {f32, f64, f16, bf16}) {
+      if (p.w[1] > 100 && dtype != f32) continue;
+      for (const Device device : devices()) ASSERT_NO_FATAL_FAILURE(check_problem(p, dtype, device));
+    }
+  }
+}
+
+TEST(ConvEvery, PatchesOfAnyLayoutAndChunkOnAnyNumberOfThreads) {
+  manual_seed(4);
+  const Tensor w = randn({20, 3, 6, 7}), bias = randn({3}), whole = randn({4, 3, 2, 40});
+  const Tensor all = whole.expand({4, 3, 2, 40}).transpose(1, 3).slice(1, 0, 40, 2).flip(0), zero = randn({20, 1, 1});
+  for (const Tensor& y : {all, zero.expand({4, 20, 2, 3}), all.to(f64), all.to(bf16)}) {
+    const Tensor weight = w.to(y.dtype()), b = bias.to(y.dtype());
+    const ConvTransposeOptions o{.padding = 1, .algorithm = "im2col"};
+    const auto by = [&](ConvAlgorithm a) { return conv_transpose2d(y, weight, b, {.padding = 1, .algorithm = a}); };
+    const Tensor patches = by(ConvAlgorithm::im2col), passes = by(ConvAlgorithm::direct);
+    EXPECT_TRUE(allclose(patches, passes,
+                         {.rtol = is_half(y.dtype()) ? 2e-2 : 1e-4, .atol = is_half(y.dtype()) ? 5e-2 : 1e-4}));
+    EXPECT_TRUE(equal(by(ConvAlgorithm::automatic), patches));
+    const int before = get_num_threads();
+    for (const int threads : {1, 3, 4}) {
+      set_num_threads(threads);
+      EXPECT_TRUE(equal(by(ConvAlgorithm::im2col), patches)) << threads;
+    }
+    set_num_threads(before);
+    EXPECT_TRUE(equal(conv_transpose2d(y.slice(0, 0, 0), weight, b, o), patches.slice(0, 0, 0)));
+  }
+}
+
 // What devices without a loop of their own compute.
 TEST(ConvComposed, EqualsTheReference) {
   manual_seed(10);
@@ -343,6 +385,8 @@ TEST(ConvChoice, IsReportedAndCanBeForced) {
   EXPECT_EQ(conv_algorithm(x, w, padded, ConvPiece::weight), ConvAlgorithm::winograd);
   EXPECT_EQ(conv_algorithm(x.to(f64), w.to(f64), padded), ConvAlgorithm::implicit_gemm);
   EXPECT_EQ(conv_algorithm(x, each, depthwise), ConvAlgorithm::direct);
+  EXPECT_EQ(conv_algorithm(x, randn({64, 64, 56, 56}), {}, ConvPiece::input), ConvAlgorithm::im2col);
+  EXPECT_EQ(conv_algorithm(x, randn({64, 64, 8, 8}), {.stride = 8}, ConvPiece::input), ConvAlgorithm::im2col);
   for (const ConvAlgorithm a : {ConvAlgorithm::direct, ConvAlgorithm::im2col, ConvAlgorithm::implicit_gemm}) {
     const UseConvAlgorithm use(a);
     EXPECT_EQ(conv_algorithm(x, w, padded), a);

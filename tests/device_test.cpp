@@ -53,5 +53,17 @@ TEST(OptimDevices, StepsAreTheSameOnEveryDevice) {
   each(std::type_identity<optim::LAMB>(), "LAMB", {.lr = 0.01});
 }
 
+// The toy cannot tell before it gathers where indices lie: one past the end of an axis must not read the next row.
+TEST(IndexDevices, IndicesOfSeveralAxesAreEachChecked) {
+  const Tensor x = arange(6).reshape({2, 3}).to(toy_device());
+  const auto at = [&](int64_t i, int64_t j) {
+    return x[{tensor({i}).to(toy_device()), tensor({j}).to(toy_device())}].to("cpu").item<int64_t>();
+  };
+  EXPECT_EQ(at(1, 0), 3);
+  EXPECT_EQ(at(0, -1), 2);
+  for (const auto& [i, j] : {std::pair{0, 3}, {0, -4}, {2, 0}, {-3, 0}})
+    EXPECT_THROW((void)at(i, j), Error) << i << ", " << j;
+}
+
 }  // namespace
 }  // namespace volta::test

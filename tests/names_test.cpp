@@ -296,5 +296,13 @@ TEST(ErrorsFurther, NameTheOpAndSayWhat) {
   EXPECT_THROW(cov(ones({2, 2, 2})), Error);
 }
 
+TEST(Names, CovarianceWithWeightsAndAnyCorrection) {
+  // torch.cov([1, 2, 4, 8], correction=3, aweights=[1, 2, 3, 1])
+  const Tensor x = tensor({1.0, 2.0, 4.0, 8.0}, {.dtype = f64}), w = tensor({1.0, 2.0, 3.0, 1.0}, {.dtype = f64});
+  const double total = 7, mean = (1 + 4 + 12 + 8) / total, divisor = total - (1 + 4 + 9 + 1) / total * 3;
+  const double sum = (w * (x - mean).square()).sum().item<double>();
+  EXPECT_NEAR(cov(x, {.correction = 3, .aweights = w}).item<double>(), sum / divisor, 1e-12);
+}
+
 }  // namespace
 }  // namespace volta::test

@@ -74,6 +74,7 @@ TEST(NnInit, EyeAndDirac) {
   EXPECT_EQ(w.sum().item<double>(), 4);
   for (int o = 0; o < 4; ++o) EXPECT_EQ((w[{o, o % 2, 1, 1}].item<double>()), 1);
   EXPECT_EQ(init::dirac_(empty({5, 2, 3})).sum().item<double>(), 2);
+  EXPECT_EQ((init::dirac_(empty({1, 1, 7, 5}))[{0, 0, 3, 2}].item<double>()), 1);  // in the middle
   EXPECT_FALSE(attempt([] { init::dirac_(empty({4, 2})); }));
   EXPECT_FALSE(attempt([] { init::dirac_(empty({4, 2, 3}), 3); }));
 }

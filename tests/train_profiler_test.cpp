@@ -312,6 +312,17 @@ TEST(ProfilerTable, SortsAndCuts) {
   EXPECT_NE(empty.table().find("name"), std::string::npos);
 }
 
+TEST(ProfilerMemory, HooksOfGradientsBelongToTheBackward) {
+  constexpr int64_t size = 1 << 20;
+  const Tensor w = rand({size}, {.requires_grad = true});
+  w.register_hook([](const Tensor& g) { return g * 2; });
+  const Tensor y = w.sum();  // its rule makes a view
+  const int64_t before = memory::stats().in_use;
+  Profiler p;
+  y.backward();
+  EXPECT_GE(p.memory().peak_backward, before + size * 4);
+}
+
 TEST(ProfilerMemory, PeaksForwardAndBackward) {
   constexpr int64_t size = 1 << 20;
   const Tensor w = rand({size}, {.requires_grad = true});

@@ -31,7 +31,7 @@ struct ConvOptions {
   PerAxis dilation = 1;
   Int groups = 1;
   Choice<ConvAlgorithm> algorithm = ConvAlgorithm::automatic;  // of the call and of its gradients
-  Int chunk = 0;  // im2col: output pixels unrolled at a time; 0: half a megabyte
+  Int chunk = 0;  // im2col: output pixels unrolled at a time; 0: as many as suit the caches
 };
 struct ConvTransposeOptions {
   PerAxis stride = 1, padding = 0, output_padding = 0;

@@ -18,6 +18,7 @@ struct ConvShape {
   double pixels, tiles;          // of the batch; in tiles of 4 x 4
   double width, lanes;           // of a row of pixels; of a vector
   double groups;
+  double batch, outputs, taps, kernel, phases;  // of y; taps in all and along a row; of the stride
   bool of_weight;
 
   explicit ConvShape(const ConvCall& call) {
@@ -25,12 +26,14 @@ struct ConvShape {
     const bool input = call.piece == ConvPiece::input;
     const auto count = [&](int i) { return input ? g.axes[i].input : g.axes[i].output; };
     // For the input's gradient, the pixels of one phase of the stride under the taps that reach it.
-    const double phases = input ? double(g.axes[0].stride) * double(g.axes[1].stride) * double(g.axes[2].stride) : 1;
+    phases = input ? double(g.axes[0].stride) * double(g.axes[1].stride) * double(g.axes[2].stride) : 1;
     groups = double(g.groups);
     of_weight = call.piece == ConvPiece::weight;
     rows = double(input ? g.in_channels : g.out_channels) / groups;
     channels = double(input ? g.out_channels : g.in_channels) / groups;
     depth = channels * double(g.taps()) / phases;
+    batch = double(g.batch), outputs = double(g.outputs());
+    taps = double(g.taps()), kernel = double(g.axes[2].kernel);
     pixels = double(g.batch) * double(count(0)) * double(count(1)) * double(count(2));
     tiles = double(g.batch) * double(divide_up(count(1), 4)) * double(divide_up(count(2), 4));
     width = double(input ? divide_up(g.axes[2].input, g.axes[2].stride) : g.axes[2].output);
@@ -48,6 +51,15 @@ struct ConvShape {
     const double end = width < lanes ? 10 : lanes <= 4 ? 3 : 1;  // of a line within a vector: so many vectors' work
     const double ragged = std::fmod(width, lanes) > 0 ? end * lanes / width : 0;
     return groups * pixels * depth * (1.45 * rows + 1) * (1 + ragged);
+  }
+  // What the passes over y, one for each phase of the stride, copy: y, and their weights, which lie `taps` apart.
+  double copied() const {
+    const double weight = taps < 48 ? 1 : 18;  // of several cache lines to a vector
+    return phases * batch * groups * channels * (4 * outputs + weight * rows * taps / phases) * lanes;
+  }
+  // Where the kernel is large beside y, most taps of the passes are of zeros around it; not so of patches.
+  double by_patches() const {
+    return groups * batch * outputs * taps * rows * (1.2 * channels + (3 + 60 / kernel) * lanes);
   }
   // Products; the transforms of tiles, whose loads and stores are of four values whatever the vectors; those of weights.
   double winograd() const {
@@ -71,7 +83,10 @@ ConvAlgorithm chosen_algorithm(const ConvCall& call) {
   if (call.algorithm != ConvAlgorithm::automatic) return call.algorithm;
   const ConvShape p(call);
   const double direct = p.of_weight ? p.direct_weight() : p.direct(), implicit = p.implicit_gemm();
-  if (suits_winograd(call) && p.winograd() < std::min(direct, implicit)) return ConvAlgorithm::winograd;
+  const double winograd = suits_winograd(call) ? p.winograd() : INFINITY;
+  const double patches = call.piece == ConvPiece::input ? p.by_patches() : INFINITY;
+  if (patches < std::min(std::min(direct, implicit) + p.copied(), winograd)) return ConvAlgorithm::im2col;
+  if (winograd < std::min(direct, implicit)) return ConvAlgorithm::winograd;
   return direct < implicit ? ConvAlgorithm::direct : ConvAlgorithm::implicit_gemm;
 }
 

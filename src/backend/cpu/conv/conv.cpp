@@ -17,6 +17,7 @@ constexpr double serial_work = 1 << 17;      // multiply-adds below which a seco
 constexpr int64_t partial_bytes = 16 << 20;  // of all partial gradients of a weight
 constexpr int64_t most_segments = 16;
 constexpr int64_t beyond = 64;  // values an algorithm may read past the end of what was staged
+constexpr int64_t patch_bytes = 2 << 20, most_patch_bytes = 32 << 20;  // of patches that are made together
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
   if (!serial) return parallel(parts, f);
@@ -208,18 +209,28 @@ ConvGeometry folded(ConvGeometry g, ConvPiece piece) {
   return g;
 }
 
+template <class T> ConvKernels<T> kernels_of(ConvAlgorithm algorithm) {
+  if (algorithm == ConvAlgorithm::im2col) return conv_im2col<T>();
+  if (algorithm == ConvAlgorithm::direct) return for_isa([]<Isa level>() { return conv_direct<level, T>(); });
+  if constexpr (std::is_same_v<T, float>)
+    if (algorithm == ConvAlgorithm::winograd) return for_isa([]<Isa level>() { return conv_winograd<level>(); });
+  return for_isa([]<Isa level>() { return conv_implicit_gemm<level, T>(); });
+}
+
 template <class T> struct Convolver {
   const ConvCall& call;
   const ConvGeometry g;
+  ConvAlgorithm algorithm;
   ConvKernels<T> kernels;
   bool serial;
   DType dtype;      // of the tensors; they are computed as T
   int64_t in, out;  // channels of a group
 
-  Convolver(const ConvCall& c, const ConvKernels<T>& k)
+  Convolver(const ConvCall& c, ConvAlgorithm a)
       : call(c),
         g(folded(c.geometry, c.piece)),
-        kernels(k),
+        algorithm(a),
+        kernels(kernels_of<T>(a)),
         serial(g.work() < serial_work),
         dtype(c.w.dtype),
         in(g.in_channels / g.groups),
@@ -422,20 +433,85 @@ template <class T> struct Convolver {
     });
   }
 
-  // What no tap reaches: the bias, or zeros.
-  void fill_input() const {
-    const int64_t channels = g.in_channels, size = size_of(dtype), n = call.x.layout->numel();
+  // The input before any tap reaches it: the bias, or zeros.
+  void fill_input(void* x, const void* bias, int64_t size) const {
+    const int64_t channels = g.in_channels, n = call.x.layout->numel();
     if (n == 0) return;
-    auto* x = static_cast<char*>(call.x.data);
     const int64_t planes = call.geometry.batch * channels, pixels = n / planes;
     const int64_t grain = divide_up(int64_t(1) << 16, pixels);
     run_parts(divide_up(planes, grain), false, [&](int64_t part) {
       for (int64_t i = part * grain; i < std::min(planes, (part + 1) * grain); ++i) {
-        char* plane = x + i * pixels * size;
-        if (!call.bias.data) std::memset(plane, 0, size_t(pixels * size));
-        else fill_row(size, pixels, plane, static_cast<const char*>(call.bias.data) + i % channels * size);
+        char* plane = static_cast<char*>(x) + i * pixels * size;
+        if (!bias) std::memset(plane, 0, size_t(pixels * size));
+        else fill_row(size, pixels, plane, static_cast<const char*>(bias) + i % channels * size);
       }
     });
+  }
+
+  // Positions [first, first + n) of y, of one group, as a matrix [channels, positions].
+  void gather(const Image& y, int64_t group, int64_t first, int64_t n, T* to) const {
+    const ConvAxis *axes = call.geometry.axes, &w = axes[2];
+    for (int64_t i = 0, run; i < n; i += run) {
+      const int64_t at = first + i, column = at % w.output, line = at / w.output, plane = line / axes[1].output;
+      run = std::min(n - i, w.output - column);
+      const int64_t from = plane % axes[0].output * y.axis[0] + line % axes[1].output * y.axis[1] + column * y.axis[2];
+      for (int64_t c = 0; c < out; ++c)
+        move_row<T>(run, reinterpret_cast<char*>(to + c * n + i), sizeof(T), dtype_of<T>(),
+                    y.at(plane / axes[0].output, group * out + c) + from, y.axis[2], dtype);
+    }
+  }
+  // Adds the patch that belongs to one position of y to a channel of the input.
+  void add_patch(T* channel, const T* patch, int64_t position) const {
+    const ConvAxis &d = call.geometry.axes[0], &h = call.geometry.axes[1], &w = call.geometry.axes[2];
+    const int64_t right = position % w.output * w.stride - w.padding, line = position / w.output;
+    const int64_t down = line % h.output * h.stride - h.padding, deep = line / h.output * d.stride - d.padding;
+    const int64_t begin = right < 0 ? divide_up(-right, w.dilation) : 0;
+    const int64_t end = right >= w.input ? 0 : std::min(w.kernel, (w.input - 1 - right) / w.dilation + 1);
+    for (int64_t i = 0; i < d.kernel; ++i) {
+      for (int64_t j = 0; j < h.kernel; ++j, patch += w.kernel) {
+        const int64_t z = deep + i * d.dilation, y = down + j * h.dilation;
+        if (z < 0 || z >= d.input || y < 0 || y >= h.input) continue;
+        T* row = channel + (z * h.input + y) * w.input;
+        if (w.dilation == 1)
+          for (int64_t k = begin; k < end; ++k) row[right + k] += patch[k];
+        else
+          for (int64_t k = begin; k < end; ++k) row[right + k * w.dilation] += patch[k];
+      }
+    }
+  }
+  // The input by patches, products of y and the weights, each added where it belongs: no tap is taken of zeros around y.
+  void add_patches(const T* w, const T* bias) const {
+    const Image y(call.y, false);
+    const int64_t outputs = call.geometry.outputs(), taps = g.taps(), patch = in * taps;
+    const int64_t positions = call.geometry.batch * outputs, bytes = patch * int64_t(sizeof(T));
+    const int64_t pixels = positions > 0 ? call.x.layout->numel() / (call.geometry.batch * g.in_channels) : 0;
+    const int64_t wanted = std::max({int64_t(1), patch_bytes / bytes, std::min<int64_t>(16, most_patch_bytes / bytes)});
+    const int64_t chunk = std::min(positions, call.chunk > 0 ? call.chunk : wanted);
+    const Values<T> patches(chunk * patch), rows(chunk * out), sums(native() ? 0 : call.x.layout->numel());
+    T* x = native() ? static_cast<T*>(call.x.data) : sums.data();
+    fill_input(x, bias, sizeof(T));
+    for (int64_t group = 0; group < g.groups; ++group) {
+      for (int64_t first = 0; first < positions; first += chunk) {
+        const int64_t n = std::min(chunk, positions - first), image = first / outputs;
+        gather(y, group, first, n, rows.data());
+        gemm({dtype_of<T>(),
+              n,
+              patch,
+              out,
+              {rows.data(), 1, n},
+              {w + group * out * patch, patch, 1},
+              patches.data(),
+              patch,
+              1});
+        run_parts((divide_up(first + n, outputs) - image) * in, serial, [&](int64_t part) {
+          const int64_t b = image + part / in, c = part % in;
+          T* channel = x + (b * g.in_channels + group * in + c) * pixels;
+          for (int64_t i = std::max(first, b * outputs); i < std::min(first + n, (b + 1) * outputs); ++i)
+            add_patch(channel, patches.data() + (i - first) * patch + c * taps, i - b * outputs);
+        });
+      }
+    }
+    if (!native()) cast_row(dtype, dtype_of<T>())(call.x.layout->numel(), call.x.data, x);
   }
 
   void run() const {
@@ -452,9 +528,10 @@ template <class T> struct Convolver {
       cast_row(dtype_of<T>(), dtype)(rows, bias.data(), call.bias.data);
       b = bias.data();
     }
+    if (!forward() && algorithm == ConvAlgorithm::im2col) return add_patches(w, b);
     bool complete = true;
     const std::vector<Pass> passes = passes_of(g, call.piece, &complete);
-    if (!complete) fill_input();
+    if (!complete) fill_input(call.x.data, call.bias.data, size_of(dtype));
     for (const Pass& pass : passes) {
       if (forward()) correlate(pass, image(call.x), image(call.y), w, b, in, out);
       else correlate(pass, image(call.y), image(call.x), w, b, out, in);
@@ -462,20 +539,12 @@ template <class T> struct Convolver {
   }
 };
 
-template <class T> ConvKernels<T> kernels_of(ConvAlgorithm algorithm) {
-  if (algorithm == ConvAlgorithm::im2col) return conv_im2col<T>();
-  if (algorithm == ConvAlgorithm::direct) return for_isa([]<Isa level>() { return conv_direct<level, T>(); });
-  if constexpr (std::is_same_v<T, float>)
-    if (algorithm == ConvAlgorithm::winograd) return for_isa([]<Isa level>() { return conv_winograd<level>(); });
-  return for_isa([]<Isa level>() { return conv_implicit_gemm<level, T>(); });
-}
-
 }  // namespace
 
 void conv(const ConvCall& call) {
   const ConvAlgorithm algorithm = chosen_algorithm(call);
-  if (call.w.dtype == f64) Convolver<double>(call, kernels_of<double>(algorithm)).run();
-  else Convolver<float>(call, kernels_of<float>(algorithm)).run();
+  if (call.w.dtype == f64) Convolver<double>(call, algorithm).run();
+  else Convolver<float>(call, algorithm).run();
 }
 
 }  // namespace volta::cpu
