@@ -353,8 +353,9 @@ TEST(TrainFit, CtrlCWithinTheLastGroupFinishesTheEpoch) {
 // Saved behind the last batch of an epoch, resumed before its end: there is no loss of that epoch to go by.
 TEST(TrainFit, AnEpochOfWhichOnlyTheEndIsLeftIsNoPlateau) {
   Net net = seeded_net();
-  optim::SGD sgd(parameters(net), {.lr = 1e-3});
-  data::DataLoader loader(data::TensorDataset(randn({8, 4}), randint(0, 3, {8})), {.batch_size = 4, .seed = 1});
+  optim::SGD sgd(parameters(net), {.lr = 0.05});
+  const Tensor x = randn({8, 4}), y = randint(0, 3, {8});
+  data::DataLoader loader(data::TensorDataset(x, y), {.batch_size = 4, .seed = 1});
   loader.set_state({.epoch = 0, .batch = 2, .seed = 1});
   optim::ReduceLROnPlateau plateau(sgd, {.factor = 0.5, .patience = 0});
   const History history = fit(net, loader, sgd,
@@ -365,7 +366,7 @@ TEST(TrainFit, AnEpochOfWhichOnlyTheEndIsLeftIsNoPlateau) {
                                .start_step = 2});
   ASSERT_EQ(history.epochs.size(), 3u);
   EXPECT_TRUE(std::isnan(history.epochs[0].values.at("loss")));
-  EXPECT_EQ(sgd.lr(), 1e-3);
+  EXPECT_EQ(sgd.lr(), 0.05);
 }
 
 TEST(TrainFit, ResumedEqualsUninterrupted) {
