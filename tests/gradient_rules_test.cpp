@@ -429,6 +429,24 @@ TEST(AutogradKinksValues, KnownSecondDerivatives) {
   EXPECT_DOUBLE_EQ(second_at_0(fused), 0.5);
 }
 
+TEST(AutogradKinksValues, XlogyWhereItsFactorIsZero) {
+  const Options wide{.dtype = f64};
+  const Tensor a = zeros({4}, wide).requires_grad_(), b = tensor<double>({2, 0.5, 0, -1});
+  EXPECT_TRUE(allclose(grad(xlogy(a, b).sum(), a), tensor<double>({std::log(2), std::log(0.5), 0, 0})));
+  const Tensor above = tensor<double>({2, 0.5, 3, 4}).requires_grad_();
+  EXPECT_TRUE(gradcheck([&](const Tensor& t) { return xlogy(t, above); }, a));
+  EXPECT_TRUE(gradgradcheck([&](const Tensor& t) { return xlogy(t, above); }, a));
+  EXPECT_TRUE(gradgradcheck([&](const Tensor& t) { return xlogy(a, t); }, above));
+}
+
+TEST(AutogradKinksValues, SincFarOut) {
+  for (const auto& [dtype, far] : {std::pair{f32, 1e12}, {f64, 1e300}, {bf16, 1e30}}) {
+    const Tensor x = full({2}, far, {.dtype = dtype}).requires_grad_();
+    const Tensor g = grad(sinc(x).sum(), x, {.create_graph = true}), second = grad(g.sum(), x);
+    EXPECT_TRUE((isfinite(g) & isfinite(second)).all().item<bool>()) << second;
+  }
+}
+
 // Third derivatives at 0: gradgradcheck of the gradient.
 TEST(AutogradKinksValues, ThirdOrderAtZero) {
   const Tensor x = zeros({3}, {.dtype = f64}).requires_grad_();

@@ -177,6 +177,80 @@ TEST(GraphViews, MadeBeforeTheBaseBecameALeaf) {
   EXPECT_EQ(x.sum().item<float>(), 0);
 }
 
+// A view takes part as soon as what it views requires grad, whenever that was said.
+TEST(GraphViews, OfABaseThatRequiresGradLater) {
+  Tensor flat = ones({4}), part = flat.narrow(0, 0, 2), turned = flat.reshape({2, 2}).t()[1];
+  const Tensor u = leaf(full({2}, 2.0));
+  EXPECT_FALSE(part.requires_grad());
+  flat.requires_grad_();
+  EXPECT_TRUE(part.requires_grad() && turned.requires_grad() && !part.is_leaf());
+  (part * u + turned * 3).sum().backward();
+  expect_values(*flat.grad(), {2, 5, 0, 3});
+  nn::Linear layer(2, 2);
+  freeze(layer);
+  const Tensor row = layer.weight[0];
+  EXPECT_FALSE(row.requires_grad());
+  unfreeze(layer);
+  (row * u).sum().backward();
+  expect_values(*layer.weight.grad(), {2, 2, 0, 0});
+  // One that was made a leaf of its own stays one.
+  Tensor base = ones({2}), own = base.narrow(0, 0, 1);
+  own.requires_grad_(), base.requires_grad_();
+  (own * 3).sum().backward();
+  expect_values(*own.grad(), {3});
+  EXPECT_FALSE(base.grad());
+}
+
+TEST(ThreadsGraph, ReadAViewWhoseBaseRequiresGradLater) {
+  for (int round = 0; round < 200; ++round) {
+    Tensor w = ones({4});
+    const Tensor v = w[{slice(0, 2)}];
+    w.requires_grad_();
+    EXPECT_EQ(errors_in_threads(4, [&] { EXPECT_TRUE((v * 2).requires_grad()); }), 0);
+  }
+}
+
+// What nobody recorded cannot follow a later change: a gradient that is missing says so.
+TEST(GraphViews, MadeUnderNoGradAreNotReadAfterARecordedChange) {
+  const Tensor w = leaf(full({3}, 2.0));
+  const auto read = [&](auto make, auto change) {
+    Tensor a = ones({3}), v = make(a);
+    const Tensor before = v * 3;  // as long as nothing happened it is a constant
+    EXPECT_FALSE(before.requires_grad());
+    change(a);
+    return why([&] { (v * w).sum().backward(); });
+  };
+  const auto whole = [](const Tensor& a) {
+    const NoGrad off;
+    return a[{slice()}];
+  };
+  const auto frozen = [](const Tensor& a) {
+    const InferenceMode off;
+    return a.as_strided({3}, {1});
+  };
+  const auto scaled = [&](Tensor& a) { a.mul_(w); };
+  const auto written = [&](Tensor& a) { a[{slice(0, 1)}].copy_(w.narrow(0, 0, 1)); };
+  EXPECT_NE(read(whole, scaled).find("NoGrad"), std::string::npos);
+  EXPECT_NE(read(whole, written).find("NoGrad"), std::string::npos);
+  EXPECT_NE(read(frozen, scaled).find("NoGrad"), std::string::npos);
+  EXPECT_EQ(read(whole, [](Tensor& a) { a.mul_(2); }), "");
+  EXPECT_EQ(read([&](const Tensor& a) { return whole(a).detach(); }, scaled), "");
+  // Made after the change it is a constant, as any result under NoGrad; and without recording it is read.
+  Tensor a = ones({3});
+  const Tensor early = whole(a);
+  a.mul_(w);
+  EXPECT_FALSE((whole(a) * 3).requires_grad());
+  const NoGrad off;
+  EXPECT_EQ((early * 3).sum().item<float>(), 18);
+}
+
+TEST(GraphLeaves, AGradientThatWasSetIsAddedTo) {
+  const Tensor x = leaf(ones({2}));
+  x.set_grad(ones({1}).expand({2}));
+  (x * 2).sum().backward();
+  expect_values(*x.grad(), {3, 3});
+}
+
 TEST(ThreadsGraph, ReadAViewOfAChangedParameter) {
   const Tensor w = leaf(ones({8}));
   const Tensor v = w[{slice(0, 4)}];
@@ -350,6 +424,58 @@ TEST(GraphCustom, AResultHasMemoryOfItsOwn) {
   EXPECT_EQ(two[1].sum().item<float>(), 3);
   two[0].sum().backward();
   expect_values(*w.grad(), {5, 5, 5});
+}
+
+// The gradient of an intermediate result leaves its own graph for another pass to go on.
+TEST(GraphBackward, GoesOnFromAnIntermediateResult) {
+  const Tensor x = leaf(ones({3}));
+  Tensor h = x * 3, y = (h * h).sum();
+  const Tensor g = grad(y, h);
+  expect_values(g, {6, 6, 6});
+  h.backward(g);
+  expect_values(*x.grad(), {18, 18, 18});
+  // Neither a function of one's own nor a checkpoint runs for a gradient that ends at its result.
+  int backwards = 0, forwards = 0;
+  const Tensor own = with_backward("own", x.detach() * 2, {x}, [&](const Tensor& t) {
+    ++backwards;
+    return std::vector<Tensor>{t * 2};
+  });
+  const Tensor g_own = grad(own.square().sum(), own);
+  EXPECT_EQ(backwards, 0);
+  own.backward(g_own);
+  EXPECT_EQ(backwards, 1);
+  const Tensor kept = checkpoint(
+      [&](const Tensor& t) {
+        ++forwards;
+        return t.exp();
+      },
+      x);
+  const Tensor g_kept = grad(kept.sum(), kept);
+  EXPECT_EQ(forwards, 1);
+  kept.backward(g_kept);
+  EXPECT_EQ(forwards, 2);
+  // Wanted beside what lies before it: both.
+  Tensor m = x * 2, z = m.square().sum();
+  const auto both = grad(z, {m, x});
+  expect_values(both[0], {4, 4, 4});
+  expect_values(both[1], {8, 8, 8});
+  // The result itself.
+  Tensor s = (x * 5).sum();
+  expect_values(grad({s}, std::vector{s})[0], {1});
+  x.zero_grad();
+  s.backward();
+  expect_values(*x.grad(), {5, 5, 5});
+}
+
+TEST(GraphFunctional, DerivativesAreRefusedInInferenceMode) {
+  const Tensor x = ones({2});
+  const auto f = [](const Tensor& t) { return t * t; };
+  const auto total = [](const Tensor& t) { return (t * t).sum(); };
+  const InferenceMode off;
+  for (const auto& text :
+       {why([&] { static_cast<void>(jacobian(f, x)); }), why([&] { static_cast<void>(hessian(total, x)); }),
+        why([&] { static_cast<void>(vjp(f, x, x)); }), why([&] { static_cast<void>(jvp(f, x, x)); })})
+    EXPECT_NE(text.find("InferenceMode"), std::string::npos) << text;
 }
 
 TEST(GraphBackward, AnAbsentCotangentIsOne) {

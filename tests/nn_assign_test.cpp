@@ -300,6 +300,13 @@ TEST(NnAssign, AnOptimizerWithoutItsModelSaysSo) {
   const auto r = attempt([&] { opt.step(); });
   ASSERT_FALSE(r);
   EXPECT_NE(std::string(r.error().what()).find("belongs to no model"), std::string::npos);
+  // Also when the last gradient of what was replaced is still there.
+  optim::SGD again(parameters(list), {.lr = 0.1});
+  again.step();
+  list = fresh();
+  zero_grad(list);
+  list[0](ones({1, 2})).sum().backward();
+  EXPECT_FALSE(attempt([&] { again.step(); }));
   optim::LBFGS gone(parameters(fresh()), {.lr = 0.1});
   EXPECT_FALSE(attempt([&] { gone.step([&] { return list[0](ones({1, 2})).sum(); }); }));
 }
@@ -417,6 +424,60 @@ TEST(NnTie, CopiesOfMembersAloneStandAlone) {
   EXPECT_NE(net.head.weight.impl_pointer(), net.table.weight.impl_pointer());
   const Tied apart = net;
   EXPECT_NE(apart.head.weight.impl_pointer(), apart.table.weight.impl_pointer());
+}
+
+// Members are assigned one by one: two values for one weight cannot both be kept.
+TEST(NnTie, AssigningAModelThatIsNotTied) {
+  manual_seed(6);
+  Tied net, other;
+  nn::tie(net.head.weight, net.table.weight);
+  const auto refused = attempt([&] { net = other; });
+  ASSERT_FALSE(refused);
+  EXPECT_NE(std::string(refused.error().what()).find("tied"), std::string::npos);
+  EXPECT_FALSE(attempt([&] { net = Tied(other); }));
+  nn::tie(other.head.weight, other.table.weight);
+  net = other;
+  EXPECT_TRUE(equal(net.head.weight, other.head.weight) && equal(net.table.weight, other.table.weight));
+  EXPECT_EQ(net.head.weight.impl_pointer(), net.table.weight.impl_pointer());
+  Tied same;
+  same.head.weight = same.table.weight = other.table.weight;
+  net = same;  // equal values, though not tied
+  net = std::move(same);
+  net = other;
+  // One after another from different places is a change like any other.
+  net.head.weight = zeros({7, 4});
+  net.table.weight = ones({7, 4});
+  EXPECT_TRUE(equal(net.head.weight, ones({7, 4})));
+}
+
+TEST(NnTie, AStateWithTwoValuesForOneWeight) {
+  Tied net, other;
+  nn::tie(net.head.weight, net.table.weight);
+  const Tensor before = net.head.weight.detach().clone();
+  StateDict state = state_dict(other);
+  const auto refused = attempt([&] { load_state_dict(net, state); });
+  ASSERT_FALSE(refused);
+  const std::string text = refused.error().what();
+  EXPECT_NE(text.find("table.weight"), std::string::npos) << text;
+  EXPECT_NE(text.find("head.weight"), std::string::npos) << text;
+  EXPECT_TRUE(equal(net.head.weight, before));
+  load_state_dict(net, state, {.strict = false});
+  EXPECT_TRUE(equal(net.head.weight, other.head.weight));  // the last one
+  nn::tie(other.head.weight, other.table.weight);
+  load_state_dict(net, state_dict(other));
+  EXPECT_TRUE(equal(net.head.weight, other.head.weight));
+}
+
+TEST(NnAssign, AStateOfTheModelItselfUnderOtherNames) {
+  Net net;
+  struct Pair {
+    nn::Linear a{2, 2}, b{2, 2};
+  } pair;
+  const Tensor a = pair.a.weight.detach().clone(), b = pair.b.weight.detach().clone();
+  StateDict state;
+  for (const auto& [name, x] : state_dict(pair)) state[(name[0] == 'a' ? "b" : "a") + name.substr(1)] = x;
+  load_state_dict(pair, state);
+  EXPECT_TRUE(equal(pair.a.weight, b) && equal(pair.b.weight, a));
 }
 
 }  // namespace

@@ -485,5 +485,47 @@ TEST(OptimState, NumbersOfAParameterStayNumbers) {
   EXPECT_TRUE(refuses(asgd, "eta"));
 }
 
+// The states stand beside the groups: a list changed by hand is refused before anything moves.
+TEST(OptimGroups, ChangedByHand) {
+  const auto made = [](const Tensor& w, const Tensor& v) {
+    auto opt = std::make_unique<optim::SGD>(optim::Params{{.params = {w}}, {.params = {v}}},
+                                            optim::SGDOptions{.lr = 1, .momentum = 0.9});
+    w.set_grad(full({2}, 100.0)), v.set_grad(ones({2}));
+    opt->step();
+    return opt;
+  };
+  const std::vector<std::pair<const char*, std::function<void(std::vector<optim::ParamGroup>&)>>> changes = {
+      {"erased", [](auto& groups) { groups.erase(groups.begin()); }},
+      {"cleared", [](auto& groups) { groups.clear(); }},
+      {"swapped", [](auto& groups) { std::swap(groups[0], groups[1]); }},
+      {"added", [](auto& groups) { groups.push_back(groups[0]); }},
+      {"replaced", [](auto& groups) { groups[0].params[0] = zeros({2}).requires_grad_(); }},
+      {"longer", [](auto& groups) { groups[1].params.push_back(zeros({2}).requires_grad_()); }},
+      {"shorter", [](auto& groups) { groups[1].params.clear(); }}};
+  for (const auto& [name, change] : changes) {
+    const Tensor w = ones({2}).requires_grad_(), v = ones({2}).requires_grad_();
+    const Made opt = made(w, v);
+    const optim::StateDict state = opt->state_dict();
+    const Tensor before = v.detach().clone();
+    change(opt->param_groups());
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { opt->step(); }, [&] { static_cast<void>(opt->state_dict()); }, [&] { opt->load_state_dict(state); },
+             [&] { opt->add_param_group({.params = {ones({2}).requires_grad_()}}); }})
+      EXPECT_FALSE(attempt([&] { use(); })) << name;
+    EXPECT_TRUE(equal(v.detach(), before)) << name;
+    if (opt->param_groups().empty()) {
+      EXPECT_FALSE(attempt([&] { return opt->lr(); }));
+    }
+  }
+}
+
+TEST(OptimGroups, ALeafThatOverlapsItselfIsRefused) {
+  const Tensor w = ones({3}).requires_grad_(), spread = ones({1}).expand({3}).requires_grad_();
+  EXPECT_FALSE(attempt([&] { optim::Adam({w, spread}, {.lr = 1}); }));
+  optim::Adam opt({w}, {.lr = 1});
+  EXPECT_FALSE(attempt([&] { opt.add_param_group({.params = {spread}}); }));
+  EXPECT_EQ(opt.param_groups().size(), 1u);
+}
+
 }  // namespace
 }  // namespace volta::test

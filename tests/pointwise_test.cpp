@@ -135,5 +135,51 @@ TEST(AutogradPolygamma, LgammaHasEveryDerivative) {
   }
 }
 
+// A formula of one's own has the derivatives of the ops it is made of, at ties and at 0 too.
+struct StableSoftplus {
+  static constexpr auto name = "stable_softplus";
+  template <class T> static constexpr T f(T x) { return max(x, T(0)) + log1p(exp(-abs(x))); }
+};
+struct OwnMaximum {
+  static constexpr auto name = "own_maximum";
+  template <class T> static constexpr T f(T a, T b) { return max(a, b); }
+};
+struct OwnMinimum {
+  static constexpr auto name = "own_minimum";
+  template <class T> static constexpr T f(T a, T b) { return min(a, b); }
+};
+struct OwnPow {
+  static constexpr auto name = "own_pow";
+  template <class T> static constexpr T f(T a, T b) { return pow(a, b); }
+};
+struct OwnAtan2 {
+  static constexpr auto name = "own_atan2";
+  template <class T> static constexpr T f(T a, T b) { return atan2(a, b); }
+};
+
+TEST(PointwiseOwn, DerivativesAtTiesAndZeros) {
+  const Tensor zero = tensor<double>({0.0}).requires_grad_();
+  EXPECT_DOUBLE_EQ(grad(pointwise<StableSoftplus>(zero).sum(), zero).item<double>(), 0.5);
+  EXPECT_TRUE(gradcheck([](const Tensor& x) { return pointwise<StableSoftplus>(x); }, zero));
+  const auto expect_alike = [](auto own, auto ours, double a, double b) {
+    const Tensor x = tensor<double>({a}).requires_grad_(), y = tensor<double>({b}).requires_grad_();
+    const auto got = grad(own(x, y).sum(), {x, y}), wanted = grad(ours(x, y).sum(), {x, y});
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(got[i].template item<double>(), wanted[i].template item<double>()) << a << ' ' << b;
+  };
+  for (const double a : {0.0, 2.0, -1.0})
+    for (const double b : {0.0, 2.0, -1.0}) {
+      expect_alike([](auto& x, auto& y) { return pointwise<OwnMaximum>(x, y); },
+                   [](auto& x, auto& y) { return maximum(x, y); }, a, b);
+      expect_alike([](auto& x, auto& y) { return pointwise<OwnMinimum>(x, y); },
+                   [](auto& x, auto& y) { return minimum(x, y); }, a, b);
+      expect_alike([](auto& x, auto& y) { return pointwise<OwnAtan2>(x, y); },
+                   [](auto& x, auto& y) { return atan2(x, y); }, a, b);
+    }
+  for (const auto& [a, b] : {std::pair{0.0, 2.0}, {0.0, 0.0}, {2.0, 0.0}, {3.0, -1.5}, {0.0, 0.5}})
+    expect_alike([](auto& x, auto& y) { return pointwise<OwnPow>(x, y); }, [](auto& x, auto& y) { return pow(x, y); },
+                 a, b);
+}
+
 }  // namespace
 }  // namespace volta

@@ -111,10 +111,10 @@ template <class C, class T> VOLTA_HD constexpr Dual<T> select(C c, Dual<T> a, Du
   return {select(c, a.v, b.v), select(c, a.d, b.d)};
 }
 template <class T> VOLTA_HD constexpr Dual<T> min(Dual<T> a, std::type_identity_t<Dual<T>> b) {
-  return select(a.v <= b.v, a, b);
+  return select(a.v == b.v, Dual<T>{a.v, (a.d + b.d) * T(0.5)}, select(a.v <= b.v, a, b));  // a tie: half of each
 }
 template <class T> VOLTA_HD constexpr Dual<T> max(Dual<T> a, std::type_identity_t<Dual<T>> b) {
-  return select(a.v >= b.v, a, b);
+  return select(a.v == b.v, Dual<T>{a.v, (a.d + b.d) * T(0.5)}, select(a.v >= b.v, a, b));
 }
 template <class T> VOLTA_HD constexpr Dual<T> fmin(Dual<T> a, std::type_identity_t<Dual<T>> b) {
   return select((a.v < b.v) | (b.v != b.v), a, b);
@@ -129,10 +129,13 @@ VOLTA_HD constexpr Dual<T> clamp(Dual<T> x, std::type_identity_t<Dual<T>> low, s
 }
 template <class T> VOLTA_HD constexpr Dual<T> pow(Dual<T> a, std::type_identity_t<Dual<T>> b) {
   const T y = pow(a.v, b.v), by_base = select(b.v == T(0), T(0), b.v * pow(a.v, b.v - T(1)));
-  return {y, a.d * by_base + select(b.d == T(0), T(0), b.d * y * log(a.v))};
+  const auto flat = (b.d == T(0)) | ((a.v == T(0)) & (b.v >= T(0)));  // 0^b does not depend on b there
+  return {y, a.d * by_base + select(flat, T(0), b.d * y * log(a.v))};
 }
 template <class T> VOLTA_HD constexpr Dual<T> atan2(Dual<T> a, std::type_identity_t<Dual<T>> b) {
-  return {atan2(a.v, b.v), (a.d * b.v - b.d * a.v) / (a.v * a.v + b.v * b.v)};
+  const auto origin = (a.v == T(0)) & (b.v == T(0));  // no direction: 0, as PyTorch has it
+  const T square = a.v * a.v + b.v * b.v;
+  return {atan2(a.v, b.v), select(origin, T(0), (a.d * b.v - b.d * a.v) / select(origin, T(1), square))};
 }
 template <class T> VOLTA_HD constexpr Dual<T> hypot(Dual<T> a, std::type_identity_t<Dual<T>> b) {
   const T y = hypot(a.v, b.v);

@@ -170,15 +170,16 @@ class Walker {
         if (wanted_.empty()) keep_gradients(n, outputs);
       }
       if (is_wanted(n)) arrive(n, outputs);
-      if (!n.is_leaf() && !ends_at(n)) step(n, outputs, retain);
+      if (order_[i].onward) step(n, outputs, retain);
     }
   }
 
  private:
   struct Visit {
     Node* node;
-    bool needed;                // leads to something whose gradient is asked for
-    std::vector<Tensor> grads;  // of its outputs; empty until the first arrives
+    bool needed = false;             // is or leads to something whose gradient is asked for
+    bool onward = false;             // leads to more of it: its rule must run
+    std::vector<Tensor> grads = {};  // of its outputs; empty until the first arrives
   };
 
   bool is_wanted(Node& n) const { return wanted_.empty() ? n.is_leaf() : wanted_.contains(&n); }
@@ -204,9 +205,10 @@ class Walker {
         if (Node* child = n->edges[next++].node.get()) enter(child);
         continue;
       }
-      Visit v{n, is_wanted(*n), {}};
-      if (!v.needed)
-        for (const Edge& e : n->edges) v.needed = v.needed || (e.node && at(e.node.get()).needed);
+      Visit v{n};
+      if (!ends_at(*n))
+        for (const Edge& e : n->edges) v.onward = v.onward || (e.node && at(e.node.get()).needed);
+      v.needed = v.onward || is_wanted(*n);
       positions_[n] = int64_t(order_.size());
       order_.push_back(std::move(v));
       stack.pop_back();

@@ -113,8 +113,16 @@ Tensors with_backward(const std::string& name, const Tensors& values, const Tens
   return ys;
 }
 
+namespace {
+// In InferenceMode nothing is recorded, which would look like a function that does not depend on its input.
+void require_differentiable(const OneToOne& f, const char* op) {
+  require_function(f, op);
+  require(!is_inference_mode(), ErrorKind::autograd, op, "cannot differentiate inside InferenceMode");
+}
+}  // namespace
+
 Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {
-  require_function(f, "jacobian");
+  require_differentiable(f, "jacobian");
   const EnableGrad on;
   const Tensor at = create_graph && needs_grad(x) ? x : leaf_copy(x.checked("jacobian")), y = f(at);
   const Shape shape = joined(y.shape(), x.shape());
@@ -126,7 +134,7 @@ Tensor jacobian(const OneToOne& f, const Tensor& x, bool create_graph) {
 }
 
 Tensor hessian(const OneToOne& f, const Tensor& x) {
-  require_function(f, "hessian");
+  require_differentiable(f, "hessian");
   const OneToOne gradient = [&](const Tensor& at) {
     const Tensor y = f(at);
     require(y.numel() == 1, ErrorKind::shape, "hessian", "needs a function with one output, got shape ", y);
@@ -136,7 +144,7 @@ Tensor hessian(const OneToOne& f, const Tensor& x) {
 }
 
 ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
-  require_function(f, "vjp");
+  require_differentiable(f, "vjp");
   const EnableGrad on;
   const Tensor at = leaf_copy(x.checked("vjp")), y = f(at);
   require(!v.defined() || v.shape() == y.shape(), ErrorKind::shape, "vjp", "the cotangent has shape ", v,
@@ -146,7 +154,7 @@ ValueProduct vjp(const OneToOne& f, const Tensor& x, const Tensor& v) {
 
 // Reverse mode twice: u -> u^T J is linear in u, and pulling v back through it gives J v.
 ValueProduct jvp(const OneToOne& f, const Tensor& x, const Tensor& v) {
-  require_function(f, "jvp");
+  require_differentiable(f, "jvp");
   const EnableGrad on;
   require(v.checked("jvp").shape() == x.checked("jvp").shape(), ErrorKind::shape, "jvp", "the direction has shape ", v,
           ", the input ", x);

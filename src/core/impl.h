@@ -34,7 +34,8 @@ struct TensorImpl : Pooled {
   DType dtype;
   // A view made while nothing was recorded: its base would not see a change in place.
   enum class Unrecorded : uint8_t { no, view, view_of_graph } unrecorded = Unrecorded::no;
-  uint32_t output = 0;  // which output of `node` this is
+  uint32_t output = 0;         // which output of `node` this is
+  uint32_t rewrites_seen = 0;  // of the storage, when an unrecorded view was made
   IntrusivePtr<Storage> storage;
   Layout layout;
   IntrusivePtr<Node> node;  // a leaf that requires grad has a LeafNode, a result the node of its op

@@ -30,6 +30,7 @@ struct Storage {
   std::atomic<uint32_t> version{0};  // counts in-place changes; shared by all views
   Device device;
   std::atomic<bool> rewritten{false};  // some tensor got its graph after it was made: in place, or as a leaf
+  std::atomic<uint32_t> rewrites{0};   // how often in place
   bool borrowed = false;               // the memory is somebody else's, who sees what is written there
   void* data = nullptr;
   int64_t bytes = 0;

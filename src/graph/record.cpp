@@ -119,6 +119,15 @@ void mark_unrecorded(TensorImpl& y, const Tensor& x) {
   using Unrecorded = TensorImpl::Unrecorded;
   const bool graph = needs_grad(x) || x.impl().unrecorded == Unrecorded::view_of_graph;
   y.unrecorded = graph ? Unrecorded::view_of_graph : Unrecorded::view;
+  y.rewrites_seen = y.storage->rewrites.load(std::memory_order_relaxed);
+}
+
+void require_current_view(const TensorImpl& t) {
+  require(
+      !grad_enabled() || t.storage->rewrites.load(std::memory_order_relaxed) == t.rewrites_seen, ErrorKind::autograd,
+      "view",
+      "this view was made under NoGrad, and what it views was changed in place since by a recorded op: its gradient "
+      "would be lost; make the view again, or detach() it");
 }
 
 void require_recorded_view(const Tensor& self, const char* op) {
@@ -134,7 +143,9 @@ void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>
   if (!grad_enabled()) return;
   const ViewOf* parent = view_of(x.impl());
   const Tensor& base = parent ? parent->base : x;
-  y.impl().view = std::make_unique<ViewOf>(ViewOf{base, &rules, relative, y.version()});
+  // Of a base that requires no grad the view has no node yet: to be made when the base requires grad one day.
+  const uint32_t version = y.version() - (needs_grad(base) ? 0 : 1);
+  y.impl().view = std::make_unique<ViewOf>(ViewOf{base, &rules, relative, version});
 }
 
 namespace {
@@ -179,6 +190,7 @@ bool refresh_view(TensorImpl& view) {
 void rewrite_history(const Tensor& self, const IntrusivePtr<Node>& node) {
   TensorImpl& t = self.impl();
   t.storage->rewritten.store(true, std::memory_order_relaxed);
+  t.storage->rewrites.fetch_add(1, std::memory_order_relaxed);
   const ViewOf* view = view_of(t);
   if (!view) return become_output(t, node);
   // The base is now its old self outside the view and the node's result inside it.

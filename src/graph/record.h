@@ -159,9 +159,13 @@ struct LeafNode final : Node {
 
 // A view whose base was changed through another view gets its node anew first.
 bool refresh_view(TensorImpl& view);
+// A view that nobody recorded cannot be renewed: throws if what it views got another graph since.
+void require_current_view(const TensorImpl& view);
 inline bool needs_grad(const Tensor& x) {
   if (!x.defined()) return false;
   TensorImpl& t = x.impl();
+  if (t.unrecorded != TensorImpl::Unrecorded::no) [[unlikely]]
+    require_current_view(t);
   return t.view ? refresh_view(t) : t.node && !t.node->off;
 }
 template <class... X> bool any_needs_grad(const X&... x) { return grad_enabled() && (needs_grad(x) || ...); }

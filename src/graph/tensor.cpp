@@ -152,7 +152,8 @@ void Tensor::set_grad(const Tensor& gradient) const {
   require(!g.defined() || (g.shape() == shape() && g.dtype() == dtype() && g.device() == device()), ErrorKind::shape,
           "set_grad", "a gradient of shape ", g, " does not fit a tensor of shape ", *this,
           ", or dtype or device differ");
-  Tensor before = gradient;  // destroyed outside the lock: the owner of its memory may take locks
+  // The next backward pass may add to it in place. Destroyed outside the lock: the owner of its memory may take locks.
+  Tensor before = g.defined() && layout(g).overlaps_itself() ? unrecorded([&] { return g.clone(); }) : g;
   const std::lock_guard lock(leaf->mutex);
   std::swap(leaf->grad, before);
 }

@@ -126,7 +126,9 @@ struct LogAddExp2 : Op<Floating, "logaddexp2", "log2(2^a + 2^b), stable"> {
 };
 struct Xlogy : Op<Floating, "xlogy", "a log(b), 0 where a is 0 unless b is NaN"> {
   template <class T> static constexpr T f(T a, T b) { return select((a == T(0)) & (b == b), T(0), a * log(b)); }
-  template <class T> static constexpr T back0(T g, T a, T b, T) { return g * f(select(a == T(0), T(0), T(1)), b); }
+  template <class T> static constexpr T back0(T g, T a, T b, T) {
+    return g * select((a == T(0)) & (b <= T(0)), T(0), log(b));
+  }
   template <class T> static constexpr T back1(T g, T a, T b, T) { return g * a / b; }
 };
 // clang-format off

@@ -152,10 +152,12 @@ struct Sinc : Op<Floating, "sinc", "sin(pi x) / (pi x), 1 at 0"> {
     return select(x == T(0), T(1), sin(a) / select(x == T(0), T(1), a));
   }
   template <class T> static constexpr T back(T g, T x, T) {
-    const T p = T(3.14159265358979323846), a = x * p, safe = select(x == T(0), T(1), a);
-    // Close to 0 the difference cancels; there the series is exact.
-    const T series = p * a * (a * a * (T(1.0 / 30) - a * a * T(1.0 / 840)) - T(1.0 / 3));
-    return g * select(abs(a) < T(0.05), series, p * (cos(safe) - sin(safe) / safe) / safe);
+    const T p = T(3.14159265358979323846), a = x * p;
+    const auto near = abs(a) < T(0.05);
+    // Close to 0 the difference cancels; there the series is exact. Neither form overflows where the other holds.
+    const T small = select(near, a, T(0)), large = select(near, T(1), a), square = small * small;
+    const T series = p * small * (square * (T(1.0 / 30) - square * T(1.0 / 840)) - T(1.0 / 3));
+    return g * select(near, series, p * (cos(large) - sin(large) / large) / large);
   }
 };
 struct Rad2deg : Op<Floating, "rad2deg", "an angle of x radians in degrees"> {

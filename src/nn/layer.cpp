@@ -19,6 +19,7 @@
 #include "core/fork.h"
 #include "core/impl.h"
 #include "graph/record.h"
+#include "nn/same_values.h"
 
 namespace volta {
 
@@ -57,9 +58,16 @@ struct Owned::Tie {
     const std::lock_guard lock(mutex);
     return members.empty() ? Tensor() : Tensor(*members.front());
   }
+  // The member assigned last, by how far from what it was assigned, and the version it then had.
+  struct Assigned {
+    const Owned* member = nullptr;
+    std::ptrdiff_t distance = 0;
+    uint32_t version = 0;
+  };
   std::mutex mutex;
   std::vector<const Owned*> members;
   std::map<std::thread::id, Copying> copying;
+  Assigned assigned;
 };
 
 void Owned::join(std::shared_ptr<Tie> tie) {
@@ -135,6 +143,23 @@ void Parameter::tie_to(Parameter& source) {
   self = source;
 }
 
+// Assigning a struct assigns its members one after another, each from the same distance: tied ones must be given the same
+// values, or the last would silently take the place of the others.
+void Owned::check_tied(const Owned& other, const Tensor& value) const {
+  if (!tie_) return;
+  const std::lock_guard lock(tie_->mutex);
+  const Tie::Assigned& last = tie_->assigned;
+  const std::ptrdiff_t distance = reinterpret_cast<const char*>(this) - reinterpret_cast<const char*>(&other);
+  const bool further = last.member && last.member != this && last.distance == distance && last.version == version();
+  require(!further || same_values(*this, value), ErrorKind::argument, "assign", "tied weights of shape ", shape(),
+          " are given two different values by one assignment; load a state dict, or tie them again afterwards");
+}
+void Owned::note_tied(const Owned& other) const {
+  if (!tie_) return;
+  const std::lock_guard lock(tie_->mutex);
+  tie_->assigned = {this, reinterpret_cast<const char*>(this) - reinterpret_cast<const char*>(&other), version()};
+}
+
 Owned& Owned::operator=(const Owned& other) {
   if (this == &other) return *this;
   Tensor& self = *this;
@@ -143,9 +168,11 @@ Owned& Owned::operator=(const Owned& other) {
     return *this;
   }
   if (impl_pointer() == other.impl_pointer()) return *this;
+  check_tied(other, other);
   const bool wants = other.requires_grad();
   set_data(other.copy());
   requires_grad_(wants);
+  note_tied(other);
   return *this;
 }
 Owned& Owned::operator=(Owned&& other) {
@@ -159,9 +186,11 @@ Owned& Owned::operator=(Owned&& other) {
   }
   Tensor value = std::move(other);
   if (impl_pointer() == value.impl_pointer()) return *this;
+  check_tied(other, value);
   const bool wants = value.requires_grad();
   assign(std::move(value));
   requires_grad_(wants);
+  note_tied(other);
   return *this;
 }
 

@@ -5,11 +5,14 @@
 #include <map>
 #include <set>
 #include <typeindex>
+#include <vector>
 
 #include <volta/autograd.h>
 #include <volta/ops.h>
 
 #include "core/check.h"
+#include "core/impl.h"
+#include "nn/same_values.h"
 
 namespace volta {
 namespace {
@@ -141,11 +144,28 @@ LoadResult load_state_dict(const ModelRef& model, const StateDict& state, const 
   const LoadResult result = compare(own, state);
   if (options.strict && !result.complete()) throw_error(result);
   const NoGrad off;
+  struct Write {
+    std::string name;
+    Tensor target, value;
+  };
+  std::vector<Write> writes;
+  std::set<const Storage*> memory;
+  std::map<const TensorImpl*, size_t> tied;
+  for (const auto& [name, x] : own) memory.insert(x.impl().storage.get());
   for (const auto& [name, x] : own) {
     if (!state.contains(name) || state.at(name).shape() != x.shape()) continue;
-    Tensor target = x;
-    target.copy_(state.at(name).detach());
+    Tensor value = state.at(name).detach();
+    // A state of this very model under other names would change while it is copied.
+    if (!same_memory(value, x) && memory.contains(value.impl().storage.get())) value = value.clone();
+    const auto [place, first] = tied.try_emplace(x.impl_pointer(), writes.size());
+    if (!first && options.strict) {
+      const Write& other = writes[place->second];
+      require(same_values(other.value, value), ErrorKind::argument, "load_state_dict", "the model's ", other.name,
+              " and ", name, " are one tensor, the state has two different ones");
+    }
+    writes.push_back({name, x, value});
   }
+  for (Write& w : writes) w.target.copy_(w.value);
   return result;
 }
 

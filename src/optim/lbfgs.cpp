@@ -154,6 +154,7 @@ LBFGS::Point LBFGS::search(const Evaluate& at, Point start, double t, int evalua
 
 Tensor LBFGS::step(const Closure& closure) {
   if (!closure) throw_error("step was given an empty function");
+  check_groups();
   const NoGrad off;
   const int most =
       options_.max_eval ? options_.max_eval : int(std::min<int64_t>(int64_t(options_.max_iter) * 5 / 4, INT_MAX));

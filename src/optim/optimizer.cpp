@@ -19,7 +19,15 @@
 namespace volta::optim {
 namespace {
 constexpr const char* master_key = "master_param";
+
+State state_of(const Tensor& p) {
+  State state;
+  state.shape = p.shape();
+  state.parameter = p.impl_pointer();
+  return state;
 }
+
+}  // namespace
 
 Tensor& State::at(size_t slot, const Tensor& param, double value) {
   // f(state.at(0, p), state.at(1, p)) holds a reference while the next slot is made: it must not move.
@@ -95,7 +103,22 @@ ParamGroup Optimizer::resolve(Group group) const {
   return g;
 }
 
+// States stand beside the groups: a list of groups that was changed by hand would give parameters each other's.
+void Optimizer::check_groups() const {
+  bool same = groups_.size() == states_.size();
+  for (size_t i = 0; same && i < groups_.size(); ++i) {
+    const std::vector<Tensor>& params = groups_[i].params;
+    same = params.size() == states_[i].size();
+    for (size_t j = 0; same && j < params.size(); ++j) same = params[j].impl_pointer() == states_[i][j].parameter;
+  }
+  if (!same)
+    throw_error(
+        "the parameters of its groups are not those it was made with: add some by add_param_group, take some "
+        "away by making the optimizer anew");
+}
+
 void Optimizer::add_param_group(Group group) {
+  check_groups();
   ParamGroup g = resolve(std::move(group));
   check(g);
   if (g.params.empty()) throw_error("no parameters to optimize in group " + std::to_string(groups_.size()));
@@ -109,15 +132,19 @@ void Optimizer::add_param_group(Group group) {
     if (!is_floating(p.dtype()))
       throw_error(which + " is of " + std::string(volta::name(p.dtype())) + ", not floating");
     if (!p.is_leaf()) throw_error(which + " is a computed tensor; only leaves can be optimized");
+    if (layout(p).overlaps_itself())
+      throw_error(which + " of shape " + p.shape().str() + " has elements that share memory; clone() it first");
     if (!seen.insert(p.impl_pointer()).second) throw_error(which + " appears twice");
   }
-  states_.emplace_back(g.params.size());
+  std::vector<State> states;
+  for (const Tensor& p : g.params) states.push_back(state_of(p));
   groups_.push_back(std::move(g));
+  states_.push_back(std::move(states));
 }
 
 // A parameter that only the optimizer knows will never have a gradient: its model is gone, or was assigned another.
 void Optimizer::check_used(const Tensor& p, size_t group, size_t number) const {
-  if (p.impl().refs.load(std::memory_order_acquire) == 1 && p.requires_grad() && !p.grad())
+  if (p.impl().refs.load(std::memory_order_acquire) == 1 && p.requires_grad())
     throw_error("parameter " + std::to_string(number) + " of group " + std::to_string(group) +
                 " belongs to no model any more: it was destroyed or replaced; make the optimizer anew");
 }
@@ -132,16 +159,13 @@ void Optimizer::step() {
   const NoGrad off;
   const AutocastScope exact({});
   queued_->clear();  // of a step that was cut short by an error
+  check_groups();
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
-    if (group.params.size() != states_[i].size()) throw_error("use add_param_group to add parameters");
     for (size_t j = 0; j < group.params.size(); ++j) {
       check_used(group.params[j], i, j);
       State& state = states_[i][j];
-      if (state.shape != group.params[j].shape()) {  // it was assigned
-        state = {};
-        state.shape = group.params[j].shape();
-      }
+      if (state.shape != group.params[j].shape()) state = state_of(group.params[j]);  // it was assigned
       if (state.step == 0 && group.params[j].grad())
         Recording::refuse(name_.c_str(), "a parameter has its first gradient; run the step once before");
     }
@@ -264,7 +288,10 @@ void Optimizer::zero_grad(bool set_to_none) {
     }
 }
 
-double Optimizer::lr() const { return groups_[0].lr; }
+double Optimizer::lr() const {
+  if (groups_.empty()) throw_error("there are no groups of parameters left");
+  return groups_[0].lr;
+}
 
 void Optimizer::set_lr(double lr) {
   ParamGroup probe = defaults_;
@@ -296,6 +323,7 @@ std::map<std::string, std::vector<double>> Optimizer::settings(const ParamGroup&
 
 StateDict Optimizer::state_dict() const {
   const NoGrad off;
+  check_groups();
   StateDict dict;
   int64_t number = 0;
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -373,9 +401,8 @@ void Optimizer::check(const StateDict& saved) const {
 }
 
 void Optimizer::restore(State& state, const Tensor& param, const std::map<std::string, Tensor>& saved) const {
-  state = {};
+  state = state_of(param);
   state.step = 1;
-  state.shape = param.shape();
   if (const auto step = saved.find("step"); step != saved.end()) state.step = int64_t(step->second.item<double>());
   if (const auto master = saved.find(master_key); master != saved.end() && master_weights_ && is_half(param.dtype()))
     state.master = master->second.detach().to(param.device()).to(f32).contiguous().clone();
@@ -400,6 +427,7 @@ void Optimizer::restore(ParamGroup& group, const std::map<std::string, std::vect
 
 void Optimizer::load_state_dict(const StateDict& saved) {
   const NoGrad off;
+  check_groups();
   check(saved);
   const auto first = saved.state.find(0);
   const std::map<std::string, Tensor> shared =
@@ -410,7 +438,7 @@ void Optimizer::load_state_dict(const StateDict& saved) {
     restore(groups_[i], saved.param_groups[i].options);
     for (size_t j = 0; j < states_[i].size(); ++j) {
       const auto found = saved.state.find(saved.param_groups[i].params[j]);
-      if (found == saved.state.end()) states_[i][j] = {};
+      if (found == saved.state.end()) states_[i][j] = state_of(groups_[i].params[j]);
       else restore(states_[i][j], groups_[i].params[j], found->second);
     }
   }

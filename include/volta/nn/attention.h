@@ -1,6 +1,7 @@
 // The multi-head layer with its cache for decoding, and layers of positions.
 #pragma once
 #include <algorithm>
+#include <utility>
 
 #include <volta/nn/linear.h>
 #include <volta/ops.h>
@@ -12,7 +13,8 @@ class KeyValueCache {
  public:
   KeyValueCache() = default;
   KeyValueCache(const KeyValueCache& other);  // the copy goes on alone, as the beams of a search do
-  KeyValueCache(KeyValueCache&&) noexcept = default;
+  KeyValueCache(KeyValueCache&& other) noexcept
+      : k_(std::move(other.k_)), v_(std::move(other.v_)), size_(std::exchange(other.size_, 0)) {}
   KeyValueCache& operator=(KeyValueCache other) noexcept;
   ~KeyValueCache() = default;
 

@@ -39,6 +39,8 @@ class Owned : public Tensor {
   Tensor copy() const;
   void join(std::shared_ptr<Tie> tie);
   void take_place_of(Owned& other) noexcept;
+  void check_tied(const Owned& other, const Tensor& value) const;  // throws if a tied member was just assigned others
+  void note_tied(const Owned& other) const;
   void untie() noexcept;
   std::shared_ptr<Tie> tie_;  // shared by parameters that are one
 };

@@ -53,6 +53,7 @@ template <class L> class WeightNorm : public Reparametrized<L> {
     Parameter& w = this->place();
     weight_g = weight_norm_of(w.checked("weight_norm"), axis).detach();
     weight_v = std::move(w);
+    weight_g.requires_grad_(weight_v.requires_grad());
   }
   Tensor weight() const { return weight_v * (weight_g / weight_norm_of(weight_v, dim)); }
   template <class... A> auto operator()(const Tensor& x, const A&... more) const {

@@ -50,6 +50,7 @@ struct State {
   int64_t step = 0;
   std::vector<Tensor> slots = {};
   Shape shape = {};            // of the parameter: one that was assigned another shape starts anew
+  const void* parameter = {};  // whose it is
   Tensor master = {};          // the parameter in f32, where the optimizer keeps one
   uint32_t master_since = 0;   // the version of the parameter that the master was last written to
   Tensor skipped_before = {};  // how many steps a device had skipped when this parameter joined
@@ -116,6 +117,7 @@ class Optimizer {
     bool amsgrad = false;
   };
   void adam_step(const Tensor& p, const Tensor& g, State& state, const AdamStep& step);  // Muon takes it too
+  void check_groups() const;  // throws if the parameters in groups_ are not those of states_
   void check_used(const Tensor& p, size_t group, size_t number) const;  // throws if nobody else holds it
 
   // Settings of the whole optimizer that are saved with each group.
