@@ -107,11 +107,15 @@ TEST(DataSet, RandomSplit) {
   EXPECT_EQ(three[0].size() + three[1].size() + three[2].size(), 10);
   EXPECT_EQ(data::random_split(Naturals{11}, {0.5, 0.5})[0].size(), 6);
   EXPECT_EQ(data::random_split(Naturals{}, {8, 2})[1].size(), 2);
-  const double halves[] = {0.5, 0.5}, share[] = {0.29};
+  const double halves[] = {0.5, 0.5}, whole[] = {1.0};
   for (const int64_t size : {int64_t(1'000'000'000), int64_t(1) << 52, int64_t(1) << 61})
     EXPECT_EQ(data::detail::part_sizes(size, halves), (std::vector<int64_t>{size / 2, size / 2}));
-  EXPECT_EQ(data::detail::part_sizes(1'000'000'000, share)[0], 290'000'000);
+  EXPECT_EQ(data::detail::first_size(1'000'000'000, 0.29), 290'000'000);
   EXPECT_EQ(data::detail::part_sizes(1'000'000'001, halves)[0], 500'000'001);
+  EXPECT_EQ(data::detail::part_sizes(10, whole), std::vector<int64_t>{10});
+  EXPECT_EQ(data::random_split(Naturals{}, std::vector<double>{1.0}).size(), 1u);
+  for (const std::vector<double>& bad : {std::vector{0.5}, std::vector{4.}})  // as in PyTorch, not the rest left out
+    refused(Error::Kind::argument, [&] { (void)data::random_split(Naturals{}, bad); });
   for (const double bad : {-0.1, 11., 2.5, double(NAN), double(INFINITY)})
     refused(Error::Kind::argument, [&] { (void)data::random_split(Naturals{}, bad); });
   refused(Error::Kind::argument, [&] { (void)data::random_split(Naturals{}, {5, 4}); });

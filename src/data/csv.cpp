@@ -188,6 +188,7 @@ Table::Table(std::vector<std::string> names, std::vector<Column> columns)
     const int64_t rows = std::visit([](const auto& c) { return int64_t(c.size()); }, columns_[i]);
     if (i == 0) size_ = rows;
     require(rows == size_, ErrorKind::shape, "Table", "column ", shown(names_[i]), " has ", rows, " rows, not ", size_);
+    places_.emplace(names_[i], i);  // of equal names the first
   }
 }
 
@@ -201,13 +202,10 @@ std::vector<std::string> Table::names() && { return std::move(names_); }
 Table::Column Table::column(std::string_view name) && { return std::as_const(*this).column(name); }
 std::vector<std::string> Table::text(std::string_view name) && { return std::as_const(*this).text(name); }
 
-bool Table::contains(std::string_view name) const {
-  return std::find(names_.begin(), names_.end(), name) != names_.end();
-}
+bool Table::contains(std::string_view name) const { return places_.contains(name); }
 
 size_t Table::place(std::string_view name) const {
-  const auto found = std::find(names_.begin(), names_.end(), name);
-  if (found != names_.end()) return size_t(found - names_.begin());
+  if (const auto found = places_.find(name); found != places_.end()) return found->second;
   std::string known;
   for (size_t i = 0; i < std::min<size_t>(names_.size(), 20); ++i) known += (i > 0 ? ", " : "") + shown(names_[i]);
   throw_error(ErrorKind::index, "Table", "there is no column ", shown(name), "; there are ", known);

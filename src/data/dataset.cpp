@@ -14,6 +14,10 @@
 
 namespace volta::data::detail {
 
+void throw_empty(const char* set) {
+  throw_error(ErrorKind::argument, set, "the function is empty, or the set was moved from");
+}
+
 void check_item(int64_t i, int64_t size, const char* set) {
   require(i >= 0 && i < size, ErrorKind::index, set, "item ", i, " of a set of ", size);
 }
@@ -41,15 +45,20 @@ double items_of_share(double share, int64_t size) {
 }
 }  // namespace
 
+int64_t first_size(int64_t size, double first) {
+  if (first <= 1) return part_sizes(size, std::array{first, 1 - first})[0];
+  require(first <= 0x1p53 && first == std::floor(first) && int64_t(first) <= size, ErrorKind::argument, "random_split",
+          "a part of ", std::to_string(first), " items, of a set of ", size);
+  return int64_t(first);
+}
+
 // As in PyTorch: parts that add up to 1 are shares, whose rounding goes to the first parts; others are sizes.
 std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
   constexpr const char* op = "random_split";
   for (const double part : parts)
     require(std::isfinite(part) && part >= 0 && part <= 0x1p53, ErrorKind::argument, op, "a part of ",
             std::to_string(part), " items or shares");
-  const double total = std::accumulate(parts.begin(), parts.end(), 0.0);
-  const bool one = parts.size() == 1, shares = one ? total <= 1 : std::abs(total - 1) < 1e-6;
-  if (one && shares) return part_sizes(size, std::array{total, 1 - total});
+  const bool shares = std::abs(std::accumulate(parts.begin(), parts.end(), 0.0) - 1) < 1e-6;
   std::vector<int64_t> sizes;
   for (const double part : parts) {
     require(shares || part == std::floor(part), ErrorKind::argument, op,
@@ -60,8 +69,7 @@ std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts) {
   for (const int64_t s : sizes) sum += s;  // each is at most 2^53
   if (shares)
     for (size_t i = 0; sum < size; i = (i + 1) % sizes.size(), ++sum) ++sizes[i];
-  require(one ? sum <= size : sum == size, ErrorKind::argument, op, "parts of ", sum, " items in all, of a set of ",
-          size);
+  require(sum == size, ErrorKind::argument, op, "parts of ", sum, " items in all, of a set of ", size);
   return sizes;
 }
 

@@ -439,5 +439,6 @@ std::shared_ptr<EpochRun> LoaderCore::begin() {
 }
 
 std::shared_ptr<void> next_batch(EpochRun& run) { return run.next(); }
+void throw_no_batch() { throw_error(ErrorKind::index, "DataLoader", "the epoch has no further batch"); }
 
 }  // namespace volta::data::detail

@@ -38,6 +38,17 @@ Tensor blended(const Tensor& x, double share) { return x * share + x.roll(1, 0) 
 
 }  // namespace
 
+BatchTransform::BatchTransform(std::function<Batch(const Tensor&, const Tensor&, Generator&)> f) : f_(std::move(f)) {
+  require_function(f_, "BatchTransform");
+}
+BatchTransform::Batch BatchTransform::operator()(const Tensor& x, const Tensor& y) const {
+  return (*this)(x, y, default_generator());
+}
+BatchTransform::Batch BatchTransform::operator()(const Tensor& x, const Tensor& y, Generator& g) const {
+  require_function(f_, "BatchTransform");  // none in one that was moved from
+  return f_(x, y, g);
+}
+
 BatchTransform mixup(const MixOptions& options) {
   check_alpha(options, "mixup");
   return BatchTransform([=](const Tensor& x, const Tensor& y, Generator& g) {

@@ -30,10 +30,20 @@ Sampler::Sampler(std::vector<int64_t> items) {
   count_ = [shared](int64_t) { return int64_t(shared->size()); };
 }
 
+std::vector<int64_t> Sampler::order(int64_t size, Generator& g) const {
+  require_function(order_, "Sampler");
+  return order_(size, g);
+}
+
 int64_t Sampler::count(int64_t size) const {
   if (count_) return count_(size);
   Generator g;
-  return int64_t(order_(size, g).size());
+  return int64_t(order(size, g).size());
+}
+
+BatchSampler::Batches BatchSampler::batches(int64_t size, Generator& g) const {
+  require_function(batches_, "BatchSampler");
+  return batches_(size, g);
 }
 
 std::vector<int64_t> SequentialSampler::order(int64_t size, Generator&) const {

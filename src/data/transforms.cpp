@@ -54,7 +54,24 @@ void require_pixels(const Tensor& x, const char* op) {
 
 }  // namespace
 
+Transform::Function Transform::checked(Function f) {
+  require_function(f, "Transform");
+  return f;
+}
+Transform::Function Transform::checked(Plain f) {
+  require_function(f, "Transform");
+  return [f = std::move(f)](const Tensor& x, Generator&) { return f(x); };
+}
+
+Tensor Transform::operator()(const Tensor& x) const { return (*this)(x, default_generator()); }
+Tensor Transform::operator()(const Tensor& x, Generator& generator) const {
+  require_function(f_, "Transform");  // none in one that was moved from
+  return f_(x, generator);
+}
+
 Transform::Transform(Cut cut) : cut_(std::make_shared<const Cut>(std::move(cut))) {
+  require_function(cut_->region, cut_->name);
+  require_function(cut_->then, cut_->name);
   f_ = [cut = cut_](const Tensor& x, Generator& g) {
     require_pixels(x, cut->name);
     return cut->then(functional::crop(x, cut->region(x.size(-2), x.size(-1), g)), g);

@@ -23,6 +23,10 @@ std::string_view name(TorchValue::Kind kind) {
   return names[size_t(kind)];
 }
 
+void TorchValue::throw_large(uint64_t value) {
+  throw_error(ErrorKind::argument, op, std::to_string(value), " is more than an integer of 64 bits holds");
+}
+
 TorchValue::TorchValue(const StateDict& state) : kind_(Kind::dict) {
   for (const auto& [key, x] : state) entries_.emplace_back(key, x);
 }

@@ -124,6 +124,17 @@ Dict<double> FitState::metrics() const {
   return values;
 }
 
+void Batches::each(const Use& use) const {
+  require_function(each_, "Batches");
+  require_function(use, "Batches");
+  each_(use);
+}
+
+void Schedule::step(double loss) const {
+  require_function(step_, "Schedule");
+  step_(loss);
+}
+
 namespace detail {
 
 class Trainer {

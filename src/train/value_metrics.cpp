@@ -11,6 +11,9 @@
 #include "train/labels.h"
 
 namespace volta::metrics {
+
+void detail::throw_empty() { throw_error(ErrorKind::argument, "AnyMetric", "the metric was moved from"); }
+
 namespace {
 
 constexpr double undefined_value = std::numeric_limits<double>::quiet_NaN();

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 4> choice_names(ColumnType) {
 }
 
 struct CsvOptions {
-  char delimiter = 0;                     // a comma unless given, or a tab where the file's name ends in .tsv
+  char delimiter = 0;                     // unless given a tab for files .tsv, .tab, .tsv.gz and .tab.gz, else a comma
   bool header = true;                     // the first line has the names; otherwise they are "0", "1", …
   std::vector<std::string> columns = {};  // only these, in this order
   std::map<std::string, Choice<ColumnType>> types = {};                        // of columns that are not to be guessed
@@ -57,6 +57,7 @@ class Table {
  private:
   size_t place(std::string_view name) const;
   std::vector<std::string> names_;
+  std::map<std::string, size_t, std::less<>> places_;  // of the names
   std::vector<Column> columns_;
   int64_t size_ = 0;
 };

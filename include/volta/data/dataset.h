@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,14 +45,25 @@ template <class T> inline constexpr bool is_tuple = false;
 template <class... T> inline constexpr bool is_tuple<std::tuple<T...>> = true;
 template <class A, class B> inline constexpr bool is_tuple<std::pair<A, B>> = true;
 
+[[noreturn]] void throw_empty(const char* set);             // of one that was moved from, or of a function that is none
 void check_item(int64_t i, int64_t size, const char* set);  // throws an Error of kind index
 int64_t end_of(int64_t begin, int64_t size);                // of a part of concat; an Error where no number holds it
+int64_t first_size(int64_t size, double first);
 std::vector<int64_t> part_sizes(int64_t size, std::span<const double> parts);
 std::vector<int64_t> shuffled(int64_t size, std::optional<uint64_t> seed);
 Tensor rows_of(const Tensor& x, std::span<const int64_t> rows);
 void check_rows(std::span<const Tensor> tensors);
 
+template <class F> inline constexpr bool may_be_empty = std::is_pointer_v<F>;
+template <class R, class... Args> inline constexpr bool may_be_empty<std::function<R(Args...)>> = true;
+template <class F> const F& given(const F& f, const char* set) {
+  if constexpr (may_be_empty<F>)
+    if (!f) throw_empty(set);
+  return f;
+}
+
 template <class F, class... Args> decltype(auto) with_generator(const F& f, Args&&... args) {
+  (void)given(f, "map");
   if constexpr (std::is_invocable_v<const F&, Args..., Generator&>)
     return f(std::forward<Args>(args)..., default_generator());
   else return f(std::forward<Args>(args)...);
@@ -108,7 +120,7 @@ template <Dataset S> class Subset {
       : set_(std::move(set)), items_(std::make_shared<const std::vector<int64_t>>(std::move(items))) {
     for (const int64_t i : *items_) detail::check_item(i, set_.size(), "subset");
   }
-  int64_t size() const { return int64_t(items_->size()); }
+  int64_t size() const { return int64_t(indices().size()); }
   auto get(int64_t i) const {
     detail::check_item(i, size(), "subset");
     return set_.get((*items_)[size_t(i)]);
@@ -127,8 +139,11 @@ template <Dataset S> class Subset {
     }
     return set_.get_batch(inner);
   }
-  const std::vector<int64_t>& indices() const& { return *items_; }
-  std::vector<int64_t> indices() && { return *items_; }
+  const std::vector<int64_t>& indices() const& {
+    if (!items_) detail::throw_empty("subset");
+    return *items_;
+  }
+  std::vector<int64_t> indices() && { return static_cast<const Subset&>(*this).indices(); }
 
  private:
   S set_;
@@ -142,8 +157,8 @@ template <class T> class AnyDataset {
   template <Dataset S>
   requires(!std::same_as<S, AnyDataset> && std::convertible_to<Item<S>, T>) AnyDataset(S set)
       : set_(std::make_shared<const Model<S>>(std::move(set))) {}
-  int64_t size() const { return set_->size(); }
-  T get(int64_t i) const { return set_->get(i); }
+  int64_t size() const { return held().size(); }
+  T get(int64_t i) const { return held().get(i); }
 
  private:
   struct Concept {
@@ -157,6 +172,10 @@ template <class T> class AnyDataset {
     T get(int64_t i) const override { return set.get(i); }
     S set;
   };
+  const Concept& held() const {
+    if (!set_) detail::throw_empty("AnyDataset");
+    return *set_;
+  }
   std::shared_ptr<const Concept> set_;
 };
 
@@ -186,7 +205,7 @@ template <Dataset S, Dataset... More> auto concat(S first, More... more) {
 // may read less when it knows what becomes of the item.
 template <Dataset S, class F> class Mapped {
  public:
-  Mapped(S set, F f) : set_(std::move(set)), f_(std::move(f)) {}
+  Mapped(S set, F f) : set_(std::move(set)), f_(std::move(f)) { (void)detail::given(f_, "map"); }
   int64_t size() const { return set_.size(); }
   auto get(int64_t i) const {
     if constexpr (requires { set_.get_for(i, f_); }) return set_.get_for(i, f_);
@@ -199,7 +218,7 @@ template <Dataset S, class F> class Mapped {
 };
 template <StreamingDataset S, class F> class MappedStream {
  public:
-  MappedStream(S set, F f) : set_(std::move(set)), f_(std::move(f)) {}
+  MappedStream(S set, F f) : set_(std::move(set)), f_(std::move(f)) { (void)detail::given(f_, "map"); }
   auto next() {
     auto item = set_.next();
     using Result = std::remove_cvref_t<decltype(detail::transformed(f_, std::move(*item)))>;
@@ -220,7 +239,7 @@ template <AnyKindOfDataset S, class F> auto map(S set, F f) {
 // f of the first part of a tuple; the others stay: map(set, on_first(normalize({0.5}, {0.5}))).
 template <class F> class OnFirst {
  public:
-  explicit OnFirst(F f) : f_(std::move(f)) {}
+  explicit OnFirst(F f) : f_(std::move(f)) { (void)detail::given(f_, "on_first"); }
   const F& function() const { return f_; }
   template <class... T> auto operator()(std::tuple<T...> item, Generator& g) const { return replaced(item, g); }
   template <class A, class B> auto operator()(std::pair<A, B> item, Generator& g) const {
@@ -230,6 +249,7 @@ template <class F> class OnFirst {
 
  private:
   template <class T> auto call(T first, Generator& g) const {
+    (void)detail::given(f_, "on_first");
     if constexpr (std::is_invocable_v<const F&, T, Generator&>) return f_(std::move(first), g);
     else return f_(std::move(first));
   }
@@ -249,10 +269,9 @@ struct SplitOptions {
 // auto [train, test] = random_split(set, 0.8, {.seed = 4}): the share, or above 1 the number, of items in the first.
 template <Dataset S>
 std::pair<Subset<S>, Subset<S>> random_split(const S& set, double first, const SplitOptions& options = {}) {
-  const double parts[] = {first};
-  const std::vector<int64_t> sizes = detail::part_sizes(set.size(), parts);
+  const int64_t size = detail::first_size(set.size(), first);
   const std::vector<int64_t> order = detail::shuffled(set.size(), options.seed);
-  const auto middle = order.begin() + sizes[0];
+  const auto middle = order.begin() + size;
   return {subset(set, {order.begin(), middle}), subset(set, {middle, order.end()})};
 }
 // random_split(set, {0.8, 0.1, 0.1}) or, by sizes, random_split(set, {800, 100, 100}).

@@ -105,6 +105,7 @@ class LoaderCore {
   friend class EpochRun;
 };
 std::shared_ptr<void> next_batch(EpochRun& run);  // null at the end
+[[noreturn]] void throw_no_batch();               // of an iterator at the end
 
 struct DefaultCollate {};
 template <class F> struct OnBatch { F f; };
@@ -124,6 +125,7 @@ template <class B> void move_batch(B& batch, const Place& place) {
 
 template <class C, class T>
 auto collate_with(const C& how, std::vector<T>& items, std::span<const int64_t> indices, Generator& g) {
+  (void)given(how, "DataLoader");
   if constexpr (std::is_same_v<C, DefaultCollate>) return collate(items, indices);
   else if constexpr (requires { how(std::move(items), g); }) return how(std::move(items), g);
   else return how(std::move(items));
@@ -142,7 +144,9 @@ template <class S, class C> class SourceOf final : public BatchSource {
   static constexpr bool whole = requires(const S& s, std::span<const int64_t> i) { s.get_batch(i); }
   &&(std::is_same_v<C, DefaultCollate> || requires(const C& c) { c.f; });
 
-  SourceOf(S set, C collate, const Place& place) : set_(std::move(set)), collate_(std::move(collate)), place_(place) {}
+  SourceOf(S set, C collate, const Place& place) : set_(std::move(set)), collate_(std::move(collate)), place_(place) {
+    (void)given(collate_, "DataLoader");
+  }
 
   std::optional<int64_t> size() const override {
     if constexpr (Dataset<S>) return set_.size();
@@ -229,13 +233,16 @@ template <class S, class C> class SourceOf final : public BatchSource {
 }  // namespace detail
 
 // What is done with each batch that default_collate makes: DataLoader(set, {…}, on_batch(mixup({.num_classes = 10}))).
-template <class F> detail::OnBatch<F> on_batch(F f) { return {std::move(f)}; }
+template <class F> detail::OnBatch<F> on_batch(F f) {
+  (void)detail::given(f, "on_batch");
+  return {std::move(f)};
+}
 
 // for (auto [x, y] : data::DataLoader(set, {.batch_size = 64, .shuffle = true, .num_workers = 2})) …
 // Each pass over it is an epoch. Batches do not depend on the number of workers: each item's random numbers come from
 // the seed, the epoch and the item. Workers call get() at the same time and run Volta's loops on one thread each. What
 // they throw arrives as an Error that names the item. collate(items) or collate(items, generator) makes a batch of a
-// std::vector of items, where default_collate is not wanted.
+// std::vector of items, where default_collate is not wanted. Copies of a loader share its position.
 template <AnyKindOfDataset S, class C = detail::DefaultCollate> class DataLoader {
   using Source = detail::SourceOf<S, C>;
 
@@ -254,11 +261,14 @@ template <AnyKindOfDataset S, class C = detail::DefaultCollate> class DataLoader
     using iterator_category = std::input_iterator_tag;
     Iterator() = default;
     explicit Iterator(std::shared_ptr<detail::EpochRun> run) : run_(std::move(run)) { ++*this; }
-    Batch& operator*() const { return *static_cast<Batch*>(batch_.get()); }
+    Batch& operator*() const {
+      if (!batch_) detail::throw_no_batch();
+      return *static_cast<Batch*>(batch_.get());
+    }
     Batch* operator->() const { return &**this; }
     Iterator& operator++() {
       batch_.reset();
-      batch_ = detail::next_batch(*run_);
+      if (run_) batch_ = detail::next_batch(*run_);
       return *this;
     }
     void operator++(int) { ++*this; }

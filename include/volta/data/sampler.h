@@ -23,7 +23,7 @@ class Sampler {
       count_ = [sampler = std::move(sampler)](int64_t size) { return sampler.count(size); };
   }
   explicit operator bool() const { return bool(order_); }
-  std::vector<int64_t> order(int64_t size, Generator& g) const { return order_(size, g); }
+  std::vector<int64_t> order(int64_t size, Generator& g) const;
   int64_t count(int64_t size) const;
 
  private:
@@ -43,7 +43,7 @@ class BatchSampler {
   BatchSampler(T sampler)
       : batches_([sampler = std::move(sampler)](int64_t size, Generator& g) { return sampler.batches(size, g); }) {}
   explicit operator bool() const { return bool(batches_); }
-  Batches batches(int64_t size, Generator& g) const { return batches_(size, g); }
+  Batches batches(int64_t size, Generator& g) const;
 
  private:
   std::function<Batches(int64_t, Generator&)> batches_;

@@ -20,14 +20,14 @@ class Transform {
   template <class F>
   requires(!std::same_as<F, Transform> && std::is_invocable_r_v<Tensor, const F&, const Tensor&, Generator&>)
       Transform(F f)
-      : f_(std::move(f)) {}
+      : f_(checked(Function(std::move(f)))) {}
   template <class F>
   requires(!std::same_as<F, Transform> && std::is_invocable_r_v<Tensor, const F&, const Tensor&> &&
            !std::is_invocable_v<const F&, const Tensor&, Generator&>) Transform(F f)
-      : f_([f = std::move(f)](const Tensor& x, Generator&) { return f(x); }) {}
+      : f_(checked(Plain(std::move(f)))) {}
 
-  Tensor operator()(const Tensor& x) const { return f_(x, default_generator()); }
-  Tensor operator()(const Tensor& x, Generator& generator) const { return f_(x, generator); }
+  Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x, Generator& generator) const;
 
   // What a transform does that begins by cutting a rectangle out: it chooses the rectangle by the image's size, and goes
   // on with that. Sets of files ask for it to decode no more than the rectangle.
@@ -40,7 +40,11 @@ class Transform {
   const Cut* cut() const { return cut_.get(); }
 
  private:
-  std::function<Tensor(const Tensor&, Generator&)> f_;
+  using Plain = std::function<Tensor(const Tensor&)>;
+  using Function = std::function<Tensor(const Tensor&, Generator&)>;
+  static Function checked(Plain f);  // an Error where the function is empty
+  static Function checked(Function f);
+  Function f_;
   std::shared_ptr<const Cut> cut_;  // null where it begins otherwise
 };
 
@@ -127,9 +131,9 @@ struct CutoutOptions {
 class BatchTransform {
  public:
   using Batch = std::tuple<Tensor, Tensor>;
-  explicit BatchTransform(std::function<Batch(const Tensor&, const Tensor&, Generator&)> f) : f_(std::move(f)) {}
-  Batch operator()(const Tensor& x, const Tensor& y) const { return f_(x, y, default_generator()); }
-  Batch operator()(const Tensor& x, const Tensor& y, Generator& g) const { return f_(x, y, g); }
+  explicit BatchTransform(std::function<Batch(const Tensor&, const Tensor&, Generator&)> f);
+  Batch operator()(const Tensor& x, const Tensor& y) const;
+  Batch operator()(const Tensor& x, const Tensor& y, Generator& g) const;
 
  private:
   std::function<Batch(const Tensor&, const Tensor&, Generator&)> f_;

@@ -2,6 +2,7 @@
 // torch.load(path, weights_only=True) reads it.
 #pragma once
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@ class TorchValue {
 
   TorchValue() = default;
   TorchValue(bool value) : kind_(Kind::truth), integer_(value) {}
-  template <std::integral T> TorchValue(T value) : kind_(Kind::integer), integer_(Int(value)) {}
+  template <std::integral T> TorchValue(T value) : kind_(Kind::integer), integer_(int64_t(value)) {
+    if (value > 0 && uint64_t(value) > uint64_t(INT64_MAX)) throw_large(uint64_t(value));
+  }
   TorchValue(double value) : kind_(Kind::real), real_(value) {}
   TorchValue(const char* value) : kind_(Kind::string), text_(value) {}
   TorchValue(std::string value) : kind_(Kind::string), text_(std::move(value)) {}
@@ -48,6 +51,7 @@ class TorchValue {
   StateDict state_dict() const;  // of a dictionary of tensors by name; anything else in it is an Error that lists it
 
  private:
+  [[noreturn]] static void throw_large(uint64_t value);
   const TorchValue* find(const TorchValue& key) const;
   Kind kind_ = Kind::none;
   int64_t integer_ = 0;

@@ -41,8 +41,8 @@ class Batches {
   }
 
   explicit operator bool() const { return bool(each_); }
-  void each(const Use& use) const { each_(use); }
-  std::optional<int64_t> size() const { return size_(); }
+  void each(const Use& use) const;
+  std::optional<int64_t> size() const { return size_ ? size_() : std::nullopt; }
 
  private:
   template <class Get> void refer(Get get) {
@@ -60,7 +60,7 @@ class Batches {
     };
   }
   std::function<void(const Use&)> each_;
-  std::function<std::optional<int64_t>()> size_ = [] { return std::optional<int64_t>(); };
+  std::function<std::optional<int64_t>()> size_;
 };
 
 // A scheduler as fit steps it: one with a name is referred to, so that its state can be saved; AnyScheduler is shared.
@@ -82,7 +82,7 @@ class Schedule {
 
   explicit operator bool() const { return bool(step_); }
   bool measures() const { return measures_; }
-  void step(double loss) const { step_(loss); }
+  void step(double loss) const;
 
  private:
   std::function<void(double)> step_;

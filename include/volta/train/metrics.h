@@ -25,6 +25,8 @@ namespace volta::metrics {
 
 namespace detail {
 
+[[noreturn]] void throw_empty();  // of a metric that was moved from
+
 // Smallest and largest class number, on devices that cannot tell without waiting; compute() then refuses bad ones.
 class PendingLabels {
  public:
@@ -235,16 +237,16 @@ class AnyMetric {
   template <class M>
   requires(!std::same_as<M, AnyMetric> && Metric<M>) AnyMetric(M metric)
       : inner_(std::make_unique<Of<M>>(std::move(metric))) {}
-  AnyMetric(const AnyMetric& other) : inner_(other.inner_->copy()) {}
+  AnyMetric(const AnyMetric& other) : inner_(other.held().copy()) {}
   AnyMetric(AnyMetric&&) noexcept = default;
   AnyMetric& operator=(const AnyMetric& other) { return *this = AnyMetric(other); }
   AnyMetric& operator=(AnyMetric&&) noexcept = default;
   ~AnyMetric() = default;
 
-  void update(const Tensor& prediction, const Tensor& target) { inner_->update(prediction, target); }
-  double compute() const { return inner_->compute(); }
-  void reset() { inner_->reset(); }
-  std::string name() const { return inner_->name(); }
+  void update(const Tensor& prediction, const Tensor& target) { held().update(prediction, target); }
+  double compute() const { return held().compute(); }
+  void reset() { held().reset(); }
+  std::string name() const { return held().name(); }
 
  private:
   struct Base {
@@ -264,6 +266,10 @@ class AnyMetric {
     std::string name() const override { return metric.name(); }
     M metric;
   };
+  Base& held() const {
+    if (!inner_) detail::throw_empty();
+    return *inner_;
+  }
   std::unique_ptr<Base> inner_;
 };
 
