@@ -125,6 +125,7 @@ NB_MODULE(_volta, m) {
   define_dlpack(m);
   define_autograd(m);
   define_nn(m);
+  define_parts(m);
   define_io(m);
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(stop_unlocked_threads));
 }

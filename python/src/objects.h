@@ -76,5 +76,6 @@ void define_ops(nb::module_& m);
 void define_dlpack(nb::module_& m);
 void define_autograd(nb::module_& m);
 void define_io(nb::module_& m);
+void define_parts(nb::module_& m);
 
 }  // namespace volta::python

@@ -199,14 +199,21 @@ const ElementwiseOp& kernel_op(const ElementwiseOp& op, DType common) {
 
 void run(const ElementwiseOp& op, std::span<const Operand> x, DType common, const Tensor& out) {
   ElementwiseCall call{&kernel_op(op, common), 0, traits(common).compute, arg(out), {}, int(x.size())};
+  MemoryWatch* const watch = memory_watch;  // looked up once: what is a thread's own may cost a call
   for (size_t i = 0; i < x.size(); ++i) {
     // Field by field: copying a whole Arg just written stalls on its half-written words.
     Arg& a = call.in[i];
-    a.scalar = x[i].scalar;
-    a.dtype = x[i].tensor ? x[i].tensor->impl().dtype : f64;
-    a.layout = x[i].tensor ? &layout(*x[i].tensor) : nullptr;
-    if (x[i].tensor) reads(*x[i].tensor);
-    a.data = x[i].tensor ? address(*x[i].tensor) : nullptr;
+    const Tensor* t = x[i].tensor;
+    if (!t) {
+      a.dtype = f64;
+      a.scalar = x[i].scalar;
+      continue;
+    }
+    if (watch) [[unlikely]]
+      watch->read(*t);
+    a.dtype = t->impl().dtype;
+    a.layout = &layout(*t);
+    a.data = address(*t);
   }
   backend(out.impl().storage->device).elementwise(call);
 }

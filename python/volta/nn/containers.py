@@ -161,6 +161,9 @@ class ModuleDict(Module, MutableMapping):
     def __delitem__(self, name):
         del self._modules[name]
 
+    def _offer(self, name):
+        """Names are data here: the class keeps none of them."""
+
     __hash__ = Module.__hash__
     __eq__ = Module.__eq__
 
@@ -182,6 +185,9 @@ class ParameterDict(Module, MutableMapping):
         super().__init__()
         self._names = {}
         self.update(parameters or {})
+
+    def _offer(self, name):
+        """Names are data here: the class keeps none of them."""
 
     def __len__(self):
         return len(self._names)

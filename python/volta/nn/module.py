@@ -73,6 +73,14 @@ class Module:
         if part != "_buffers":
             self._not_saved.discard(name)
         self.__dict__[part][name] = value
+        self._offer(name)
+
+    def _offer(self, name):
+        """Lets the class find the part: Python then need not fail first, to come to `__getattr__`."""
+        kind = type(self)
+        if kind.__getattr__ is Module.__getattr__ and not any(name in base.__dict__ for base in kind.__mro__):
+            if name.isidentifier():
+                type.__setattr__(kind, name, _volta._Part(name))
 
     def _register(self, part, name, value, kind):
         noun = _NOUNS[part]

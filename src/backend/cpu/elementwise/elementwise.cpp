@@ -15,6 +15,7 @@ constexpr int max_operands = ElementwiseOp::max_arity + 3;  // the output is ope
 constexpr int64_t chunk = 512;                              // elements staged at a time
 constexpr int64_t grain = 32 * 1024;                        // elements worth a thread
 constexpr int64_t long_row = 128;                           // worth a kernel call of its own
+constexpr int64_t short_row = 4096;                         // where making a plan is felt beside running it
 
 struct Range {
   int64_t begin, end;
@@ -30,6 +31,22 @@ void fill_constant(char* block, DType dtype, const Scalar& value) {
   visit(dtype, [&]<class T>(TypeTag<T>) {
     std::fill_n(reinterpret_cast<T*>(block), constant_bytes / sizeof(T), value.as<T>());
   });
+}
+
+// Without a plan, where all operands are short, of one contiguous layout and of the kernel's dtypes.
+bool run_short(const ElementwiseCall& call, RowFunction row, int64_t n) {
+  const Layout& out = *call.out.layout;
+  if (n > short_row || call.out.dtype != kernel_dtype(call, 0) || !out.is_contiguous()) return false;
+  const void* in[max_operands];
+  for (int k = 0; k < call.inputs; ++k) {
+    const Arg& a = call.in[k];
+    in[k] = a.unused ? call.out.data : a.data;
+    if (a.unused) continue;
+    if (!a.layout || a.dtype != kernel_dtype(call, k + 1)) return false;
+    if (a.layout->shape != out.shape || a.layout->strides != out.strides) return false;
+  }
+  row(n, call.out.data, in, 0);
+  return true;
 }
 
 struct RowPlan {
@@ -260,6 +277,7 @@ void elementwise(const ElementwiseCall& call) {
   const RowFunction row = rows->by_dtype[size_t(call.compute)];
   if (!row)
     throw Error(Error::Kind::internal, call.op->name, "no CPU kernel computes in " + std::string(name(call.compute)));
+  if (run_short(call, row, n)) return;
   RowPlan p(call, row, n);
   const int64_t each = n <= grain ? n : part_size(n, grain);
   if (p.plain()) return parallel_ranges(n, each, [&](int64_t begin, int64_t end) { run_plain(p, {begin, end}); });
