@@ -96,6 +96,18 @@ TEST(NnCache, CopiesGoOnAlone) {
   EXPECT_TRUE(equal(left.append(step(4), step(4)).first.select(-1, 0).flatten(), tensor<float>({0, 4})));
 }
 
+TEST(NnCache, AMovedFromOneIsEmpty) {
+  nn::KeyValueCache c;
+  c.append(ones({1, 2, 2, 4}), ones({1, 2, 2, 4}));
+  nn::KeyValueCache d = std::move(c);
+  EXPECT_EQ(d.size(), 2);
+  EXPECT_EQ(c.size(), 0);
+  EXPECT_EQ(c.append(ones({1, 2, 1, 4}), ones({1, 2, 1, 4})).first.size(2), 1);
+  c = std::move(d);
+  EXPECT_EQ(c.size(), 2);
+  EXPECT_EQ(d.size(), 0);
+}
+
 TEST(NnCache, ACallThatFailsLeavesItAsItWas) {
   manual_seed(4);
   const NoGrad off;

@@ -439,6 +439,10 @@ TEST(NnReparametrize, WeightNorm) {
   EXPECT_EQ(nn::weight_norm(plain, -2).weight_g.shape(), (Shape{3, 1}));
   EXPECT_FALSE(attempt([&] { nn::weight_norm(plain, 7); }));
   EXPECT_FALSE(attempt([&] { nn::weight_norm(plain, -9); }));
+  freeze(plain);
+  const auto frozen = nn::weight_norm(plain);
+  EXPECT_FALSE(frozen.weight_g.requires_grad() || frozen.weight_v.requires_grad());
+  EXPECT_FALSE(frozen(x).requires_grad());
 }
 
 TEST(NnReparametrize, WeightNormOfHalves) {
