@@ -94,8 +94,9 @@ Tensor divided(const Tensor& losses, const Labels& labels, Reduce how) {
 
 Tensor finish(const Tensor& losses, const Labels& labels, Reduce how) {
   if (!labels.factor.defined()) return reduced(losses, how);
-  // Infinite losses can be ignored, and weigh nothing under a factor of 0; finite ones still give it a gradient.
-  Tensor nothing = logical_and(labels.factor == 0, !isfinite(losses));
+  // Infinite losses can be ignored, and weigh nothing under a factor of 0; finite ones still give it a gradient, and
+  // NaN stays.
+  Tensor nothing = logical_and(labels.factor == 0, isinf(losses));
   if (labels.kept.defined()) nothing = logical_or(nothing, !labels.kept);
   return divided(where(nothing, 0, losses) * labels.factor, labels, how);
 }
