@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include <volta/volta.h>
 
@@ -133,6 +134,147 @@ TEST(AccuracyHalves, SimilarityOfSmallVectors) {
   }
   const Tensor x = full({1, 4, 2}, 300, {f16});
   EXPECT_TRUE(allclose(local_response_norm(x, 3).to(f32), local_response_norm(x.to(f32), 3), {.rtol = 1e-3}));
+}
+
+struct HalfCall {
+  std::string name;
+  std::function<Tensor(const Tensor&, const Tensor&)> f;
+};
+
+std::vector<HalfCall> half_losses() {
+  static const std::vector<std::string> words = {"none", "mean", "sum"};
+  const Tensor labels = arange(24).remainder(6), signs = where(arange(24) % 3 == 0, 1, -1).unsqueeze(1).expand({24, 6});
+  const Tensor some = tensor({{0, 2, -1, 0, 0, 0}}).expand({24, 6});
+  const Tensor weight = linspace(0.25, 1.5, 6), wide = linspace(0.3, 1.7, 6);
+  std::vector<HalfCall> list;
+  for (const std::string& how : words) {
+    const auto add = [&](const char* name, std::function<Tensor(const Tensor&, const Tensor&)> f) {
+      list.push_back({name + (", " + how), std::move(f)});
+    };
+    add("mse_loss", [=](auto& x, auto& y) { return mse_loss(x, y, {how}); });
+    add("l1_loss", [=](auto& x, auto& y) { return l1_loss(x, y, {how}); });
+    add("smooth_l1_loss", [=](auto& x, auto& y) { return smooth_l1_loss(x, y, {how}); });
+    add("huber_loss", [=](auto& x, auto& y) { return huber_loss(x, y, {how}); });
+    add("binary_cross_entropy",
+        [=](auto& x, auto& y) { return binary_cross_entropy((x.abs() + 0.5) / 16, y.abs() / 16, {.reduction = how}); });
+    add("binary_cross_entropy_with_logits",
+        [=](auto& x, auto& y) { return binary_cross_entropy_with_logits(x, y.abs() / 16, {.reduction = how}); });
+    add("with logits and weights", [=](auto& x, auto& y) {
+      const Tensor w = weight.to(x.dtype());
+      return binary_cross_entropy_with_logits(x, y.abs() / 16, {.weight = w, .reduction = how, .pos_weight = w});
+    });
+    add("sigmoid_focal_loss",
+        [=](auto& x, auto& y) { return sigmoid_focal_loss(x, y.abs() / 16, {.reduction = how}); });
+    add("kl_div", [=](auto& x, auto& y) { return kl_div(x, y.abs() / 16, {.reduction = how}); });
+    add("kl_div of logarithms", [=](auto& x, auto& y) { return kl_div(x, y, {.reduction = how, .log_target = true}); });
+    add("gaussian_kl", [=](auto& x, auto& y) { return gaussian_kl(x, y, {how}); });
+    add("gaussian_nll_loss",
+        [=](auto& x, auto& y) { return gaussian_nll_loss(x, y, y.abs() + 0.5, {.full = true, .reduction = how}); });
+    add("poisson_nll_loss",
+        [=](auto& x, auto& y) { return poisson_nll_loss(x, y.abs(), {.full = true, .reduction = how}); });
+    add("poisson_nll_loss of rates", [=](auto& x, auto& y) {
+      return poisson_nll_loss(x.abs() + 0.25, y.abs(), {.log_input = false, .reduction = how});
+    });
+    add("hinge_embedding_loss", [=](auto& x, auto&) { return hinge_embedding_loss(x, signs, {.reduction = how}); });
+    add("soft_margin_loss", [=](auto& x, auto& y) { return soft_margin_loss(x, y, {how}); });
+    add("margin_ranking_loss",
+        [=](auto& x, auto& y) { return margin_ranking_loss(x, y, signs, {.margin = 0.1, .reduction = how}); });
+    add("cosine_embedding_loss",
+        [=](auto& x, auto& y) { return cosine_embedding_loss(x, y, signs.select(1, 0), {.reduction = how}); });
+    add("triplet_margin_loss", [=](auto& x, auto& y) { return triplet_margin_loss(x, y, x + y, {.reduction = how}); });
+    add("triplet_margin_with_distance_loss",
+        [=](auto& x, auto& y) { return triplet_margin_with_distance_loss(x, y, x.flip(0), {.reduction = how}); });
+    add("cross_entropy", [=](auto& x, auto&) { return cross_entropy(x, labels, {.reduction = how}); });
+    add("cross_entropy, smoothed", [=](auto& x, auto&) {
+      return cross_entropy(x, labels, {.weight = wide, .reduction = how, .label_smoothing = 0.1});
+    });
+    add("cross_entropy of probabilities",
+        [=](auto& x, auto& y) { return cross_entropy(x, y.abs() / 16, {.reduction = how, .label_smoothing = 0.1}); });
+    add("nll_loss", [=](auto& x, auto&) { return nll_loss(x, labels, {.weight = wide, .reduction = how}); });
+    add("multi_margin_loss",
+        [=](auto& x, auto&) { return multi_margin_loss(x, labels, {.p = 2, .weight = wide, .reduction = how}); });
+    add("multilabel_margin_loss", [=](auto& x, auto&) { return multilabel_margin_loss(x, some, {how}); });
+    add("multilabel_soft_margin_loss",
+        [=](auto& x, auto& y) { return multilabel_soft_margin_loss(x, y.abs() / 16, {.reduction = how}); });
+  }
+  return list;
+}
+
+std::vector<HalfCall> half_statistics() {
+  const Tensor places = cumsum(arange(24).remainder(3).to(f32) / 8 + 0.125, 0);
+  return {
+      {"cdist", [](auto& x, auto& y) { return cdist(x, y); }},
+      {"dist", [](auto& x, auto& y) { return dist(x, y); }},
+      {"pdist", [](auto& x, auto&) { return pdist(x); }},
+      {"addr", [](auto& x, auto& y) { return addr(x.narrow(0, 0, 6), x.select(0, 2), y.select(0, 3), 0.7); }},
+      {"vander", [](auto& x, auto&) { return vander(x.select(1, 0) / 4, 5); }},
+      {"std_dev", [](auto& x, auto&) { return std_dev(x, 0); }},
+      {"var", [](auto& x, auto&) { return var(x, 0); }},
+      {"nanmean", [](auto& x, auto&) { return nanmean(x, 1); }},
+      {"quantile", [](auto& x, auto&) { return quantile(x, 0.3, 0); }},
+      {"cov", [](auto& x, auto&) { return cov(x); }},
+      {"corrcoef", [](auto& x, auto&) { return corrcoef(x); }},
+      {"trapezoid", [](auto& x, auto&) { return trapezoid(x, {}, {.dx = 0.3, .dim = 0}); }},
+      {"cumulative_trapezoid", [](auto& x, auto&) { return cumulative_trapezoid(x, {}, {.dx = 0.3, .dim = 0}); }},
+      {"trapezoid over places", [=](auto& x, auto&) { return trapezoid(x, places.to(x.dtype()), {.dim = 0}); }},
+  };
+}
+
+// The result and its gradients are those of f64, rounded once; what f32 loses on the way is far less.
+void expect_one_rounding(const HalfCall& call, DType t) {
+  SCOPED_TRACE(call.name + " of " + std::string(name(t)));
+  const auto exact = [](const Tensor& x) { return x.detach().to(f64).requires_grad_(); };
+  // Multiples of 1/16 up to 8: what the calls make of them before the op itself is exact in either half.
+  const Tensor places = arange(144).reshape({24, 6});
+  const auto data = [&](int64_t step, int64_t start) {
+    return (((places * step + start) % 127 - 63).to(f64) / 16).to(t).requires_grad_();
+  };
+  const Tensor x = data(37, 5), y = data(53, 11), x64 = exact(x), y64 = exact(y);
+  const Tensor found = call.f(x, y), wanted = call.f(x64, y64);
+  EXPECT_EQ(found.dtype(), t);
+  const double unit = t == f16 ? 0x1p-11 : 0x1p-8;
+  const auto close = [&](const Tensor& a, const Tensor& b) {
+    EXPECT_TRUE(allclose(a.to(f64), b, {.rtol = unit * 1.01, .atol = 2e-5}))
+        << max(abs(a.to(f64) - b)).template item<double>();
+  };
+  close(found, wanted);
+  const auto backward = [](const Tensor& loss, const Tensor& in) { return grad(loss.to(f64).sum(), in); };
+  const Tensor d = backward(found, x);
+  EXPECT_EQ(d.dtype(), t);
+  const Tensor d64 = backward(wanted, x64);
+  EXPECT_TRUE(allclose(d.to(f64), d64, {.rtol = 3 * unit, .atol = 2 * unit}))
+      << max(abs(d.to(f64) - d64)).item<double>();
+}
+
+TEST(AccuracyHalves, LossesAreRoundedOnce) {
+  for (const DType t : {f16, bf16})
+    for (const HalfCall& call : half_losses()) expect_one_rounding(call, t);
+}
+
+TEST(AccuracyHalves, DistancesAndStatisticsAreRoundedOnce) {
+  for (const DType t : {f16, bf16})
+    for (const HalfCall& call : half_statistics()) expect_one_rounding(call, t);
+}
+
+TEST(AccuracyHalves, TrapezoidsBesideOtherFloats) {
+  const Tensor y = (arange(40.f).sin() * 3).to(bf16), x = arange(40.f) / 7;
+  for (const auto& [a, b] : {std::pair(y, x), std::pair(x, y)}) {
+    const Tensor found = trapezoid(a, b);
+    EXPECT_EQ(found.dtype(), f32);
+    EXPECT_TRUE(allclose(found.to(f64), trapezoid(a.to(f64), b.to(f64)), {.rtol = 1e-5, .atol = 1e-5}));
+  }
+}
+
+TEST(AccuracyHalves, LossesThatHalvesDoNotHoldOnTheWay) {
+  // 20,000 classes: the sum of their logarithms is beyond f16, the loss is not.
+  const Tensor scores = zeros({1, 20000}, {f16}).requires_grad_();
+  const Tensor loss = cross_entropy(scores, tensor({3}), {.label_smoothing = 0.1});
+  EXPECT_NEAR(loss.item<double>(), 9.9, 0.01);
+  EXPECT_TRUE(isfinite(grad(loss, scores)).all().item<bool>());
+  EXPECT_EQ(mse_loss(tensor({256, 0, 0, 0}).to(f16), zeros({4}, {f16})).item<double>(), 16384);  // its square is 65536
+  const Tensor x = full({1}, 6, {bf16}), one = ones({1}, {bf16});
+  const double exact = std::log1p(std::exp(-6.0));
+  EXPECT_NEAR(binary_cross_entropy_with_logits(x, one).item<double>() / exact, 1, 0x1p-8);
 }
 
 }  // namespace

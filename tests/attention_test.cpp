@@ -230,6 +230,22 @@ TEST(AttentionMask, AQueryThatSeesNothingGetsZeros) {
   }
 }
 
+TEST(AttentionMask, ScoresThatOverflowAreNaNWhereNoMaskHidesThem) {
+  for (const DType t : {f32, bf16, f64})
+    for (const int64_t queries : {1, 2, 70})
+      for (const bool causal : {false, true}) {
+        SCOPED_TRACE(std::string(name(t)) + " " + std::to_string(queries));
+        const double big = t == f64 ? 1e200 : 1e20;
+        const Tensor q = full({1, queries, 4}, big, {t}).requires_grad_(), k = full({1, 3, 4}, -big, {t}),
+                     v = ones({1, 3, 4}, {t});
+        const Tensor y = scaled_dot_product_attention(q, k, v, {.is_causal = causal});
+        EXPECT_TRUE(isnan(y).all().item<bool>());
+        EXPECT_TRUE(isnan(grad(y.sum(), q)).all().item<bool>());
+        const Tensor none = scaled_dot_product_attention(q, k.narrow(1, 0, 0), v.narrow(1, 0, 0));
+        EXPECT_EQ(count_nonzero(none).item<int64_t>(), 0);
+      }
+}
+
 TEST(AttentionMask, BatchAxesBroadcast) {
   const Tensor q = randn({3, 1, 4, 8}), k = randn({2, 5, 8}), v = randn({1, 5, 6});
   const Tensor y = scaled_dot_product_attention(q, k, v);

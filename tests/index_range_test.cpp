@@ -35,6 +35,8 @@ TEST(IndexNegative, IsRefusedWhereAnIndexIsATensor) {
   expect_refused("embedding", [&] { return embedding(row, x, {.padding_idx = 0}); });
   expect_refused("embedding", [&] { return embedding(row, x, {.max_norm = 1.0}); });
   expect_refused("embedding_bag", [&] { return embedding_bag(row, x, tensor({0, 1})); });
+  for (const DType t : {f32, f64, boolean})
+    EXPECT_THROW(embedding_bag(tensor({0, 1, 2}), x, tensor({0., 1.5}).to(t)), Error) << name(t);
   expect_refused("one_hot", [&] { return one_hot(row, 3); });
   for (const DType narrow : {i8, i16, i32}) expect_refused("gather", [&] { return gather(x, 0, i.to(narrow)); });
   EXPECT_TRUE(equal(x, arange(12).to(f64).reshape({3, 4})));

@@ -399,6 +399,30 @@ TEST(LossCrossEntropy, LabelsThatChangeBeforeTheBackwardPassAreAnError) {
 }
 
 // Rows short and long, by packs or not, with ignored labels, weights, strides and scores of minus infinity.
+// A weight of 0 hides what is infinite, an ignored label anything, but NaN is not hidden by a weight.
+TEST(LossCrossEntropy, ScoresOfNaNStayUnderAWeightOfZero) {
+  const Tensor weight = tensor({0., 1.}), labels = tensor({0, 1}), none = tensor({-100, 1});
+  for (const double odd : {double(NAN), double(-INFINITY)})
+    for (const DType t : {f16, f32, f64})
+      for (const char* how : {"none", "mean", "sum"}) {
+        const Tensor x = tensor({{odd, 1.}, {0., 1.}}).to(t).requires_grad_();
+        const auto check = [&](const Tensor& loss, bool stays) {
+          SCOPED_TRACE(std::string(name(t)) + " " + how + " " + std::to_string(odd));
+          EXPECT_EQ(isnan(loss).any().item<bool>(), stays);
+          EXPECT_EQ(isinf(loss).any().item<bool>(), false);
+          const Tensor d = isnan(grad(loss.sum(), x));
+          EXPECT_EQ(d[0].any().item<bool>(), stays);
+          EXPECT_FALSE(d[1].any().item<bool>());
+        };
+        check(cross_entropy(x, labels, {.weight = weight.to(t), .reduction = how}), std::isnan(odd));
+        check(cross_entropy(x, none, {.weight = weight.to(t), .reduction = how}), false);
+        check(cross_entropy(x, none, {.reduction = how}), false);
+        const Tensor loss = nll_loss(x, labels, {.weight = weight.to(t), .reduction = how});
+        EXPECT_EQ(isnan(loss).any().item<bool>(), std::isnan(odd));
+        EXPECT_FALSE(isnan(nll_loss(x, none, {.reduction = how})).any().item<bool>());
+      }
+}
+
 TEST(CrossEntropyRows, EqualTheFormulaOnEveryDevice) {
   manual_seed(21);
   for (const Device& device : devices())

@@ -208,6 +208,13 @@ TEST(RandomApi, MultinomialFollowsTheWeights) {
   EXPECT_NEAR(first[2], 1500, 110);
   EXPECT_EQ(multinomial(w.to(bf16), 1).shape(), (Shape{2, 1}));
   EXPECT_EQ(multinomial(w, 0).shape(), (Shape{2, 0}));
+  for (int i = 0; i < 100; ++i)  // what weighs nothing is never drawn
+    for (const auto& [large, small] : {std::pair(5e-324, 5e-324), std::pair(1e308, 1e308), std::pair(1e308, 5e-324)}) {
+      const Tensor rest = zeros({6}, {f64});
+      const Tensor drawn = multinomial(cat({rest, tensor<double>({small, 0, large, 0}), rest}), 2);
+      EXPECT_EQ(drawn.sum().item<int>(), 14) << drawn.str();
+      EXPECT_EQ(drawn.to_vector<int>()[0] * drawn.to_vector<int>()[1], 48);
+    }
 }
 
 TEST(RandomApi, MultinomialRefusals) {

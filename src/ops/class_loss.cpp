@@ -94,8 +94,9 @@ Tensor divided(const Tensor& losses, const Labels& labels, Reduce how) {
 
 Tensor finish(const Tensor& losses, const Labels& labels, Reduce how) {
   if (!labels.factor.defined()) return reduced(losses, how);
-  // Infinite losses can be ignored, and weigh nothing under a factor of 0; finite ones still give it a gradient.
-  Tensor nothing = logical_and(labels.factor == 0, !isfinite(losses));
+  // Infinite losses can be ignored, and weigh nothing under a factor of 0; finite ones still give it a gradient, and
+  // NaN stays.
+  Tensor nothing = logical_and(labels.factor == 0, isinf(losses));
   if (labels.kept.defined()) nothing = logical_or(nothing, !labels.kept);
   return divided(where(nothing, 0, losses) * labels.factor, labels, how);
 }
@@ -220,6 +221,8 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
   const int axis = x.dim() > 1 ? 1 : 0;
   const int64_t classes = x.size(axis);
   check_weight(o.weight, x, axis, "cross_entropy");
+  if (is_half(x.dtype()) || is_half(target.dtype()))
+    return of_probabilities(loss::widened(x), loss::widened(target), o).to(promote(x.dtype(), target.dtype()));
   Tensor wanted = target;
   if (o.label_smoothing > 0) wanted = (1 - o.label_smoothing) * target + o.label_smoothing / double(classes);
   if (o.weight.defined()) wanted = wanted * along_classes(o.weight, x, axis);
@@ -238,6 +241,8 @@ Tensor Plain::cross_entropy(const Tensor& input, const Tensor& target, const Cro
     const Labels labels = checked_labels(input, target, o.weight, o.ignore_index, op);
     if (const Tensor loss = fused_cross_entropy(input, labels, o.weight, o.reduction); loss.defined()) return loss;
   }
+  if (const DType dtype = input.dtype(); is_half(dtype))  // rounded once
+    return cross_entropy(input.to(f32), target, o).to(dtype);
   const Labels labels = prepare(input, target, o.weight, o.ignore_index, op);
   if (o.label_smoothing > 0) return smoothed(input, labels, o);
   return finish(-pick_label(log_softmax(input, labels.axis), labels), labels, o.reduction);
@@ -245,6 +250,8 @@ Tensor Plain::cross_entropy(const Tensor& input, const Tensor& target, const Cro
 
 Tensor Plain::nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions& o) {
   loss::reduction(o.reduction, "nll_loss");
+  if (const DType dtype = input.checked("nll_loss").dtype(); is_half(dtype))
+    return nll_loss(input.to(f32), target, o).to(dtype);
   const Labels labels = prepare(input, target, o.weight, o.ignore_index, "nll_loss");
   return finish(-pick_label(input, labels), labels, o.reduction);
 }
@@ -255,6 +262,7 @@ Tensor Plain::multi_margin_loss(const Tensor& input, const Tensor& target, const
   finite(o.margin, op, "margin");
   if (o.p != 1 && o.p != 2) throw Error(Error::Kind::argument, op, "p must be 1 or 2, not " + std::to_string(o.p));
   require(input.checked(op).dim() < 3, ErrorKind::shape, op, "scores must be [N, C] or [C], not ", input);
+  if (const DType dtype = input.dtype(); is_half(dtype)) return multi_margin_loss(input.to(f32), target, o).to(dtype);
   const Labels labels = prepare(input, target, o.weight, {}, op);
   const Tensor label = labels.index.unsqueeze(labels.axis);
   const Tensor others = arange(input.size(labels.axis)).to(input.device()) != label;

@@ -71,6 +71,8 @@ Tensor Plain::addr(const Tensor& x, const Tensor& u, const Tensor& v, double bet
   const char* op = "addr";
   require(u.checked(op).dim() == 1 && v.checked(op).dim() == 1, ErrorKind::shape, op, u, " x ", v,
           ": needs two vectors");
+  if (const DType dtype = promote(promote(x.checked(op).dtype(), u.dtype()), v.dtype()); is_half(dtype))
+    return addr(x.to(f32), u.to(f32), v.to(f32), beta, alpha).to(dtype);  // rounded once
   return added_product(op, x, u, v, beta, alpha, {u.size(0), v.size(0)}, outer);
 }
 
@@ -81,6 +83,8 @@ Tensor Plain::cdist(const Tensor& x, const Tensor& other, double p) {
   require(x.dim() >= 2 && other.dim() >= 2 && x.size(-1) == other.size(-1), ErrorKind::shape, op, x, " and ", other,
           ": needs rows of the same length");
   require_power(p, op);
+  if (const DType dtype = promote(x.dtype(), other.dtype()); is_half(dtype))
+    return cdist(x.to(f32), other.to(f32), p).to(dtype);
   // Differences of all pairs stand in memory for so many rows at a time.
   Shape one_row = x.shape();
   one_row[-2] = 1;
@@ -101,6 +105,7 @@ Tensor Plain::pdist(const Tensor& x, double p) {
   require_floating(x, op);
   require(x.dim() == 2, ErrorKind::shape, op, "needs a matrix, got shape ", x);
   require_power(p, op);
+  if (is_half(x.dtype())) return pdist(x.to(f32), p).to(x.dtype());
   const Tensor pairs = triu_indices(x.size(0), x.size(0), 1, {i64, x.device()});
   return lengths(x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1)), p);
 }

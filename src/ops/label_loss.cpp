@@ -16,6 +16,8 @@ Tensor Plain::multilabel_margin_loss(const Tensor& input, const Tensor& target, 
   require(target.dtype() == i64, ErrorKind::dtype, op, "targets must be i64, not ", target.dtype());
   require(input.dim() > 0 && input.dim() < 3 && input.size(-1) > 0, ErrorKind::shape, op,
           "scores must be [N, C] or [C], not ", input);
+  if (const DType dtype = input.dtype(); is_half(dtype))
+    return multilabel_margin_loss(input.to(f32), target, o).to(dtype);
   const int64_t classes = input.size(-1);
   const Tensor labels = target.detach().to(input.device());
   const Tensor counts = cumprod((labels >= 0).to(i64), -1) > 0;  // until the first -1
@@ -35,6 +37,8 @@ Tensor Plain::multilabel_soft_margin_loss(const Tensor& input, const Tensor& tar
   require_floating(input, op);
   loss::require_pair(input, target, op);
   require(input.dim() > 0 && input.size(-1) > 0, ErrorKind::shape, op, "scores need an axis of classes, got ", input);
+  if (const DType dtype = input.dtype(); is_half(dtype))
+    return multilabel_soft_margin_loss(input.to(f32), target.to(f32), o).to(loss::with_weight(dtype, o.weight));
   const Tensor y = target.to(input.dtype());
   Tensor losses = (y - 1) * logsigmoid(-input) - y * logsigmoid(input);
   if (o.weight.defined()) losses = blamed_on(op, [&] { return losses * o.weight; });
@@ -49,18 +53,22 @@ Tensor Plain::triplet_margin_with_distance_loss(const Tensor& anchor, const Tens
   require(anchor.checked(op).dim() == positive.checked(op).dim() && anchor.dim() == negative.checked(op).dim(),
           ErrorKind::shape, op, "anchor ", anchor, ", positive ", positive, " and negative ", negative,
           " differ in their number of axes");
-  require(is_floating(promote(promote(anchor.dtype(), positive.dtype()), negative.dtype())), ErrorKind::dtype, op,
-          "needs floats, got ", anchor.dtype(), ", ", positive.dtype(), " and ", negative.dtype());
+  const DType dtype = promote(promote(anchor.dtype(), positive.dtype()), negative.dtype());
+  require(is_floating(dtype), ErrorKind::dtype, op, "needs floats, got ", anchor.dtype(), ", ", positive.dtype(),
+          " and ", negative.dtype());
+  if (is_half(dtype) && !o.distance_function)
+    return triplet_margin_with_distance_loss(anchor.to(f32), positive.to(f32), negative.to(f32), o).to(dtype);
   const auto distance = [&](const Tensor& a, const Tensor& b) {
     return o.distance_function ? o.distance_function(a, b) : pairwise_distance(a, b);
   };
-  const Tensor losses = blamed_on(op, [&] {
+  return blamed_on(op, [&] {
     const Tensor near = distance(anchor, positive);
     Tensor far = distance(anchor, negative);
     if (o.swap) far = minimum(far, distance(positive, negative));
-    return clamp_min(o.margin + near - far, 0);
+    const DType own = promote(near.dtype(), far.dtype());
+    const Tensor losses = clamp_min(o.margin + loss::widened(near) - loss::widened(far), 0);
+    return loss::reduced(losses, how).to(own);
   });
-  return loss::reduced(losses, how);
 }
 
 }  // namespace volta

@@ -15,13 +15,11 @@ namespace {
 using loss::reduced;
 using loss::reduction;
 using loss::require_pair;
+using loss::widened;
+using loss::with_weight;
 
-Tensor difference(const Tensor& input, const Tensor& target, const char* op) {
-  require_pair(input, target, op);
-  return input - target;
-}
-
-// What the losses of a pair are; those of halves are computed in f32 where squares and quotients need not fit a half.
+// What the losses of a pair are. Those of halves are computed in f32: squares and quotients need not fit a half, and
+// what is rounded at every step is not what is rounded once.
 DType dtype_of(const Tensor& input, const Tensor& target, const char* op) {
   require_pair(input, target, op);
   return promote(input.dtype(), target.dtype());
@@ -56,12 +54,14 @@ void refuse_target_grad(const Tensor& target, const char* op) {
 
 Tensor Plain::mse_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "mse_loss");
-  return reduced(square(difference(input, target, "mse_loss")), how);
+  const DType dtype = dtype_of(input, target, "mse_loss");
+  return reduced(square(widened(input) - widened(target)), how).to(dtype);
 }
 
 Tensor Plain::l1_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "l1_loss");
-  return reduced(abs(difference(input, target, "l1_loss")), how);
+  const DType dtype = dtype_of(input, target, "l1_loss");
+  return reduced(abs(widened(input) - widened(target)), how).to(dtype);
 }
 
 Tensor Plain::smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
@@ -70,7 +70,7 @@ Tensor Plain::smooth_l1_loss(const Tensor& input, const Tensor& target, const Sm
   if (const DType dtype = dtype_of(input, target, "smooth_l1_loss"); is_half(dtype))
     return smooth_l1_loss(input.to(f32), target.to(f32), o).to(dtype);
   // The square is of the difference itself: |d| would lose the second derivative at 0.
-  const Tensor e = difference(input, target, "smooth_l1_loss"), d = abs(e);
+  const Tensor e = input - target, d = abs(e);
   if (o.beta == 0) return reduced(d, how);
   const Tensor near = d < o.beta;
   return reduced(where(near, 0.5 / o.beta * square_where(near, e), d - 0.5 * o.beta), how);
@@ -81,7 +81,7 @@ Tensor Plain::huber_loss(const Tensor& input, const Tensor& target, const HuberL
   if (!(o.delta > 0)) throw Error(Error::Kind::argument, "huber_loss", "delta must be above 0");
   if (const DType dtype = dtype_of(input, target, "huber_loss"); is_half(dtype))
     return huber_loss(input.to(f32), target.to(f32), o).to(dtype);
-  const Tensor e = difference(input, target, "huber_loss"), d = abs(e);
+  const Tensor e = input - target, d = abs(e);
   const Tensor near = d <= o.delta;
   return reduced(where(near, 0.5 * square_where(near, e), o.delta * (d - 0.5 * o.delta)), how);
 }
@@ -93,6 +93,8 @@ Tensor Plain::binary_cross_entropy(const Tensor& input, const Tensor& target, co
   require_floating(input, op);
   require_pair(input, target, op);
   require_weight(o.weight, input, op, "weight");
+  if (const DType dtype = input.dtype(); is_half(dtype))
+    return binary_cross_entropy(input.to(f32), target.to(f32), o).to(with_weight(dtype, o.weight));
   const Tensor y = target.to(input.dtype());
   Tensor losses;
   {
@@ -102,8 +104,7 @@ Tensor Plain::binary_cross_entropy(const Tensor& input, const Tensor& target, co
     losses = (y - 1) * clamp_min(log1p(-input), -100) - y * clamp_min(log(input), -100);
   }
   losses = record(op, losses, {input, y}, [p = save(input), y = save(y)](const Tensor& g, Gradients& d) {
-    const DType wide = traits(g.dtype()).compute;
-    const Tensor x = d.take(p).to(wide), t = d.take(y).to(wide);
+    const Tensor x = d.take(p), t = d.take(y);
     if (d.needs(0)) d[0] = g * (x - t) / clamp_min(x * (1 - x), 1e-12);
     if (d.needs(1)) d[1] = g * (clamp_min(log1p(-x), -100) - clamp_min(log(x), -100));
   });
@@ -118,6 +119,9 @@ Tensor Plain::binary_cross_entropy_with_logits(const Tensor& input, const Tensor
   require_floating(input, op);
   require_pair(input, target, op);
   require_weight(o.weight, input, op, "weight"), require_weight(o.pos_weight, input, op, "pos_weight");
+  if (const DType dtype = input.dtype(); is_half(dtype))
+    return binary_cross_entropy_with_logits(input.to(f32), target.to(f32), o)
+        .to(with_weight(with_weight(dtype, o.weight), o.pos_weight));
   const Tensor y = target.to(input.dtype());
   Tensor of_positive = logsigmoid(input);
   if (o.pos_weight.defined()) of_positive = blamed_on(op, [&] { return of_positive * (1 + (o.pos_weight - 1) * y); });
@@ -130,6 +134,8 @@ Tensor Plain::sigmoid_focal_loss(const Tensor& input, const Tensor& target, cons
   finite(o.alpha, op, "alpha"), not_negative(o.gamma, op, "gamma");
   require_floating(input, op);
   require_pair(input, target, op);
+  if (const DType dtype = input.dtype(); is_half(dtype))
+    return sigmoid_focal_loss(input.to(f32), target.to(f32), o).to(dtype);
   const Tensor cost = binary_cross_entropy_with_logits(input, target, {.reduction = Reduce::none});
   const Tensor y = target.to(input.dtype());
   const Tensor missing = sigmoid(input) * (1 - y) + sigmoid(-input) * y;  // 1 - the probability of the right answer
@@ -141,19 +147,20 @@ Tensor Plain::sigmoid_focal_loss(const Tensor& input, const Tensor& target, cons
 Tensor Plain::kl_div(const Tensor& input, const Tensor& target, const KLDivOptions& o) {
   const bool by_batch = o.batchmean || o.reduction.of("kl_div", "reduction") == Reduce::batchmean;
   require_floating(input, "kl_div");
-  require_pair(input, target, "kl_div");
+  const DType dtype = dtype_of(input, target, "kl_div");
   if (by_batch && input.dim() == 0)
     throw Error(Error::Kind::shape, "kl_div", "a mean over the batch needs a batch axis");
-  const Tensor losses = o.log_target ? exp(target) * (target - input) : entropy(target) - target * input;
-  if (!by_batch) return reduced(losses, o.reduction);
-  return (sum(losses.to(traits(losses.dtype()).compute)) / input.size(0)).to(losses.dtype());
+  const Tensor x = widened(input), t = widened(target);
+  const Tensor losses = o.log_target ? exp(t) * (t - x) : entropy(t) - t * x;
+  return (by_batch ? sum(losses) / input.size(0) : reduced(losses, o.reduction)).to(dtype);
 }
 
 Tensor Plain::gaussian_kl(const Tensor& mean, const Tensor& log_variance, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "gaussian_kl");
   require_floating(mean, "gaussian_kl"), require_floating(log_variance, "gaussian_kl");
-  require_pair(mean, log_variance, "gaussian_kl");
-  return reduced(0.5 * (square(mean) + expm1(log_variance) - log_variance), how);
+  const DType dtype = dtype_of(mean, log_variance, "gaussian_kl");
+  const Tensor m = widened(mean), v = widened(log_variance);
+  return reduced(0.5 * (square(m) + expm1(v) - v), how).to(dtype);
 }
 
 Tensor Plain::gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
@@ -184,13 +191,14 @@ Tensor Plain::gaussian_nll_loss(const Tensor& input, const Tensor& target, const
 Tensor Plain::poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLOptions& o) {
   const Reduce how = reduction(o.reduction, "poisson_nll_loss");
   not_negative(o.eps, "poisson_nll_loss", "eps");
-  require_pair(input, target, "poisson_nll_loss");
-  Tensor losses = o.log_input ? exp(input) - target * input : input - target * log(input + o.eps);
+  const DType dtype = dtype_of(input, target, "poisson_nll_loss");
+  const Tensor x = widened(input), t = widened(target);
+  Tensor losses = o.log_input ? exp(x) - t * x : x - t * log(x + o.eps);
   if (o.full) {  // Stirling's approximation of log(target!)
-    const Tensor n = clamp_min(target.to(input.dtype()), 1);
-    losses = losses + where(target > 1, n * log(n) - n + 0.5 * log(2 * std::numbers::pi * n), 0);
+    const Tensor n = clamp_min(t.to(x.dtype()), 1);
+    losses = losses + where(t > 1, n * log(n) - n + 0.5 * log(2 * std::numbers::pi * n), 0);
   }
-  return reduced(losses, how);
+  return reduced(losses, how).to(dtype);
 }
 
 Tensor Plain::hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingOptions& o) {
@@ -199,24 +207,25 @@ Tensor Plain::hinge_embedding_loss(const Tensor& input, const Tensor& target, co
   require_floating(input, "hinge_embedding_loss");
   require_pair(input, target, "hinge_embedding_loss");
   refuse_target_grad(target, "hinge_embedding_loss");
-  const Tensor y = target.to(f64);  // -1 is no number of unsigned dtypes
-  const Tensor apart = where(y == 1, 0, clamp_min(o.margin - input, 0));
-  return reduced(apart + where(y == -1, 0, input), how);
+  const Tensor x = widened(input), y = target.to(f64);  // -1 is no number of unsigned dtypes
+  const Tensor apart = where(y == 1, 0, clamp_min(o.margin - x, 0));
+  return reduced(apart + where(y == -1, 0, x), how).to(input.dtype());
 }
 
 Tensor Plain::soft_margin_loss(const Tensor& input, const Tensor& target, const LossOptions& o) {
   const Reduce how = reduction(o.reduction, "soft_margin_loss");
-  require_pair(input, target, "soft_margin_loss");
-  return reduced(-logsigmoid(target * input), how);
+  const DType dtype = dtype_of(input, target, "soft_margin_loss");
+  return reduced(-logsigmoid(widened(target) * widened(input)), how).to(dtype);
 }
 
 Tensor Plain::margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                                   const MarginOptions& o) {
   const Reduce how = reduction(o.reduction, "margin_ranking_loss");
   finite(o.margin, "margin_ranking_loss", "margin");
-  require_pair(input1, input2, "margin_ranking_loss");
+  const DType pair = dtype_of(input1, input2, "margin_ranking_loss");
   require_pair(input1, target, "margin_ranking_loss");
-  return reduced(clamp_min(target * (input2 - input1) + o.margin, 0), how);
+  const Tensor apart = widened(input2) - widened(input1);
+  return reduced(clamp_min(widened(target) * apart + o.margin, 0), how).to(promote(pair, target.dtype()));
 }
 
 Tensor Plain::cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,

@@ -24,4 +24,12 @@ inline void require_pair(const Tensor& input, const Tensor& target, const char* 
           input.dtype(), " and ", target.dtype());
 }
 
+// Halves are computed in f32, and the loss is rounded once. Other dtypes stay.
+inline Tensor widened(const Tensor& x) { return is_half(x.dtype()) ? x.to(f32) : x; }
+
+// What a loss of this dtype is under a weight that may be defined.
+inline DType with_weight(DType dtype, const Tensor& weight) {
+  return weight.defined() ? promote(dtype, weight.dtype()) : dtype;
+}
+
 }  // namespace volta::loss

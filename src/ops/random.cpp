@@ -1,5 +1,6 @@
 // Random tensors, the checks of a call for random numbers, and the generator behind them.
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <numbers>
 
@@ -238,7 +239,9 @@ Tensor multinomial(const Tensor& weights, Int samples, bool replacement, Generat
   const Options options{f64, w.device(), false, generator};
   if (!replacement) {
     const Tensor times = draw({Distribution::exponential, f64, 1, 1}, w.shape(), options, "multinomial");
-    return topk(w / times, samples, -1).indices;
+    // By logarithms: quotients of extreme weights leave the range, and would tie with those of weight 0.
+    const Tensor keys = where(w > 0, log(w) - log(times), -std::numeric_limits<double>::infinity());
+    return topk(keys, samples, -1).indices;
   }
   const Tensor sums = cumsum(w / w.amax(-1, true), -1);
   const Tensor total = sums.narrow(-1, w.size(-1) - 1, 1);

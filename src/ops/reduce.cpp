@@ -398,6 +398,8 @@ Tensor Plain::norm(const Tensor& x, double p, const Axes& dim, bool keepdim) {
 
 Tensor Plain::dist(const Tensor& x, const Tensor& other, double p) {
   require_floating(x, "dist"), require_floating(other, "dist");
+  if (const DType dtype = promote(x.dtype(), other.dtype()); is_half(dtype))
+    return dist(x.to(f32), other.to(f32), p).to(dtype);  // differences are not rounded before they are squared
   return blamed_on("dist", [&] { return Plain::norm(x - other, p, {}, false); });
 }
 

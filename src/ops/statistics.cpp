@@ -83,11 +83,15 @@ Tensor weights_for(const Tensor& w, const Tensor& x, int64_t n, const char* op, 
   return w;
 }
 
-// Whether the sums are of halves: those of neighbours need not fit one.
+// Sums and distances of neighbours need not fit a half: both are taken in f32, and the result is rounded to what it was.
 bool in_halves(const Tensor& y, const Tensor& x, const char* op) {
-  return is_half(y.checked(op).dtype()) && (!x.defined() || !is_floating(x.dtype()) || x.dtype() == y.dtype());
+  return is_half(y.checked(op).dtype()) || (x.defined() && is_half(x.dtype()));
 }
 Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? x.to(f32) : x; }
+DType trapezoid_dtype(const Tensor& y, const Tensor& x) {
+  const DType ordinate = is_floating(y.dtype()) ? y.dtype() : default_dtype();
+  return x.defined() && is_floating(x.dtype()) ? promote(ordinate, x.dtype()) : ordinate;
+}
 
 // Heights of neighbours added, times half their distance.
 Tensor trapezoids(const Tensor& y, const Tensor& x, const TrapezoidOptions& o, int& axis, const char* op) {
@@ -214,13 +218,13 @@ Tensor Plain::corrcoef(const Tensor& x) {
 }
 
 Tensor Plain::trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
-  if (in_halves(y, x, "trapezoid")) return trapezoid(y.to(f32), widened(x), options).to(y.dtype());
+  if (in_halves(y, x, "trapezoid")) return trapezoid(widened(y), widened(x), options).to(trapezoid_dtype(y, x));
   int axis = 0;
   return trapezoids(y, x, options, axis, "trapezoid").sum(axis);
 }
 Tensor Plain::cumulative_trapezoid(const Tensor& y, const Tensor& x, const TrapezoidOptions& options) {
   if (in_halves(y, x, "cumulative_trapezoid"))
-    return cumulative_trapezoid(y.to(f32), widened(x), options).to(y.dtype());
+    return cumulative_trapezoid(widened(y), widened(x), options).to(trapezoid_dtype(y, x));
   int axis = 0;
   const Tensor parts = trapezoids(y, x, options, axis, "cumulative_trapezoid");
   return cumsum(parts, axis);

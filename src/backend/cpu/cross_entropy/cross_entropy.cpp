@@ -49,13 +49,13 @@ template <class T> void forward(const CrossEntropyCall& call) {
     const T* row = static_cast<const T*>(call.scores.data) + r * classes;
     const ScoreSum s = kernel.sum(classes, row);
     auto* statistics = static_cast<double*>(call.statistics.data) + 2 * r;
-    statistics[0] = s.top, statistics[1] = s.sum;
     const int64_t label = at<int64_t>(call.labels, r);
     const bool counts = label != call.ignore;
     const T factor = !counts ? T(0) : call.weight.data ? static_cast<const T*>(call.weight.data)[label] : T(1);
     const T loss = counts ? T(std::log(s.sum) - (double(row[label]) - s.top)) : T(0);
-    // An infinite loss counts nothing under a factor of 0.
-    static_cast<T*>(call.losses.data)[r] = factor == T(0) ? T(0) : loss * factor;
+    // An infinite loss counts nothing under a factor of 0, one of NaN does; an ignored row says nothing of its scores.
+    static_cast<T*>(call.losses.data)[r] = factor == T(0) && !std::isnan(loss) ? T(0) : loss * factor;
+    statistics[0] = counts ? s.top : 0, statistics[1] = counts ? s.sum : 1;
     if (call.factors.data) static_cast<T*>(call.factors.data)[r] = factor;
   });
   if (call.mean.data) take_mean<T>(call);
@@ -70,7 +70,7 @@ template <class T> void backward(const CrossEntropyBackwardCall& call) {
     const T upstream = at<T>(call.g, r) / divisor * factor;
     const double* s = static_cast<const double*>(call.statistics.data) + 2 * r;
     T* out = static_cast<T*>(call.grad_scores.data) + r * classes;
-    if (factor == T(0)) return void(std::fill_n(out, classes, T(0)));
+    if (factor == T(0) && !std::isnan(s[1])) return void(std::fill_n(out, classes, T(0)));
     kernel.scaled(classes, out, static_cast<const T*>(call.scores.data) + r * classes, s[0], double(upstream) / s[1]);
     out[at<int64_t>(call.labels, r)] -= upstream;
   });

@@ -175,10 +175,13 @@ template <class S> void forward(const AttendHead& h, Range queries) {
     multiply(nq, out_step, s.keys.size, left_in_place(scores, step), v, out, out_step, true);
   }
   T* logsumexp = static_cast<T*>(h.logsumexp) + queries.begin;
+  // Under a mask a query may see nothing, and is 0; else scores that are all -inf are those of a softmax that is NaN.
+  const bool seen = !h.mask.data && all.size > 0;
+  const T none = seen ? std::numeric_limits<T>::quiet_NaN() : T(0);
   for (int64_t i = 0; i < nq; ++i) {
-    const T total = soft.total[i], factor = total == 0 ? T(0) : 1 / total;
+    const T total = soft.total[i], factor = total == 0 ? none : 1 / total;
     // +inf where nothing is seen: the backward pass then finds weights of exp(-inf).
-    logsumexp[i] = total == 0 ? -nothing<T> : soft.top[i] + scalar::log(total);
+    logsumexp[i] = total != 0 ? soft.top[i] + scalar::log(total) : seen ? none : -nothing<T>;
     write_row<S>(h.out, queries.begin + i, out + i * out_step, h.value_width, factor);
   }
 }
