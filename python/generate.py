@@ -80,6 +80,8 @@ NAMES = {
     "trapezoid": {"y": "y", "x": "x"},
     "cumulative_trapezoid": {"y": "y", "x": "x"},
     "heaviside": {"b": "values"},
+    "hardshrink": {"lambda": "lambd"},
+    "softshrink": {"lambda": "lambd"},
     "vander": {"x": "x", "n": "N"},
     "scaled_dot_product_attention": {"q": "query", "k": "key", "v": "value"},
     "split": {"split_size": "split_size_or_sections", "sizes": "split_size_or_sections"},
@@ -138,13 +140,17 @@ FORMS = [
 WITH_DTYPE = {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "softmin"}
 WRITTEN = {"WarmupLR"}  # in Python, and in the stub's template
 SPREAD = {"block_diag", "cartesian_prod", "einsum", "meshgrid"}  # take tensors one by one, too
-REPLACED = {
-    "tensordot",
-    "unique",
-    "std",
-    "var",
-    "normal",
-}  # functions that Python wraps: their stubs are those of the wrappers
+# Functions that Python wraps: their stubs are those of the wrappers.
+REPLACED = set(
+    """tensordot unique std var normal clip div divide true_divide round diff nonzero argsort bucketize searchsorted cdist logit
+    repeat_interleave unique_consecutive norm var_mean std_mean atleast_1d atleast_2d atleast_3d histogram squeeze
+    tensor_split take_along_dim scatter cov""".split()
+)
+# Methods that Python wraps: their stubs are in the template.
+REPLACED_METHODS = set(
+    """std var div div_ divide true_divide round round_ diff nonzero argsort logit logit_ repeat_interleave
+    unique_consecutive norm histogram squeeze tensor_split take_along_dim scatter scatter_ clamp_""".split()
+)
 PROPERTIES = {"mT"}  # methods of C++ that are properties of Python
 BY_HAND = {"tensor", "tensor_from", "from_blob"}  # what takes data of Python, in src/
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]
@@ -425,7 +431,9 @@ def collect(ops, headers):
             return
         op = table.setdefault((module, name), PythonOp(name, doc, module))
         if all(form.signature(True) != known.signature(True) for known in op.forms):
-            op.forms.append(form)
+            # max(x, other) before max(x, dim): a 0-d tensor of integers is taken for an index, too.
+            tensors = [p.takes for p in form.parameters] == ["tensor", "tensor"]
+            op.forms.insert(1 if tensors and len(op.forms) > 1 else len(op.forms), form)
         op.function, op.method = op.function or function, op.method or method
         op.functional = op.functional or functional
 
@@ -543,7 +551,7 @@ def write_stubs(template, table, headers):
                     continue
                 target = others[op.module] if op.module != "volta" else functions
                 target.append(f"{overload}def {op.name}({form.signature(True, False, spread)}) -> {result}: ...\n")
-            if op.method and op.name not in ("std", "var"):  # these are in the template
+            if op.method and op.name not in REPLACED_METHODS:
                 head = "    " + overload.replace("\n", "\n    ")
                 methods.append(f"{head}def {op.name}({form.signature(True, True, spread)}) -> {result}: ...\n")
     operators = [

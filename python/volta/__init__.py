@@ -4,11 +4,12 @@
 from ._volta import *  # noqa: F403
 from ._volta import Tensor, bool, dtype  # noqa: F401
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
-from . import _tensor_names
+from . import _tensor_names, _torch_forms
 from ._tensor import as_tensor, asarray, broadcast_tensors, histc, is_tensor, load, save, tensordot, unique  # noqa: F401
 
-_tensor_names.define()
-globals().update({_name: getattr(_tensor_names, _name) for _name in _tensor_names.FUNCTIONS})
+for _module in (_tensor_names, _torch_forms):
+    _module.define()
+    globals().update({_name: getattr(_module, _name) for _name in _module.FUNCTIONS})
 half, double, long, short, int, float = float16, float64, int64, int16, int32, float32  # noqa: F405
 
 inf, nan, pi, e = 1e400, 1e400 * 0, 3.141592653589793, 2.718281828459045

@@ -94,6 +94,84 @@ from ._tensor_names import (
 from ._tensor_names import (
     vdot as vdot,
 )
+from ._torch_forms import (
+    argsort as argsort,
+)
+from ._torch_forms import (
+    atleast_1d as atleast_1d,
+)
+from ._torch_forms import (
+    atleast_2d as atleast_2d,
+)
+from ._torch_forms import (
+    atleast_3d as atleast_3d,
+)
+from ._torch_forms import (
+    bucketize as bucketize,
+)
+from ._torch_forms import (
+    cdist as cdist,
+)
+from ._torch_forms import (
+    clip as clip,
+)
+from ._torch_forms import (
+    cov as cov,
+)
+from ._torch_forms import (
+    diff as diff,
+)
+from ._torch_forms import (
+    div as div,
+)
+from ._torch_forms import (
+    divide as divide,
+)
+from ._torch_forms import (
+    histogram as histogram,
+)
+from ._torch_forms import (
+    logit as logit,
+)
+from ._torch_forms import (
+    nonzero as nonzero,
+)
+from ._torch_forms import (
+    norm as norm,
+)
+from ._torch_forms import (
+    repeat_interleave as repeat_interleave,
+)
+from ._torch_forms import (
+    round as round,
+)
+from ._torch_forms import (
+    scatter as scatter,
+)
+from ._torch_forms import (
+    searchsorted as searchsorted,
+)
+from ._torch_forms import (
+    squeeze as squeeze,
+)
+from ._torch_forms import (
+    std_mean as std_mean,
+)
+from ._torch_forms import (
+    take_along_dim as take_along_dim,
+)
+from ._torch_forms import (
+    tensor_split as tensor_split,
+)
+from ._torch_forms import (
+    true_divide as true_divide,
+)
+from ._torch_forms import (
+    unique_consecutive as unique_consecutive,
+)
+from ._torch_forms import (
+    var_mean as var_mean,
+)
 from .amp import autocast as autocast
 from .train import evaluate as evaluate
 from .train import fit as fit

@@ -5,16 +5,36 @@ import functools
 from . import _volta
 from ._volta import Tensor
 
-# In place: the name, and the function whose result is written into the tensor where no method of that name is there.
-_IN_PLACE = """absolute arccos arccosh arcsin arcsinh arctan arctan2 arctanh clip divide multiply negative subtract
-true_divide nan_to_num cumsum cumprod eq ne lt le gt ge logical_and logical_or logical_xor logical_not fix sgn
-float_power addmm addmv addbmm baddbmm addr""".split()
+# In place: another name of a method that is there.
+_SAME_IN_PLACE = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "multiply": "mul",
+    "negative": "neg",
+    "subtract": "sub",
+    "fix": "trunc",
+    "sgn": "sign",
+}
+# In place: the function whose result is written into the tensor where no method of that name is there.
+_IN_PLACE = """nan_to_num cumsum cumprod eq ne lt le gt ge logical_and logical_or logical_xor logical_not float_power addmm
+addmv addbmm baddbmm addr""".split()
+
+
+def _kept(x):
+    """What a gradient may keep of a tensor that is about to be overwritten."""
+    return x.clone() if x.requires_grad and not x.is_leaf else x
 
 
 def _in_place(name):
     def changed(self, *args, **kwargs):
         function = globals()[name] if name in FUNCTIONS else getattr(_volta, name)
-        return self.copy_(function(self, *args, **kwargs))
+        return self.copy_(function(_kept(self), *args, **kwargs))
 
     changed.__name__, changed.__qualname__ = name + "_", f"Tensor.{name}_"
     changed.__doc__ = f"{name} in place."
@@ -106,9 +126,9 @@ def broadcast_shapes(*shapes):
     return found(*((s,) if isinstance(s, int) else tuple(s) for s in shapes))
 
 
-def scalar_tensor(s, *, dtype=None, device=None):
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A number as a tensor without axes, of the default float unless told otherwise."""
-    return _volta.tensor(s, dtype=dtype or _volta.get_default_dtype(), device=device)
+    return _volta.tensor(s, dtype=dtype or _volta.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def get_rng_state():
@@ -132,7 +152,8 @@ def normal(mean=0.0, std=1.0, size=None, *more, **options):
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         shape = broadcast_shapes(*(x.shape for x in (mean, std) if isinstance(x, Tensor)))
         device = next(x.device for x in (mean, std) if isinstance(x, Tensor))
-        return _volta.normal(shape, 0.0, 1.0, device=device, **options) * std + mean
+        dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None)
+        return _volta.normal(shape, 0.0, 1.0, device=device, dtype=dtype, **options) * std + mean
     if "shape" in options:
         return _volta.normal(options.pop("shape"), mean, std, *more, **options)
     if isinstance(size, (tuple, list)):
@@ -160,7 +181,7 @@ std, var = _spread("std"), _spread("var")
 FUNCTIONS = """std var normal is_floating_point numel detach is_nonzero is_complex ravel sgn fix isneginf isposinf float_power inner vdot
 ger split_with_sizes broadcast_shapes scalar_tensor get_rng_state set_rng_state manual_seed""".split()
 _METHODS = """std var is_nonzero is_complex ravel sgn fix isneginf isposinf float_power inner vdot ger split_with_sizes""".split()
-_OF_FUNCTIONS = "prelu multinomial bernoulli cov".split()
+_OF_FUNCTIONS = "prelu multinomial bernoulli".split()
 
 
 class GradFn:
@@ -214,6 +235,8 @@ def _contains(self, element):
 
 def define():
     """Adds the methods to Tensor."""
+    for name, same in _SAME_IN_PLACE.items():
+        setattr(Tensor, name + "_", getattr(Tensor, same + "_"))
     for name in _IN_PLACE:
         if not hasattr(Tensor, name + "_") and (hasattr(_volta, name) or name in FUNCTIONS):
             setattr(Tensor, name + "_", _in_place(name))

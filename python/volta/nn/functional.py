@@ -2,6 +2,7 @@
 
 from .. import _volta
 from .._functional_names import NAMES
+from .._tensor_names import _kept
 
 _ALSO = """gelu hardshrink logsigmoid sigmoid softplus softshrink softsign tanh tanhshrink linear bilinear one_hot pad
 pdist""".split()
@@ -26,12 +27,30 @@ def _activation(name):
 _INPLACE = """celu elu hardsigmoid hardswish hardtanh leaky_relu mish relu relu6 rrelu selu silu threshold dropout
 alpha_dropout feature_alpha_dropout feature_dropout""".split()
 globals().update({name: _activation(name) for name in _INPLACE})
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """x held within [min_val, max_val]; integers stay integers."""
+    if input.dtype.is_floating_point:
+        return _volta.hardtanh(input, min_val, max_val)
+    return _volta.clamp(input, int(min_val), int(max_val))
+
+
+def relu6(input, inplace=False):
+    """x held within [0, 6]; integers stay integers."""
+    return hardtanh(input, 0, 6)
+
+
 dropout1d = dropout2d = dropout3d = globals()["feature_dropout"]
 
 
 def _in_place(name):
+    method = getattr(_volta.Tensor, name + "_", None)
+
     def changed(input, *args, **kwargs):
-        return input.copy_(getattr(_volta, name)(input, *args, **kwargs))
+        if method and input.dtype.is_floating_point:
+            return method(input, *args, **kwargs)
+        return input.copy_(globals()[name](_kept(input), *args, **kwargs))
 
     changed.__name__ = changed.__qualname__ = name + "_"
     changed.__doc__ = f"{name} in place."
@@ -81,6 +100,25 @@ def _with_indices(name):
 _POOLS = [f"{kind}max_pool{n}d" for kind in ("", "adaptive_", "fractional_") for n in (1, 2, 3)]
 _POOLS.remove("fractional_max_pool1d")
 globals().update({name: _with_indices(name) for name in _POOLS})
+
+
+def _fractional(name):
+    """The function with PyTorch's name of its random numbers."""
+    function = globals()[name]
+
+    def pool(*args, **kwargs):
+        if "_random_samples" in kwargs:
+            kwargs["random_samples"] = kwargs.pop("_random_samples")
+        return function(*args, **kwargs)
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = function.__doc__
+    pool.__text_signature__ = function.__text_signature__
+    return pool
+
+
+for _name in [f"fractional_max_pool{n}d{end}" for n in (2, 3) for end in ("", "_with_indices")]:
+    globals()[_name] = _fractional(_name)
 
 
 def batch_norm(
