@@ -15,9 +15,17 @@ struct GPTConfig {
   double dropout = 0.1;
 };
 
+inline const GPTConfig& checked(const GPTConfig& config) {
+  if (config.heads < 1 || config.width % config.heads != 0)
+    throw Error(Error::Kind::argument, "GPT",
+                "a width of " + std::to_string(config.width) + " cannot be divided among " +
+                    std::to_string(config.heads) + " heads");
+  return config;
+}
+
 struct GPTAttention {
   GPTConfig config;
-  nn::Linear c_attn{config.width, 3 * config.width}, c_proj{config.width, config.width};
+  nn::Linear c_attn{checked(config).width, 3 * config.width}, c_proj{config.width, config.width};
   nn::Dropout drop{config.dropout};
 
   // With a cache, x are the steps after those it holds.

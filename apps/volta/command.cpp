@@ -30,12 +30,21 @@ template <class T> Option& Option::within(T low, T high) {
 template Option& Option::within(int low, int high);
 template Option& Option::within(int64_t low, int64_t high);
 template Option& Option::within(double low, double high);
+// CLI11's own say which numbers there are, in 309 digits.
+static void check_number(CLI::Option* option, bool zero) {
+  option->check([zero](const std::string& text) {
+    double number = 0;
+    const bool fine =
+        CLI::detail::lexical_cast(text, number) && std::isfinite(number) && (number > 0 || (zero && number == 0));
+    return fine ? std::string() : text + " is not a number " + (zero ? "from 0 on" : "above 0");
+  });
+}
 Option& Option::positive() {
-  with_range(option_, CLI::PositiveNumber);
+  check_number(option_, false);
   return *this;
 }
 Option& Option::not_negative() {
-  with_range(option_, CLI::NonNegativeNumber);
+  check_number(option_, true);
   return *this;
 }
 Option& Option::one_of(const std::vector<std::string>& words) {
@@ -60,14 +69,22 @@ Option Command::flag(const std::string& name, bool& value, const std::string& te
 }
 void Command::on_run(std::function<void()> run) { app_->callback(std::move(run)); }
 
+// The long name of an option, or a place in the line.
+static CLI::Option* option_named(CLI::App& app, const std::string& name) {
+  CLI::Option* const option = app.get_option_no_throw("--" + name);
+  return option ? option : app.get_option_no_throw(name);
+}
 bool Command::fill(const std::string& name, const std::function<std::vector<std::string>()>& values) {
-  CLI::Option* option = app_->get_option_no_throw("--" + name);
-  if (!option) option = app_->get_option_no_throw(name);
+  CLI::Option* const option = option_named(*app_, name);
   if (!option) return false;
   if (option->count() > 0) return true;
   for (const std::string& value : values()) option->add_result(value);
   option->run_callback();
   return true;
+}
+bool Command::given(const std::string& name) const {
+  const CLI::Option* const option = option_named(*app_, name);
+  return option && option->count() > 0;
 }
 
 std::string Command::name() const { return app_->get_name(); }

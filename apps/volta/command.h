@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <volta/error.h>
+
 #include "terminal.h"
 
 namespace CLI {
@@ -49,6 +51,7 @@ class Command {
   void on_run(std::function<void()> run);
   // Gives an option its values unless the command line did; false where there is no such option.
   bool fill(const std::string& name, const std::function<std::vector<std::string>()>& values);
+  bool given(const std::string& name) const;  // by the command line, or by fill
   std::string name() const;
   std::vector<Command> commands() const;
   std::vector<std::string> long_names() const;  // of its options, without dashes
@@ -68,6 +71,14 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   Command root() { return Command(*app_); }
+  // Runs what looks at words of the command line: the Error it throws is one of usage.
+  template <class F> static void check_usage(const F& look) {
+    try {
+      look();
+    } catch (const Error& e) {
+      throw UsageError(e.what());
+    }
+  }
   // Runs the command that the line names. A line that is wrong throws UsageError before anything has run.
   void run(int count, char** arguments);
 

@@ -89,13 +89,13 @@ json Completions::object(const Request& r) const {
           {"choices", json::array()}};
 }
 
-Completions::Answer Completions::whole(const Request& r) const {
+Completions::Answer Completions::whole(const Request& r, const std::function<bool()>& there) const {
   Answer answer{object(r)};
-  for (int64_t i = 0; i < r.choices; ++i) {
+  for (int64_t i = 0; i < r.choices && there(); ++i) {
     GenerateRequest one = r.text;
     one.seed += uint64_t(i);
     std::string all;
-    const Generated made = model_.generate(one, [&](const std::string& piece) { return all += piece, true; });
+    const Generated made = model_.generate(one, [&](const std::string& piece) { return all += piece, there(); });
     answer.tokens += made.tokens;
     answer.body["choices"].push_back(choice(i, all, made.why));
   }

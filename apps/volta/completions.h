@@ -25,7 +25,8 @@ class Completions {
     nlohmann::json body;
     int64_t tokens = 0;
   };
-  Answer whole(const Request& request) const;
+  // `there` says whether the client still is; without it the rest is not written.
+  Answer whole(const Request& request, const std::function<bool()>& there) const;
   // Each event goes to `send`, which says whether the client is still there; returns the tokens made.
   int64_t stream(const Request& request, const std::function<bool(const std::string& event)>& send) const;
 

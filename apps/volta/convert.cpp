@@ -1,4 +1,5 @@
 // volta convert: weights from one file format to another, renamed on the way.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,8 @@
 
 namespace volta::app {
 namespace {
+
+constexpr const char* recipe_key = "volta.recipe";
 
 struct Flags {
   std::string from, to, map, strip, add, cast, model, select;
@@ -59,16 +62,47 @@ void write(const std::string& path, const StateDict& state, const Metadata& meta
               "cannot tell the format of '" + path + "' from its ending; use .safetensors, .pt or .npz");
 }
 
+bool same_tensors(const StateDict& given, const StateDict& made) {
+  return given.size() == made.size() && std::all_of(given.begin(), given.end(), [&](const auto& entry) {
+           return made.contains(entry.first) && made.at(entry.first).shape() == entry.second.shape();
+         });
+}
+
+// What the source says, but no recipe for tensors that are other ones now.
+Metadata carried_over(const Flags& f, const StateDict& given, const StateDict& made) {
+  Metadata kept;
+  if (const auto found = attempt([&] { return read_safetensors_metadata(f.from); })) kept = *found;
+  if (kept.contains("format") && kept.at("format") == "volta.checkpoint") kept = {};
+  if (kept.contains(recipe_key) && !same_tensors(given, made)) kept.erase(recipe_key);
+  if (!kept.contains("format")) kept.add("format", "pt");
+  return kept;
+}
+
 // What makes safetensors a file that `eval`, `predict` and `serve` take: the recipe, checked against the weights.
-Metadata recipe_for(const Flags& f, const StateDict& state) {
-  if (f.model.empty()) return {{"format", "pt"}};
+Metadata metadata_for(const Flags& f, const StateDict& given, const StateDict& state) {
+  Metadata metadata = carried_over(f, given, state);
+  if (f.model.empty()) return metadata;
   Recipe recipe;
   recipe.model = f.model;
   const size_t colon = f.model.find(':');
   if (colon != std::string::npos) recipe = Recipe::parse(f.model.substr(colon + 1), "--model");
   Network network(recipe);
   load_state_dict(network.module, state);
-  return {{"format", "pt"}, {"volta.recipe", network.recipe.json()}};
+  metadata[recipe_key] = network.recipe.json();
+  return metadata;
+}
+
+void print_json(const StatePlan& plan) {
+  for (const StatePlan::Line& line : plan.lines) {
+    nlohmann::json one = {
+        {"from", line.from}, {"to", line.to.empty() ? nlohmann::json() : nlohmann::json(line.to)}, {"what", line.what}};
+    if (!line.to.empty()) {
+      one["shape"] = std::vector<int64_t>(line.shape.begin(), line.shape.end());
+      one["dtype"] = name(line.dtype);
+    }
+    std::printf("%s\n", dumped(one).c_str());
+  }
+  if (!plan.unmatched_rules.empty()) std::printf("%s\n", dumped({{"without_effect", plan.unmatched_rules}}).c_str());
 }
 
 void convert(const Flags& f, const Common& common) {
@@ -76,13 +110,14 @@ void convert(const Flags& f, const Common& common) {
   const StateMap map = map_of(f);
   if (f.dry_run) {
     StatePlan plan = map.plan(given);
+    if (common.json) return print_json(plan);
     for (StatePlan::Line& line : plan.lines) line.from = printable(line.from), line.to = printable(line.to);
     for (std::string& key : plan.unmatched_keys) key = printable(key);
     std::printf("%s", plan.str().c_str());
     return;
   }
   const StateDict state = map.apply(given);
-  write(f.to, state, recipe_for(f, state));
+  write(f.to, state, metadata_for(f, given, state));
   if (common.json) std::printf("%s\n", dumped({{"file", f.to}, {"tensors", state.size()}}).c_str());
   else std::printf("%zu tensors written to %s\n", state.size(), f.to.c_str());
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "requests.h"
 #include "training.h"
 
 namespace volta::app {
@@ -23,6 +24,13 @@ void print_confusion(const Tensor& counts, const std::vector<std::string>& label
   }
 }
 
+// A row for each true class.
+nlohmann::json rows_of(const Tensor& counts) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (int64_t i = 0; i < counts.size(0); ++i) rows.push_back(counts[i].to(i64).to_vector<int64_t>());
+  return rows;
+}
+
 }  // namespace
 
 void add_eval(Command program, Common& common) {
@@ -35,15 +43,21 @@ void add_eval(Command program, Common& common) {
   auto flags = std::make_shared<Flags>();
   command.option("model", flags->file, "a file that volta train saved").required();
   command.option("--data", flags->set.name, "the set, as for volta train; its test items are used").required();
-  command.option("--target", flags->set.target, "of a table: the column that is predicted");
-  command.option("--held-out", flags->set.held_out, "as in training").shown().within(0.01, 0.9);
-  command.option("--seed", flags->set.seed, "as in training").shown();
+  command.option("--target", flags->set.target, "of a table: the column that is predicted (default: as in training)");
+  command.option("--held-out", flags->set.held_out, "share of the items that is used (default: as in training)")
+      .within(0.01, 0.9);
+  command.option("--seed", flags->set.seed, "of the choice of those items (default: as in training)").not_negative();
   command.option("--device", flags->device, "cpu or cuda").shown();
   command.flag("--confusion", flags->confusion, "print how often each class was taken for which");
-  command.on_run([&common, flags] {
+  command.on_run([&common, flags, command] {
+    Program::check_usage([&] { kind_of_items(flags->set.name), check_device(flags->device); });
     if (common.threads > 0) set_num_threads(common.threads);
     Network network = Network::load(flags->file);
     const Recipe& recipe = network.recipe;
+    // Split as in training: other items would be those the model has learned.
+    if (!command.given("target")) flags->set.target = recipe.target;
+    if (!command.given("held-out") && recipe.held_out) flags->set.held_out = *recipe.held_out;
+    if (!command.given("seed") && recipe.seed) flags->set.seed = *recipe.seed;
     const Items items = test_items(flags->set, recipe);
     std::vector<metrics::AnyMetric> measures = metrics_of(recipe);
     if (recipe.task == Task::classify) {
@@ -59,13 +73,16 @@ void add_eval(Command program, Common& common) {
       all[name] = value;
       if (!common.json) std::printf("%-12s %.4f\n", name.c_str(), value);
     }
-    if (common.json) std::printf("%s\n", all.dump().c_str());
-    else std::printf("%-12s %lld\n", "items", static_cast<long long>(items.size()));
-    if (!flags->confusion || common.json || recipe.task != Task::classify) return;
-    metrics::ConfusionMatrix confusion(recipe.size("classes"));
-    const InferenceMode inference;
-    for (auto [x, y] : loader) confusion.update(network(x), y);
-    print_confusion(confusion.compute(), recipe.labels);
+    if (!common.json) std::printf("%-12s %lld\n", "items", static_cast<long long>(items.size()));
+    if (flags->confusion && recipe.task == Task::classify) {
+      metrics::ConfusionMatrix confusion(recipe.size("classes"));
+      const InferenceMode inference;
+      for (auto [x, y] : loader) confusion.update(network(x.to(Device(flags->device))).cpu(), y);
+      const Tensor counts = confusion.compute();
+      if (common.json) all["confusion"] = rows_of(counts), all["labels"] = recipe.labels;
+      else print_confusion(counts, recipe.labels);
+    }
+    if (common.json) std::printf("%s\n", dumped(all).c_str());
   });
 }
 

@@ -41,7 +41,12 @@ bool Exchange::there() const {
   return !broken_ && (size > 0 || (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)));
 }
 
+static thread_local const Exchange* answering = nullptr;
+
+const Exchange* Exchange::current() { return answering; }
+
 bool Router::handle(Exchange& exchange, bool last) {
+  answering = &exchange;
   bool closed = false;
   // From version 0.18 on, process_request wants to know the addresses.
   const auto process = [&](auto& stream) {
@@ -55,6 +60,7 @@ bool Router::handle(Exchange& exchange, bool last) {
   } catch (const std::exception&) {
     fine = false;  // in the middle of an answer: all that is left is to end the connection
   }
+  answering = nullptr;
   return exchange.finish() && fine && !closed && !last;
 }
 

@@ -42,8 +42,9 @@ class Exchange : public Attended<httplib::Stream> {
   void get_local_ip_and_port(std::string&, int&) const override {}
   socket_t socket() const override { return -1; }  // for nobody to wait on
 
-  bool finish();         // sends what still waits and goes at once; false if the client is gone
-  std::string unsent();  // the rest
+  static const Exchange* current();  // the one that this thread is answering
+  bool finish();                     // sends what still waits and goes at once; false if the client is gone
+  std::string unsent();              // the rest
 
  private:
   std::string_view left_;

@@ -36,8 +36,10 @@ void add_generate(Command program, Common& common) {
     request.seed = flags->seed >= 0 ? uint64_t(flags->seed) : std::random_device()();
     std::string text;
     const bool seen = isatty(STDOUT_FILENO) != 0;  // a vocabulary may hold what a terminal obeys
+    const TextModel model(network);
+    (void)model.encode(request.prompt);  // throws before anything is shown
     if (!common.json) std::fputs(request.prompt.c_str(), stdout);
-    const Generated made = TextModel(network).generate(request, [&](const std::string& piece) {
+    const Generated made = model.generate(request, [&](const std::string& piece) {
       if (common.json) return text += piece, true;
       return std::fputs(seen ? printable(piece, true).c_str() : piece.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
     });

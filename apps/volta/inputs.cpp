@@ -45,4 +45,10 @@ Tensor image_of_bytes(const std::string&, const Recipe&) {
 Tensor image_of_file(const std::string& path, const Recipe& recipe) { return image_of_bytes(path, recipe); }
 #endif
 
+std::optional<int64_t> not_finite(const Tensor& items) {
+  if (!is_floating(items.dtype()) || items.numel() == 0) return {};
+  const Tensor bad = logical_not(isfinite(items.to(f32)).reshape({items.size(0), -1}).all(1));
+  return any(bad).item<bool>() ? std::optional(bad.to(u8).argmax(0).item<int64_t>()) : std::nullopt;
+}
+
 }  // namespace volta::app

@@ -10,4 +10,7 @@ namespace volta::app {
 Tensor image_of_bytes(const std::string& bytes, const Recipe& recipe);
 Tensor image_of_file(const std::string& path, const Recipe& recipe);
 
+// The first of [n, …] that is not finite as the model would see it, in f32.
+std::optional<int64_t> not_finite(const Tensor& items);
+
 }  // namespace volta::app

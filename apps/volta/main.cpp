@@ -1,4 +1,5 @@
 // volta: trains, evaluates, converts and serves models from the shell.
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -33,6 +34,9 @@ bool reader_gone() {
 }  // namespace
 
 int main(int count, char** arguments) {
+  // Else the first file that is opened would be standard output.
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(standard, F_GETFD) == -1 && open("/dev/null", O_RDWR) == -1) return app::Exit::failed;
   // A closed pipe and a file at its limit are failed writes, not deaths.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -79,6 +79,7 @@ void check(const Recipe& r) {
                         std::to_string(r.size(size)));
   };
   check_names(r.labels, "label"), check_names(r.columns, "column"), check_names(r.tokens, "token");
+  check_names({r.target}, "target");
   count(r.labels.size(), "labels", "classes");
   count(r.tokens.size(), "tokens", "vocab");
   count(r.columns.size(), "columns", "inputs");
@@ -152,10 +153,13 @@ Shape Recipe::input() const {
 }
 
 std::string Recipe::json() const {
-  return nlohmann::json{{"version", 1},           {"model", model},     {"task", task_names[int(task)]},
-                        {"sizes", sizes},         {"labels", labels},   {"mean", mean},
-                        {"deviation", deviation}, {"columns", columns}, {"tokens", tokens}}
-      .dump();
+  nlohmann::json j = {{"version", 1},           {"model", model},     {"task", task_names[int(task)]},
+                      {"sizes", sizes},         {"labels", labels},   {"mean", mean},
+                      {"deviation", deviation}, {"columns", columns}, {"tokens", tokens}};
+  if (!target.empty()) j["target"] = target;
+  if (held_out) j["held_out"] = *held_out;
+  if (seed) j["seed"] = *seed;
+  return j.dump();
 }
 
 Recipe Recipe::parse(const std::string& text, const std::string& file) {
@@ -171,7 +175,9 @@ Recipe Recipe::parse(const std::string& text, const std::string& file) {
     if (found == std::end(task_names)) fail("load", file + ": unknown task '" + task + "'", Error::Kind::io);
     r.task = Task(found - std::begin(task_names));
     read(j, "labels", r.labels), read(j, "mean", r.mean), read(j, "deviation", r.deviation);
-    read(j, "columns", r.columns), read(j, "tokens", r.tokens);
+    read(j, "columns", r.columns), read(j, "tokens", r.tokens), read(j, "target", r.target);
+    if (j.contains("held_out")) r.held_out = j.at("held_out").get<double>();
+    if (j.contains("seed")) r.seed = j.at("seed").get<uint64_t>();
     return r;
   } catch (const nlohmann::json::exception& e) {
     fail("load", file + ": its recipe cannot be read: " + e.what(), Error::Kind::io);
@@ -190,7 +196,7 @@ Network::Network(Recipe r) : recipe(std::move(r)) {
 
 Tensor Network::prepared(const Tensor& raw) const {
   if (recipe.task == Task::language) return raw.to(i64);
-  Tensor x = raw.dtype() == u8 ? raw.to(f32) / 255 : raw.to(f32);
+  Tensor x = recipe.takes_images() && raw.dtype() == u8 ? raw.to(f32) / 255 : raw.to(f32);
   if (recipe.mean.empty()) return x;
   Shape shape{1};
   shape.push_back(int64_t(recipe.mean.size()));

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct Recipe {
   std::vector<double> mean, deviation;   // inputs are normalised with these, per channel or column
   std::vector<std::string> columns;      // of a table: the inputs' names
   std::vector<std::string> tokens;       // of a language model over characters: its vocabulary
+  std::string target;                    // of a table: the column that is predicted
+  std::optional<double> held_out;        // how the data was split for the training: the share kept for testing,
+  std::optional<uint64_t> seed;          // and the seed; files of other programs do not say
 
   int64_t size(const std::string& name) const;  // throws where it is not there
   bool takes_images() const { return sizes.count("height") > 0; }

@@ -33,6 +33,8 @@ std::vector<Chart> charts_of(const std::string& log) {
       chart.series.push_back({"test", epochs, table["val_" + name].to(f64).to_vector<double>()});
     charts.push_back(std::move(chart));
   }
+  if (charts.empty() || epochs.empty())
+    throw Error(Error::Kind::argument, "plot", log + " holds no curves: no epoch has ended yet");
   return charts;
 }
 

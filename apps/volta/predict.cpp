@@ -27,12 +27,23 @@ Tensor inputs_of(const std::string& path, const Recipe& recipe) {
   return table.to_tensor(recipe.columns);
 }
 
+std::string place(const std::string& file, int64_t row, bool several) {
+  return several ? file + ":" + std::to_string(row + 1) : file;
+}
+
+void check_finite(const Tensor& items, const std::string& file, const std::string& what) {
+  if (const auto row = not_finite(items))
+    throw Error(Error::Kind::argument, "predict", place(file, *row, items.size(0) > 1) + ": " + what);
+}
+
 void print(const std::string& file, int64_t row, bool several, const Tensor& y, const Recipe& recipe,
            const Common& common) {
-  const std::string where = several ? file + ":" + std::to_string(row + 1) : file;
+  const std::string where = place(file, row, several);
   if (recipe.task == Task::regress) {
     const std::vector<double> values = y.to(f64).to_vector<double>();
-    const std::string label = recipe.labels.empty() ? "output" : recipe.labels[0];
+    // A key may be there once only.
+    const std::string label =
+        recipe.labels.empty() || (common.json && recipe.labels[0] == "input") ? "output" : recipe.labels[0];
     if (common.json) std::printf("%s\n", dumped({{"input", where}, {label, values[0]}}).c_str());
     else std::printf("%s: %s %.6g\n", printable(where).c_str(), printable(label).c_str(), values[0]);
     return;
@@ -83,7 +94,9 @@ void add_predict(Command program, Common& common) {
       if (x.dim() != item.size() + 1 || x.numel() != x.size(0) * item.numel())
         throw Error(Error::Kind::shape, "predict",
                     file + " holds " + x.shape().str() + "; the model takes " + item.str() + " or several of that");
+      check_finite(x, file, "values are missing, infinite or beyond a 32-bit float");
       const Tensor y = network(network.prepared(x));
+      check_finite(y, file, "the values are so large that the model's answer is not finite");
       for (int64_t i = 0; i < y.size(0); ++i) print(file, i, y.size(0) > 1, y[i], network.recipe, common);
     }
   });

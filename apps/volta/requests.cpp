@@ -55,6 +55,7 @@ json parsed_object(const std::string& body) {
     if (depth > 32) throw Refused(400, "the JSON is nested too deeply");
     return true;
   };
+  if (body.find('\0') != std::string::npos) throw Refused(400, "the body is not JSON: it holds a NUL byte");
   try {
     json j = json::parse(body, shallow);
     if (!j.is_object()) throw Refused(400, "the body must be a JSON object");

@@ -12,11 +12,13 @@
 namespace volta::app {
 namespace {
 
-// SIGINT and SIGTERM are blocked in every thread and waited for in one: no handler runs in the middle of anything.
+// SIGINT and SIGTERM are blocked in every thread and waited for in one: no handler runs in the middle of anything. A
+// Ctrl-C that is ignored from the start, as in the background of a script, stays so.
 sigset_t shutdown_signals() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
+  struct sigaction before = {};
+  if (sigaction(SIGINT, nullptr, &before) != 0 || before.sa_handler != SIG_IGN) sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   return set;
 }

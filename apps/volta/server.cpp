@@ -134,16 +134,17 @@ void Server::State::route() {
   using httplib::Request, httplib::Response;
   router.set_payload_max_length(size_t(options.max_body));
   router.set_keep_alive_max_count(std::numeric_limits<int>::max());
-  router.set_pre_routing_handler([](const Request& from, Response& to) {
+  router.set_pre_routing_handler([this](const Request& from, Response& to) {
     const char* const methods = allowed(from.path);
     if (!methods || (from.method != "OPTIONS" && std::string_view(methods).find(from.method) != std::string::npos))
       return httplib::Server::HandlerResponse::Unhandled;
     to.set_header("Allow", methods);
     if (from.method == "OPTIONS") to.status = 204;
-    else reply(to, 405, error_body({405, from.path + " takes " + methods + ", not " + from.method}));
+    else
+      reply(to, 405, error_body({405, from.path + " takes " + methods + ", not " + from.method})), metrics.refused(405);
     return httplib::Server::HandlerResponse::Handled;
   });
-  router.set_error_handler([](const Request& from, Response& to) {
+  router.set_error_handler([this](const Request& from, Response& to) {
     if (!to.body.empty() || to.status < 400) return;
     if (!from.path.empty() && !allowed(from.path)) to.status = 404;  // whatever the method
     const char* const why = to.status == 404   ? "there is nothing at this path; see /"
@@ -151,6 +152,7 @@ void Server::State::route() {
                             : to.status == 414 ? "the path is too long"
                                                : "the request cannot be understood";
     reply(to, to.status, error_body({to.status, why}));
+    metrics.refused(to.status);
   });
   router.Get("/", [](const Request&, Response& to) { to.set_content(page_html, "text/html; charset=utf-8"); });
   router.Get("/health", [](const Request&, Response& to) { reply(to, 200, {{"status", "ok"}}); });
@@ -162,6 +164,7 @@ void Server::State::route() {
   });
   router.Get("/v1/models/(.+)", [this](const Request& from, Response& to) {
     if (from.path.substr(11) == name) return reply(to, 200, model());
+    metrics.refused(404);
     reply(to, 404,
           error_body({404, "there is no such model; this server has '" + name + "'", "model", "model_not_found"}));
   });
@@ -173,11 +176,10 @@ void Server::State::route() {
 // The items of a request, each of the shape the model takes: JSON, NumPy's .npy, or an image file.
 std::vector<Tensor> Server::State::items_of(const httplib::Request& from) const {
   const std::string type = from.get_header_value("Content-Type");
+  const bool array = type.starts_with("application/x-npy") || type.starts_with("application/octet-stream");
   Tensor all;
-  if (type.rfind("application/x-npy", 0) == 0 || type.rfind("application/octet-stream", 0) == 0) {
+  if (array) {
     all = parse_npy(from.body, "the request");
-    if (is_floating(all.dtype()) && !all.isfinite().all().item<bool>())
-      throw Refused(400, "the inputs must be finite numbers", "inputs");
   } else if (type.rfind("image/", 0) == 0) {
     all = image_of_bytes(from.body, network->recipe);
   } else {
@@ -190,8 +192,13 @@ std::vector<Tensor> Server::State::items_of(const httplib::Request& from) const 
   if (all.dim() != item.size() + 1 || all.shape().back() != item.back() || all.numel() != all.size(0) * item.numel())
     throw Refused(
         400, "the inputs have shape " + all.shape().str() + "; the model takes " + item.str() + " or several of that");
-  if (all.size(0) > options.max_batch)
-    throw Refused(413, "at most " + std::to_string(options.max_batch) + " items in a request");
+  // What the queue could never hold would be told to come again for ever.
+  if (const int64_t most = std::min(options.max_batch, options.max_queue); all.size(0) > most)
+    throw Refused(413, "at most " + std::to_string(most) + " items in a request");
+  if (const auto at = array ? not_finite(all) : std::nullopt)
+    throw Refused(400,
+                  "item " + std::to_string(*at) + " of the inputs must be finite numbers that a 32-bit float can hold",
+                  "inputs");
   std::vector<Tensor> items;
   for (int64_t i = 0; i < all.size(0); ++i) items.push_back(all[i]);
   return items;
@@ -202,6 +209,8 @@ json Server::State::described(const std::vector<Tensor>& outputs) const {
   const Recipe& recipe = network->recipe;
   for (const Tensor& y : outputs) {
     const std::vector<float> values = y.to(f32).to_vector<float>();
+    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
+      throw Refused(400, "the inputs are so large that the model's answer is not finite", "inputs");
     json one = {{"output", values}};
     if (recipe.task == Task::classify) {
       const Tensor p = softmax(y.to(f32), -1);
@@ -228,8 +237,10 @@ void Server::State::complete(const httplib::Request& from, httplib::Response& to
   if (!completions) throw Refused(404, "this model does not write text: use /v1/predict");
   const Completions::Request request = completions->read(parsed_object(from.body), ++completed);
   if (request.stream) return stream(request, to);
-  const Completions::Answer answer = completions->whole(request);
+  const auto there = [] { return !Exchange::current() || Exchange::current()->there(); };
+  const Completions::Answer answer = completions->whole(request, there);
   metrics.tokens(answer.tokens);
+  if (!there()) throw Refused(499, "the client has gone");
   reply(to, 200, answer.body);
 }
 

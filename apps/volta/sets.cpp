@@ -121,6 +121,7 @@ NamedSet folder_set(const std::string& path, SetFlags f) {
 
 struct TableData {
   Tensor x, y;
+  std::string target;
   std::vector<std::string> columns, labels;
   Task task = Task::regress;
 };
@@ -129,7 +130,7 @@ struct TableData {
 TableData table_data(const std::string& path, const std::string& wanted) {
   const data::Table table = data::read_csv(path);
   TableData d;
-  const std::string target = wanted.empty() ? table.names().back() : wanted;
+  const std::string target = d.target = wanted.empty() ? table.names().back() : wanted;
   if (!table.contains(target)) fail(path + " has no column '" + target + "'");
   for (const std::string& name : table.names())
     if (name != target && !std::holds_alternative<std::vector<std::string>>(table.column(name)))
@@ -162,7 +163,7 @@ NamedSet table_set(const std::string& path, const SetFlags& f) {
   NamedSet made{train, test, {}};
   made.recipe.task = d.task;
   made.recipe.sizes = {{"inputs", d.x.size(1)}, {"classes", int64_t(d.labels.size())}};
-  made.recipe.labels = d.labels, made.recipe.columns = d.columns;
+  made.recipe.labels = d.labels, made.recipe.columns = d.columns, made.recipe.target = d.target;
   measure(made.train, made.recipe);
   return made;
 }

@@ -28,6 +28,7 @@ void add_summary(Command program, Common& common) {
       return;
     }
     const bool from_file = std::filesystem::exists(*model);
+    if (!from_file) Program::check_usage([&] { architecture(*model); });
     Recipe recipe;
     recipe.model = *model;
     if (!from_file && architecture(*model).inputs[0] == "image")

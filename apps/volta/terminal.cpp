@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,6 +13,17 @@ Terminal Terminal::detect(bool json) {
   const char* const kind = std::getenv("TERM");
   const bool dumb = kind && std::string(kind) == "dumb";
   return {json, !json && !(off && *off) && !dumb && isatty(STDOUT_FILENO) != 0};
+}
+
+std::string quoted(const std::string& text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
 }
 
 std::string with_commas(int64_t number) {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include "resuming.h"
 
 namespace volta::app {
 namespace {
@@ -14,16 +14,17 @@ using Clock = std::chrono::steady_clock;
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainFlags& f, const std::vector<Tensor>& params) {
   const std::string& o = f.optimizer;
-  const double lr = f.lr > 0 ? f.lr : o == "sgd" ? 0.05 : 4e-3;
+  const double lr = learning_rate(f);
   if (o == "adamw")
     return std::make_unique<optim::AdamW>(params, optim::AdamWOptions{.lr = lr, .weight_decay = f.weight_decay});
-  if (o == "adam") return std::make_unique<optim::Adam>(params, optim::AdamOptions{.lr = lr});
+  if (o == "adam")
+    return std::make_unique<optim::Adam>(params, optim::AdamOptions{.lr = lr, .weight_decay = f.weight_decay / 100});
   if (o == "sgd")
     return std::make_unique<optim::SGD>(
         params, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = f.weight_decay / 100});
   if (o == "lion")
     return std::make_unique<optim::Lion>(params, optim::LionOptions{.lr = lr / 4, .weight_decay = f.weight_decay});
-  refuse_training("there is no optimizer '" + o + "'; known are adamw, adam, sgd, lion");
+  refuse_training("there is no optimizer '" + o + "'");  // which check_words has seen to
 }
 
 std::optional<optim::AnyScheduler> make_schedule(const TrainFlags& f, optim::Optimizer& o, int64_t steps) {
@@ -35,24 +36,31 @@ std::optional<optim::AnyScheduler> make_schedule(const TrainFlags& f, optim::Opt
   if (f.schedule == "warmup-cosine")
     return optim::WarmupLR(o, {.steps = std::max<int64_t>(1, steps / 20)},
                            optim::CosineAnnealingLR(o, {.t_max = steps}));
-  refuse_training("there is no schedule '" + f.schedule + "'; known are onecycle, cosine, warmup-cosine, constant");
+  refuse_training("there is no schedule '" + f.schedule + "'");
 }
 
 // Nothing: all in f32.
 std::optional<DType> half_of(const TrainFlags& f) {
   if (f.precision == "f32") return {};
   if (f.precision == "bf16") return bf16;
-  if (f.precision == "f16") return f16;
-  refuse_training("there is no precision '" + f.precision + "'; known are f32, bf16, f16");
+  return f16;
 }
 
 // Whatever the architecture insists on, then the data, then the flags.
 Recipe combined(const TrainFlags& f, const NamedSet& set) {
   Recipe recipe = set.recipe;
   recipe.model = f.model;
+  recipe.held_out = f.set.held_out, recipe.seed = f.seed;
+  const auto from_data = [&](const std::string& name) { return set.recipe.sizes.contains(name) && name != "context"; };
+  const std::map<std::string, int64_t>& sizes = architecture(f.model).sizes;
+  std::string known;
+  for (const auto& [name, value] : sizes)
+    if (!from_data(name)) known += (known.empty() ? "" : ", ") + name;
   for (const auto& [name, value] : f.sizes) {
-    if (set.recipe.sizes.count(name) && name != "context")
-      refuse_training("the size '" + name + "' follows from the data");
+    if (from_data(name)) refuse_training("the size '" + name + "' follows from the data");
+    if (!sizes.contains(name))
+      refuse_training("the model " + f.model + " has no size '" + name + "'" +
+                      (known.empty() ? "; all of its sizes follow from the data" : "; known are " + known));
     recipe.sizes[name] = value;
   }
   return recipe;
@@ -85,25 +93,59 @@ struct RunFolder {
       throw Error(Error::Kind::io, "train", "cannot make the folder " + folder.string() + ": " + error.message());
     return folder;
   }
-  // The checkpoints of a run that was here before; other files are not ours.
-  void start_anew() const {
+  // Of a run that was here before the checkpoints and the rows of the logs; other files are not ours.
+  void start_anew(const fs::path& but) const {
     std::vector<fs::path> old;
     std::error_code error;
     for (fs::directory_iterator i(path / "checkpoints", error), end; !error && i != end; i.increment(error)) {
       const std::string name = i->path().filename().string();
       if (name.starts_with("step_") && name.size() > 10 && name.find_first_not_of("0123456789", 5) == name.size() - 5 &&
-          name.ends_with(".ckpt"))
+          name.ends_with(".ckpt") && i->path() != but)
         old.push_back(i->path());
     }
     for (size_t i = 0; i < old.size() && !error; ++i) fs::remove(old[i], error);
+    for (const char* log : {"log.csv", "log.jsonl"})
+      if (!error) fs::resize_file(path / log, 0, error);
     if (error)
-      throw Error(Error::Kind::io, "train",
-                  "cannot remove the old checkpoints in " + path.string() + ": " + error.message());
+      throw Error(Error::Kind::io, "train", "cannot remove the old run in " + path.string() + ": " + error.message());
   }
   std::string file(const char* name) const { return (path / name).string(); }
 };
 
+// What fit says in the words of its options, in those of the command line. To be called while e is handled.
+[[noreturn]] void refuse_loss(const Error& e) {
+  const std::string said = e.what();
+  const size_t advice = said.find(": lower the learning rate");
+  if (advice == std::string::npos) throw;
+  throw Error(e.kind(), "train",
+              said.substr(said.find(": ") + 2, advice - said.find(": ") - 2) +
+                  ": lower --lr, or bound the gradients with --clip 1");
+}
+
 }  // namespace
+
+double learning_rate(const TrainFlags& f) { return f.lr > 0 ? f.lr : f.optimizer == "sgd" ? 0.05 : 4e-3; }
+
+void check_words(const TrainFlags& f) {
+  const auto check = [](const std::string& what, const std::string& word, const std::vector<std::string>& words) {
+    std::string known;
+    for (const std::string& one : words) {
+      if (one == word) return;
+      known += (known.empty() ? "" : ", ") + one;
+    }
+    refuse_training("there is no " + what + " '" + word + "'; known are " + known);
+  };
+  check("optimizer", f.optimizer, {"adamw", "adam", "sgd", "lion"});
+  check("schedule", f.schedule, {"onecycle", "cosine", "warmup-cosine", "constant"});
+  check("precision", f.precision, {"f32", "bf16", "f16"});
+  check_device(f.device);
+  architecture(f.model), kind_of_items(f.set.name);
+}
+
+void check_device(const std::string& name) {
+  if (name != "cpu" && name != "cuda" && !name.starts_with("cuda:"))
+    throw Error(Error::Kind::argument, "device", "there is no device '" + name + "'; known are cpu, cuda, cuda:0 …");
+}
 
 LossFunction loss_of(const Recipe& recipe) {
   switch (recipe.task) {
@@ -130,13 +172,17 @@ std::function<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&)> preparin
   };
 }
 
-TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
+TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const Terminal& terminal) {
   const auto start = Clock::now();
   const std::optional<DType> half = half_of(f);
   manual_seed(f.seed);
   NamedSet set = open_set(sized_for(f));
   if (set.train.size() == 0) refuse_training("'" + f.set.name + "' is too small: it has no items to train on");
+  if (set.test.size() == 0)
+    refuse_training("'" + f.set.name + "' has no items left to test on: raise --held-out, now " +
+                    nlohmann::json(f.set.held_out).dump() + ", or give more data");
   Network network(combined(f, set));
+  if (last) go_on_with(*last, f, network.recipe);
   const Device device(f.device);
   to(network.module, device);
 
@@ -165,7 +211,9 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
                      .metrics = metrics_of(network.recipe),
                      .autocast = half,
                      .scaler = &scaler};
-  if (const auto last = f.resume ? run.checkpoints.load_latest() : std::optional<Checkpoint>()) {
+  const auto patience = std::make_shared<Patience>(f.patience);
+  if (last) {
+    patience->take(*last);
     load_state_dict(network.module, last->model);
     optimizer->load_state_dict(last->optimizer);
     if (schedule) schedule->load_state_dict(last->scheduler);
@@ -174,6 +222,7 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
     loader.set_state(last->loader);
     options.start_epoch = last->loader.epoch, options.start_step = last->step;
     if (!terminal.json) std::printf("resumed after %lld steps\n", static_cast<long long>(last->step));
+    for (const char* log : {"log.csv", "log.jsonl"}) drop_epochs(run.file(log), options.start_epoch);
   } else if (f.resume && !terminal.json) {
     std::printf("nothing to resume in %s: starting anew\n", f.out.c_str());
   }
@@ -183,15 +232,23 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   options.device = device;
   options.catch_interrupt = true;
 
+  // As late as this: a run that fails at once leaves alone what was there before it.
+  bool old_is_there = !last;
+  const auto found_good = [&](const std::string& saved) {
+    if (std::exchange(old_is_there, false)) run.start_anew(saved);
+  };
   const auto save = [&](FitState& state) {
+    Checkpoint checkpoint{.model = state_dict(network.module),
+                          .optimizer = optimizer->state_dict(),
+                          .scheduler = schedule ? schedule->state_dict() : optim::SchedulerState{},
+                          .generator = default_generator().state(),
+                          .loader = loader.state(),
+                          .step = state.step,
+                          .scaler = scaler.state_dict()};
+    keep_settings(f, network.recipe, checkpoint);
+    if (f.patience > 0) patience->keep(checkpoint);
     try {
-      run.checkpoints.save({.model = state_dict(network.module),
-                            .optimizer = optimizer->state_dict(),
-                            .scheduler = schedule ? schedule->state_dict() : optim::SchedulerState{},
-                            .generator = default_generator().state(),
-                            .loader = loader.state(),
-                            .step = state.step,
-                            .scaler = scaler.state_dict()});
+      found_good(run.checkpoints.save(checkpoint));
     } catch (const Error& e) {
       if (e.kind() != Error::Kind::io) throw;
       throw Error(Error::Kind::io, "train",
@@ -200,15 +257,22 @@ TrainResult train_run(const TrainFlags& f, const Terminal& terminal) {
   };
   callbacks::CheckpointOptions every{};
   if (f.save_every > 0) every = {.every = f.save_every, .unit = "step"};
-  options.callbacks = {callbacks::checkpoint(save, every), callbacks::csv(run.file("log.csv"), {.append = f.resume}),
-                       callbacks::json_lines(run.file("log.jsonl"), {.append = f.resume})};
+  if (f.patience > 0) options.callbacks.push_back(patience);  // first: checkpoints hold what it makes of the epoch
+  for (const CallbackPtr& one :
+       {callbacks::checkpoint(save, every), callbacks::lambda({.epoch_end = [&](FitState&) { found_good(""); }}),
+        callbacks::csv(run.file("log.csv"), {.append = true}),
+        callbacks::json_lines(run.file("log.jsonl"), {.append = true})})
+    options.callbacks.push_back(one);
   if (f.tensorboard) options.callbacks.push_back(callbacks::tensorboard(run.file("events")));
-  if (f.patience > 0)
-    options.callbacks.push_back(callbacks::early_stopping({.patience = f.patience, .restore_best = true}));
   options.callbacks.push_back(callbacks::progress({.out = terminal.json ? stderr : stdout}));
 
-  if (!f.resume) run.start_anew();  // as late as this: whatever is wrong has been refused
-  const History history = fit(network.module, loader, *optimizer, options);
+  History history;
+  try {
+    history = fit(network.module, loader, *optimizer, options);
+  } catch (const Error& e) {
+    refuse_loss(e);
+  }
+  patience->restore(network.module);
   TrainResult result;
   result.test =
       evaluate(network.module, test, {.loss = options.loss, .metrics = metrics_of(network.recipe), .device = device});

@@ -31,8 +31,10 @@ Interrupt::Interrupt(bool on) : on_(on), before_(interrupts.load()) {
     struct sigaction ours = {};
     ours.sa_handler = notice;
     sigemptyset(&ours.sa_mask);
-    require(sigaction(SIGINT, nullptr, &previous) == 0 && sigaction(SIGINT, &ours, nullptr) == 0, ErrorKind::internal,
-            "fit", "Ctrl-C cannot be handled");
+    // What ignores Ctrl-C from the start, as with nohup or in the background of a script, goes on doing so.
+    require(sigaction(SIGINT, nullptr, &previous) == 0 &&
+                (previous.sa_handler == SIG_IGN || sigaction(SIGINT, &ours, nullptr) == 0),
+            ErrorKind::internal, "fit", "Ctrl-C cannot be handled");
   }
   ++living;
 }

@@ -30,6 +30,7 @@ void OutputFile::begin_with(const std::string& head) {
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path_.c_str(), "rb"));
   if (!file) fail("be read");
   there.resize(std::fread(there.data(), 1, there.size(), file.get()));
+  if (there.empty()) return write(head + "\n");  // it has been emptied since it was opened
   require(there.starts_with(head + "\n"), ErrorKind::argument, op_, "'", path_, "' begins with '",
           there.substr(0, there.find('\n')), "', but its new rows are of '", head,
           "'; give another file, or do not append");

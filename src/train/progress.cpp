@@ -19,7 +19,9 @@ class Progress final : public Callback {
   explicit Progress(const ProgressOptions& options)
       : out_(options.out ? options.out : stdout), interval_(options.interval) {
     require(interval_ >= 0, ErrorKind::argument, "progress", "interval is not negative");
-    terminal_ = options.terminal ? *options.terminal : isatty(fileno(out_)) == 1;
+    const char* kind = std::getenv("TERM");
+    const bool dumb = kind && std::string(kind) == "dumb";  // it obeys no codes, nor that which clears a line
+    terminal_ = options.terminal ? *options.terminal : !dumb && isatty(fileno(out_)) == 1;
     const char* refused = std::getenv("NO_COLOR");
     colour_ = terminal_ && !(refused && *refused);
   }

@@ -103,22 +103,29 @@ class Answers(Table):
         for one, other in zip(alone, together):
             for a, b in zip(one, other):
                 self.assertAlmostEqual(a, b, 4)
+        for a, b in zip(alone[0], alone[4]):  # bytes of a table are numbers
+            self.assertAlmostEqual(a, b, 4)
 
     def test_nonsense_is_400_and_says_why(self):
         with Served(self.model, "--max-body", 4096, "--max-batch", 4) as server:
             for bad, wanted in [("{", 400), ("[]", 400), ("{}", 400), ('{"inputs": "x"}', 400), ('{"inputs": [[1]]}', 400),
                                 ('{"inputs": [[1, 2], [3]]}', 400), ('{"inputs": ' + "[" * 500, 400), ('{"inputs": [[1e39, 2]]}', 400),
                                 ('{"inputs": [[1, null]]}', 400), ('{"inputs": [[1,2]]}' + " " * 5000, 413), ("", 400),
-                                ('{"inputs": [[1,2],[1,2],[1,2],[1,2],[1,2]]}', 413)]:
+                                ('{"inputs": [[1,2],[1,2],[1,2],[1,2],[1,2]]}', 413), ('{"inputs": [[1,2]]}\0', 400),
+                                ('{"inputs": [[3e38,3e38]]}', 400)]:
                 status, _, body = server.ask("POST", "/v1/predict", bad)
                 self.assertEqual(status, wanted, bad[:40])
                 self.assertIn("message", json.loads(body)["error"])
             status, _, body = server.ask("POST", "/v1/predict", npy(float("nan"), 1), {"Content-Type": "application/x-npy"})
             self.assertEqual((status, "finite" in json.loads(body)["error"]["message"]), (400, True))
+            large = array("<f8", (2, 2), struct.pack("<4d", 0, 1, 1e300, 1))
+            status, _, body = server.ask("POST", "/v1/predict", large, {"Content-Type": "application/x-npy"})
+            self.assertEqual((status, "item 1 " in json.loads(body)["error"]["message"]), (400, True))
 
     def test_each_path_takes_its_methods(self):
         gets, posts = ["/", "/health", "/metrics", "/v1/models", "/v1/models/model"], ["/v1/predict", "/v1/completions"]
         with Served(self.model) as server:
+            refused = 0
             for path in gets:
                 status, headers, body = server.ask("GET", path)
                 self.assertEqual(status, 200, path)
@@ -131,6 +138,7 @@ class Answers(Table):
                 for method in methods:
                     status, headers, body = server.ask(method, path, "{}" if method != "GET" else None)
                     self.assertEqual((status, headers["Allow"]), (405, allow), (method, path))
+                    refused += 1
                     if method != "HEAD":
                         self.assertIn(method, json.loads(body)["error"]["message"])
                 status, headers, _ = server.ask("OPTIONS", path)
@@ -140,6 +148,8 @@ class Answers(Table):
             self.assertEqual(server.ask("GET", "/v1/models/other")[0], 404)
             self.assertEqual(server.ask("POST", "/v1/completions", "{}")[0], 404)
             self.assertIn(b"<canvas", server.ask("GET", "/")[2])
+            self.assertEqual(server.metric('volta_requests_total{code="405"}'), refused)
+            self.assertEqual(server.metric('volta_requests_total{code="404"}'), 8)
 
     def test_bodies_in_chunks_and_requests_in_a_row(self):
         chunked = b"%x\r\n%s\r\n4;x=y\r\n%s\r\n0\r\nTrailer: t\r\n\r\n" % (len(GOOD) - 4, GOOD[:-4].encode(), GOOD[-4:].encode())
@@ -347,6 +357,9 @@ class Crowds(Table):
                 self.assertEqual((status, headers["Retry-After"]), (503, "1"))
                 self.assertIn("queue is full", json.loads(body)["error"]["message"])
                 self.assertEqual([w.result()[0] for w in waiting], [200, 200])
+            status, headers, body = server.ask("POST", "/v1/predict", json.dumps({"inputs": [[2, -1]] * 3}))
+            self.assertEqual((status, headers["Retry-After"]), (413, None))  # which would never be right
+            self.assertIn("at most 2 items", json.loads(body)["error"]["message"])
 
     def test_too_many_connections_are_told(self):
         with Served(self.model, "--connections", 10) as server:
@@ -441,6 +454,29 @@ class Texts(unittest.TestCase):
                 stream.close()
             self.assertTrue(emptied(server))
             self.assertLess(server.metric("volta_tokens_total"), 4 * 4096)
+
+    def test_a_completion_ends_when_its_client_has_gone(self):
+        body = json.dumps({"prompt": "abc", "max_tokens": 4096, "n": 16}).encode()
+        with Served(self.model) as server:
+            with raw(server.port, post(body, f"Content-Length: {len(body)}", path="/v1/completions")):
+                time.sleep(0.3)
+            for _ in range(300):
+                if 'volta_requests_total{code="499"} 1' in server.ask("GET", "/metrics")[2].decode():
+                    break
+                time.sleep(0.1)
+            self.assertEqual(server.metric('volta_requests_total{code="499"}'), 1)
+            self.assertTrue(0 < server.metric("volta_tokens_total") < 16 * 4096)
+
+    def test_a_ctrl_c_that_is_ignored_stays_so(self):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            server = Served(self.model)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        with server:
+            server.process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+            self.assertEqual(server.ask("GET", "/health")[0], 200)
 
 
 if __name__ == "__main__":

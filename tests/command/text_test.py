@@ -36,7 +36,7 @@ class Novel(Folder):
 
     def test_wrong_uses_are_told_apart(self):
         self.assertIn("does not take texts", volta("train", "lenet", "--data", "austen", status=1).stderr)
-        self.assertRegex(volta("train", "gpt", "--data", "emma", status=1).stderr, "no data set 'emma'; known are digits, austen")
+        self.assertRegex(volta("train", "gpt", "--data", "emma", status=2).stderr, "no data set 'emma'; known are digits, austen")
         self.assertIn("pride-and-prejudice.txt", volta("train", "gpt", "--data", f"austen:{self.folder}", status=1, cwd=self.folder).stderr)
         self.assertIn("needs a path", volta("train", "gpt", "--data", "text", status=1).stderr)
 
