@@ -193,6 +193,47 @@ TEST_F(HostileSizes, Selection) {
   }
 }
 
+// What cannot be, or has no elements, is known before tables of it are made.
+TEST_F(HostileSizes, AdaptiveTablesAreBoundedFirst) {
+  const auto soon = [](const std::function<void()>& f) { EXPECT_LT(seconds(f), 1); };
+  constexpr int64_t many = int64_t(1) << 31;
+  const Tensor none = zeros({0, 1, 5}).requires_grad_(), one = ones({1, 1, 5});
+  soon([&] {
+    const Tensor y = adaptive_avg_pool1d(none, many);
+    EXPECT_EQ(y.shape(), (Shape{0, 1, many}));
+    EXPECT_EQ(grad(y.sum(), none).shape(), none.shape());
+    EXPECT_EQ(adaptive_max_pool1d_with_indices(none, many).indices.shape(), y.shape());
+    EXPECT_EQ(interpolate(none, {.size = many, .mode = "area"}).shape(), y.shape());
+    EXPECT_EQ(interpolate(none, {.size = many, .mode = "linear"}).shape(), y.shape());
+  });
+  for (const int64_t n : {int64_t(1) << 26, int64_t(1) << 27, many}) {
+    soon([&] { EXPECT_THROW(adaptive_avg_pool1d(one, n), Error); });
+    soon([&] { EXPECT_THROW(adaptive_max_pool1d(one, n), Error); });
+    soon([&] { EXPECT_THROW(interpolate(one, {.size = n, .mode = "area"}), Error); });
+  }
+  const Tensor x = rand({2, 13}, {f64}).requires_grad_();
+  const Tensor empty = adaptive_avg_pool1d(x, 0);
+  EXPECT_TRUE(equal(grad(empty.sum(), x), zeros_like(x)));
+  for (int64_t in = 1; in < 14; ++in)
+    for (int64_t out = 1; out < 30; ++out) {
+      const Tensor part = x.narrow(1, 0, in).detach(), y = adaptive_max_pool1d(part, out);
+      for (int64_t j = 0; j < out; ++j) {
+        const int64_t begin = j * in / out, end = ((j + 1) * in + out - 1) / out;
+        EXPECT_TRUE(equal(y.select(1, j), part.narrow(1, begin, end - begin).amax(1))) << in << " " << out;
+      }
+    }
+}
+
+TEST_F(HostileSizes, DifferencesOfAnOrderBeyondTheAxis) {
+  const Tensor x = rand({2, 1 << 16}).requires_grad_();
+  for (const int64_t n : large) {
+    Tensor y;
+    EXPECT_LT(seconds([&] { y = diff(x, n); }), 1);
+    EXPECT_EQ(y.shape(), (Shape{2, 0}));
+    EXPECT_TRUE(equal(grad(y.sum(), x), zeros_like(x)));
+  }
+}
+
 TEST_F(HostileSizes, TriangleIndices) {
   for (const int64_t n : large) {
     refuses("tril_indices", [&] { return tril_indices(n, 3); });

@@ -1,5 +1,6 @@
 // Pooling: windows become tables of taps, which taps.h folds by maximum or sum.
 #include <algorithm>
+#include <cmath>
 
 #include <volta/create.h>
 #include <volta/ops.h>
@@ -96,11 +97,8 @@ Shape adaptive_sizes(const Tensor& x, int axes, const PerAxis& wanted, const cha
   return sizes;
 }
 TapTable adaptive_table(const Tensor& x, const Shape& sizes, const char* op) {
-  require_room(x, sizes, op);
-  auto taps = std::make_shared<std::vector<Taps>>();
   const Shape in = last_sizes(x, sizes.size());
-  for (int i = 0; i < sizes.size(); ++i) taps->push_back(adaptive_taps(in[i], sizes[i], op));
-  return taps;
+  return tables_of(x, sizes, op, [&](int i) { return adaptive_taps(in[i], sizes[i], op); });
 }
 
 }  // namespace
@@ -134,7 +132,7 @@ Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOp
 Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPoolOptions& o) {
   const char* op = lp_names[axes - 1];
   check_input(x, axes, op);
-  require(p != 0, ErrorKind::argument, op, "norm_type must not be 0");
+  require(p != 0 && !std::isnan(p), ErrorKind::argument, op, "norm_type must not be ", p);
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
   if (is_half(x.dtype())) return lp(axes, x.to(f32), p, kernel, o).to(x.dtype());  // a power need not fit a half
   const Tensor means =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include <volta/create.h>
 #include <volta/ops.h>
@@ -67,22 +68,24 @@ size_t Taps::entries(int64_t outputs, int64_t taps_each, const char* op) {
   return size_t(n);
 }
 
-void require_room(const Tensor& x, const Shape& last, const char* op) {
+bool require_room(const Tensor& x, const Shape& last, const char* op) {
   Shape shape = x.shape();
   for (int i = 0; i < last.size(); ++i) shape[shape.size() - last.size() + i] = last[i];
-  static_cast<void>(allocate(shape, x.dtype(), x.device(), op));  // goes back to the cache, from where the result comes
+  const Tensor room =
+      allocate(shape, x.dtype(), x.device(), op);  // goes back to the cache, from where the result comes
+  return room.numel() > 0;
 }
 
 Taps adaptive_taps(int64_t in, int64_t out, const char* op) {
   (Checked(in) * out + in + out).value(op);
-  require_memory((Checked(out) * int64_t(sizeof(double))).value(op), op);  // before all outputs are gone through
   const auto begin = [=](int64_t j) { return j * in / out; };
   const auto end = [=](int64_t j) { return ((j + 1) * in + out - 1) / out; };
-  int64_t most = 0;
-  for (int64_t j = 0; j < out; ++j) most = std::max(most, end(j) - begin(j));
+  // Output j begins at a remainder of j in / out that is a multiple of their common divisor, and ends `in` further on.
+  const int64_t most = out == 0 ? 0 : (out - std::gcd(in, out) + in + out - 1) / out;
   Taps t(in, out, most, op);
   t.rule = {TapRule::Kind::adaptive, TapRule::Divisor::inside};
   t.weight.resize(t.index.size());
+  t.divisor.reserve(size_t(out));
   for (int64_t j = 0; j < out; ++j) {
     const int64_t n = end(j) - begin(j);
     t.divisor.push_back(double(n));
