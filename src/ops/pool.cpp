@@ -53,13 +53,16 @@ std::shared_ptr<std::vector<Taps>> taps_of(const Tensor& x, const std::vector<Wi
   const Shape sizes = last_sizes(x, int(windows.size()));
   auto taps = std::make_shared<std::vector<Taps>>();
   taps->reserve(windows.size());
-  for (size_t i = 0; i < windows.size(); ++i) taps->push_back(window_taps(sizes[int(i)], windows[i], op));
+  within_memory(op, [&] {
+    for (size_t i = 0; i < windows.size(); ++i) taps->push_back(window_taps(sizes[int(i)], windows[i], op));
+  });
   return taps;
 }
 
 // How many places each window counts: those in the input, or also those in the padding (but none beyond it).
 std::vector<double> counts(const Taps& t, const Window& w, bool with_padding) {
   std::vector<double> n;
+  n.reserve(size_t(t.out));
   for (int64_t j = 0; j < t.out; ++j) {
     const int64_t start = j * w.stride - w.padding, end = std::min(start + w.kernel, t.in + w.padding);
     n.push_back(double(with_padding ? end - start : std::min(end, t.in) - std::max<int64_t>(start, 0)));
@@ -123,8 +126,9 @@ Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOp
                      : o.count_include_pad ? TapRule::Divisor::padded
                                            : TapRule::Divisor::inside;
     t.rule.constant = last;
-    t.divisor =
-        o.divisor_override ? std::vector<double>(size_t(t.out), last) : counts(t, windows[i], o.count_include_pad);
+    t.divisor = within_memory(op, [&] {
+      return o.divisor_override ? std::vector<double>(size_t(t.out), last) : counts(t, windows[i], o.count_include_pad);
+    });
   }
   return sum_of_taps(op, x, taps);
 }

@@ -7,6 +7,7 @@
 #include <volta/tensor.h>
 
 #include "backend/pool.h"
+#include "core/room.h"
 
 namespace volta {
 
@@ -47,7 +48,9 @@ bool require_room(const Tensor& x, const Shape& last, const char* op);
 template <class F> TapTable tables_of(const Tensor& x, const Shape& last, const char* op, F make) {
   const bool any = require_room(x, last, op);
   auto taps = std::make_shared<std::vector<Taps>>();
-  for (int i = 0; i < last.size(); ++i) taps->push_back(any ? make(i) : Taps(x.size(i - last.size()), last[i]));
+  within_memory(op, [&] {
+    for (int i = 0; i < last.size(); ++i) taps->push_back(any ? make(i) : Taps(x.size(i - last.size()), last[i]));
+  });
   return taps;
 }
 
