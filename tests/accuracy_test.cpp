@@ -78,6 +78,19 @@ TEST(AccuracySpread, OfNumbersNearTheEndsOfTheRange) {
   EXPECT_EQ(std_dev(full({300}, 1e-30f)).item<float>(), 0);
 }
 
+TEST(AccuracySpread, OfNothingIsNaNHoweverCorrected) {
+  const Tensor none = zeros({0}), rows = zeros({2, 0});
+  for (const double correction : {-1.0, 0.0, 1.0}) {
+    EXPECT_TRUE(std::isnan(var(none, 0, {.correction = correction}).item<double>()));
+    EXPECT_TRUE(isnan(std_dev(rows, 1, {.correction = correction})).all().item<bool>());
+  }
+  EXPECT_EQ(var(ones({1}), 0, {.correction = -1}).item<double>(), 0);
+  for (const double odd : {double(NAN), double(INFINITY)}) {
+    EXPECT_THROW(var(none, 0, {.correction = odd}), Error);
+    EXPECT_THROW(std_dev(ones({3}), 0, {.correction = odd}), Error);
+  }
+}
+
 TEST(AccuracyRunning, LogOfSumsBeginsWithTheFirst) {
   for (const DType t : {f32, f64})
     for (const int64_t n : {1, 3, 31, 32, 33, 300}) {

@@ -2,10 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <limits>
 
 #include <volta/volta.h>
+
+#include "data_common.h"
 
 namespace volta::test {
 namespace {
@@ -193,6 +198,47 @@ TEST_F(HostileSizes, Selection) {
   }
 }
 
+// What cannot be, or has no elements, is known before tables of it are made.
+TEST_F(HostileSizes, AdaptiveTablesAreBoundedFirst) {
+  const auto soon = [](const std::function<void()>& f) { EXPECT_LT(seconds(f), 1); };
+  constexpr int64_t many = int64_t(1) << 31;
+  const Tensor none = zeros({0, 1, 5}).requires_grad_(), one = ones({1, 1, 5});
+  soon([&] {
+    const Tensor y = adaptive_avg_pool1d(none, many);
+    EXPECT_EQ(y.shape(), (Shape{0, 1, many}));
+    EXPECT_EQ(grad(y.sum(), none).shape(), none.shape());
+    EXPECT_EQ(adaptive_max_pool1d_with_indices(none, many).indices.shape(), y.shape());
+    EXPECT_EQ(interpolate(none, {.size = many, .mode = "area"}).shape(), y.shape());
+    EXPECT_EQ(interpolate(none, {.size = many, .mode = "linear"}).shape(), y.shape());
+  });
+  for (const int64_t n : {int64_t(1) << 26, int64_t(1) << 27, many}) {
+    soon([&] { EXPECT_THROW(adaptive_avg_pool1d(one, n), Error); });
+    soon([&] { EXPECT_THROW(adaptive_max_pool1d(one, n), Error); });
+    soon([&] { EXPECT_THROW(interpolate(one, {.size = n, .mode = "area"}), Error); });
+  }
+  const Tensor x = rand({2, 13}, {f64}).requires_grad_();
+  const Tensor empty = adaptive_avg_pool1d(x, 0);
+  EXPECT_TRUE(equal(grad(empty.sum(), x), zeros_like(x)));
+  for (int64_t in = 1; in < 14; ++in)
+    for (int64_t out = 1; out < 30; ++out) {
+      const Tensor part = x.narrow(1, 0, in).detach(), y = adaptive_max_pool1d(part, out);
+      for (int64_t j = 0; j < out; ++j) {
+        const int64_t begin = j * in / out, end = ((j + 1) * in + out - 1) / out;
+        EXPECT_TRUE(equal(y.select(1, j), part.narrow(1, begin, end - begin).amax(1))) << in << " " << out;
+      }
+    }
+}
+
+TEST_F(HostileSizes, DifferencesOfAnOrderBeyondTheAxis) {
+  const Tensor x = rand({2, 1 << 16}).requires_grad_();
+  for (const int64_t n : large) {
+    Tensor y;
+    EXPECT_LT(seconds([&] { y = diff(x, n); }), 1);
+    EXPECT_EQ(y.shape(), (Shape{2, 0}));
+    EXPECT_TRUE(equal(grad(y.sum(), x), zeros_like(x)));
+  }
+}
+
 TEST_F(HostileSizes, TriangleIndices) {
   for (const int64_t n : large) {
     refuses("tril_indices", [&] { return tril_indices(n, 3); });
@@ -219,6 +265,68 @@ TEST_F(HostileSizes, Padding) {
   EXPECT_TRUE(equal(pad(y, {3, -1}, {.mode = "replicate"}), y.index_select(1, tensor({0, 0, 0, 0, 1, 2, 3}))));
   EXPECT_TRUE(gradcheck([](const Tensor& t) { return pad(t, {2, 1, 1, 0}, {.mode = "replicate"}); }, y));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need all addresses
+// Takes what the system gives but for so many blocks of 1 MiB, also what was freed before.
+void leave_memory(size_t blocks) {
+  std::vector<void*> taken;
+  taken.reserve(1 << 16);
+  while (taken.size() < taken.capacity()) {
+    void* volatile block = std::malloc(1 << 20);
+    if (!block) break;
+    taken.push_back(static_cast<void*>(block));
+  }
+  for (; blocks > 0 && !taken.empty(); --blocks, taken.pop_back()) std::free(taken.back());
+}
+
+// Working memory that the system refuses is an Error of the op that was called.
+TEST(HostileMemory, RefusedByTheSystemIsAnError) {
+  const Tensor x = rand({1 << 22}), rows = rand({4, 1 << 20}), list = zeros({1 << 20}), one = ones({1, 1, 5});
+  const Tensor offsets = zeros({1 << 23}, {i64}), image = rand({1, 4, 1 << 20}), kernel = rand({8, 4, 9});
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"sort", [&] { (void)sort(x); }},
+      {"argsort", [&] { (void)argsort(x); }},
+      {"argsort", [&] { (void)argsort(rows); }},
+      {"topk", [&] { (void)topk(x, 1 << 19); }},
+      {"median", [&] { (void)median(x); }},
+      {"kthvalue", [&] { (void)kthvalue(x, 5); }},
+      {"unique", [&] { (void)unique(x); }},
+      {"quantile", [&] { (void)quantile(x, 0.5); }},
+      {"isin", [&] { (void)isin(one, x); }},
+      {"to_vector", [&] { (void)list.select(0, 0).expand({1 << 25}).to_vector<float>(); }},
+      {"to_vector", [&] { (void)list.select(0, 0).expand({1 << 28}).to_vector<bool>(); }},
+      {"adaptive_avg_pool1d", [&] { (void)adaptive_avg_pool1d(one, 1 << 22); }},
+      {"interpolate", [&] { (void)interpolate(one, {.size = 1 << 22, .mode = "area"}); }},
+      {"avg_pool1d", [&] { (void)avg_pool1d(image, 3, {.stride = 1}); }},
+      {"unbind", [&] { (void)unbind(list); }},
+      {"chunk", [&] { (void)chunk(list, 1 << 20); }},
+      {"split", [&] { (void)split(list, 1); }},
+      {"tensor_split", [&] { (void)tensor_split(list, 1 << 20); }},
+      {"embedding_bag",
+       [&] {
+         (void)embedding_bag(tensor({0}), ones({1, 1}), offsets);
+       }},
+      {"conv1d", [&] { (void)conv1d(image, kernel, {}, {.algorithm = "im2col", .chunk = 1 << 30}); }},
+  };
+  memory::empty_cache();
+  for (const auto& [op, call] : calls) {
+    int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = rlim_t(pages * sysconf(_SC_PAGESIZE)) + (rlim_t(48) << 20);
+    const bool lacks = lacks_memory(most, [&, op = op, &call = call] {
+      leave_memory(48);
+      try {
+        call();
+      } catch (const Error& e) {
+        if (e.op() == op) throw;
+        std::fprintf(stderr, "%s, called as %s\n", e.what(), op);
+        _exit(3);
+      }
+    });
+    EXPECT_TRUE(lacks) << op;
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace volta::test

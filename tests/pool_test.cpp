@@ -249,7 +249,7 @@ TEST(PoolErrors, AreStructured) {
   expect(Kind::shape, "adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(zeros({1, 1, 0, 6}), 2); });
   expect(Kind::argument, "output_size", [&] { adaptive_avg_pool2d(x, -3); });
   expect(Kind::dtype, "avg_pool2d", [&] { avg_pool2d(x.to(i32), 2); });
-  expect(Kind::argument, "norm_type", [&] { lp_pool2d(x, 0, 2); });
+  for (const double p : {0.0, double(NAN)}) expect(Kind::argument, "norm_type", [&] { lp_pool2d(x, p, 2); });
   const ValuesIndices found = max_pool2d_with_indices(x, 2);
   const Tensor y = found.values, i = found.indices;
   expect(Kind::shape, "indices", [&] { max_unpool2d(y, i.narrow(2, 0, 1), 2); });

@@ -203,6 +203,24 @@ void require_memory(int64_t bytes, const char* op) {
     memory::empty_cache();
     if (bytes < 0 || bytes > current_limit() - shared.held) refuse_memory(size_t(bytes), op);
   }
+  require_from_system(bytes, op);
+}
+
+void require_from_system(int64_t bytes, const char* op) {
+  if (size_t(bytes) < large_bytes) return;
+  const auto given = [=] {
+    void* block = from_system(size_t(bytes));
+    std::free(block);
+    return block != nullptr;
+  };
+  if (given()) return;
+  memory::empty_cache();
+  if (!given()) refuse_memory(size_t(bytes), op);
+}
+
+void refuse_list(const char* op) {
+  memory::empty_cache();  // the message below needs memory as well
+  throw_error(ErrorKind::memory, op, "the system has no memory for a list");
 }
 
 void host_release(void* block, size_t bytes) noexcept {

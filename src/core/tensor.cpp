@@ -1,6 +1,7 @@
 // Tensor's accessors, and how handles are made and given up.
 #include "core/check.h"
 #include "core/checked_arithmetic.h"
+#include "core/room.h"
 #include "core/watch.h"
 
 namespace volta {
@@ -63,6 +64,7 @@ size_t Tensor::count_for_host(size_t bytes_each) const {
   const int64_t n = checked("to_vector").numel();
   require((Checked(n) * bytes_each).within(0, memory::stats().limit), ErrorKind::memory, "to_vector", n,
           " elements of ", bytes_each, " bytes are more than the memory holds");
+  require_from_system(n * int64_t(bytes_each), "to_vector");
   return size_t(n);
 }
 

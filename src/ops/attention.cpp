@@ -9,6 +9,7 @@
 
 #include "backend/attention.h"
 #include "core/arguments.h"
+#include "core/room.h"
 #include "graph/composed.h"
 #include "ops/attention.h"
 #include "ops/check.h"
@@ -149,7 +150,7 @@ void fused_gradients(const Attention& a, const Tensor& out, const Tensor& logsum
   const Tensor dq = allocate(a.q.shape(), compute_type(a), a.q.device(), op);
   const Tensor dk = allocate(a.k.shape(), dtype, a.q.device(), op), dv = allocate(a.v.shape(), dtype, a.q.device(), op);
   call.grad_out = arg(g), call.grad_q = arg(dq), call.grad_k = arg(dk), call.grad_v = arg(dv);
-  backend(a.q.device()).attention_backward(call);
+  within_memory(op, [&] { backend(a.q.device()).attention_backward(call); });
   d[0] = dq, d[1] = dk, d[2] = dv;
 }
 
@@ -174,7 +175,7 @@ Tensor Plain::scaled_dot_product_attention(const Tensor& q, const Tensor& k, con
   const Tensor out = allocate_out(a);
   const Tensor logsumexp = allocate(leading(a.q, 1), compute_type(a), q.device(), op);
   call.out = arg(out), call.logsumexp = arg(logsumexp);
-  backend(q.device()).attention(call);
+  within_memory(op, [&] { backend(q.device()).attention(call); });
   if (!any_needs_grad(a.q, a.k, a.v, a.mask)) return out;
   Attention kept = a;
   kept.q = kept.k = kept.v = kept.mask = {};

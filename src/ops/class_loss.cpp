@@ -4,6 +4,7 @@
 
 #include "backend/cross_entropy.h"
 #include "core/arguments.h"
+#include "core/room.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
@@ -51,7 +52,7 @@ bool check_labels(const Tensor& labels, int64_t classes, std::optional<int64_t> 
   const auto range = backend(labels.device()).index_range(arg(labels));
   if (!range) return ignore.has_value();
   if (range->low >= 0 && range->high < classes) return ignore >= range->low && ignore <= range->high;
-  const std::vector<int64_t> all = labels.to_vector<int64_t>();
+  const std::vector<int64_t> all = within_memory(op, [&] { return labels.to_vector<int64_t>(); });
   for (size_t i = 0; i < all.size(); ++i)
     require(all[i] == ignore || (all[i] >= 0 && all[i] < classes), ErrorKind::index, op, "label ", all[i], " (number ",
             i, ") is not one of the ", classes, " classes");

@@ -7,6 +7,7 @@
 
 #include "backend/conv.h"
 #include "core/checked_arithmetic.h"
+#include "core/room.h"
 #include "graph/record.h"
 #include "ops/channels_last.h"
 #include "ops/check.h"
@@ -43,7 +44,7 @@ Tensor run(const Convolution& c, ConvPiece piece, const Tensor& a, const Tensor&
     const bool out_last = last && (piece != ConvPiece::weight || c.channels_last_weight);
     const Tensor out = allocate(shape, out_last, a.dtype(), a.device(), c.op);
     *places[int(piece)][0] = arg(out);
-    backend(a.device()).conv(call);
+    within_memory(c.op, [&] { backend(a.device()).conv(call); });
     return out;
   }
   const bool half = is_half(a.dtype());  // summed over taps in f32

@@ -54,7 +54,8 @@ Tensor log_gamma_of(const Tensor& a, Generator* generator) {
     const Tensor bound = x * x * 0.5 + d - d * v + d * log(where(inside, v, 1));
     return std::pair(d * v, logical_and(inside, log(u) < bound));
   });
-  return log(g) + where(small, log(open_uniform(a, generator)) / where(small, a, 1), 0);
+  // Below 1e-300 the quotient is infinite, and the difference of two such no number.
+  return log(g) + where(small, log(open_uniform(a, generator)) / where(small, clamp_min(a, 1e-300), 1), 0);
 }
 
 // Uniform numbers are multiplied until they fall below e^-rate.

@@ -4,6 +4,7 @@
 #include <volta/ops.h>
 #include <volta/plain.h>
 
+#include "core/room.h"
 #include "graph/record.h"
 #include "ops/embedding.h"
 #include "ops/gather_scatter.h"
@@ -82,12 +83,11 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last) {
   if (indices.dim() != 1) fail("indices must be [n] or [bags, n], got " + indices.shape().str());
   if (!offsets.defined() || offsets.dim() != 1 || offsets.numel() == 0) fail("indices [n] need offsets [bags]");
   const Tensor given = as_index(offsets, "embedding_bag");
-  std::vector<int64_t> starts = blamed_on("embedding_bag", [&] { return given.to_vector<int64_t>(); });
+  const std::vector<int64_t> starts = within_memory("embedding_bag", [&] { return given.to_vector<int64_t>(); });
   for (size_t i = 0; i < starts.size(); ++i)
     if (starts[i] < (i ? starts[i - 1] : 0) || starts[i] > indices.numel() || (i == 0 && starts[i] != 0))
       fail("offsets must start at 0, not fall, and stay within the " + std::to_string(indices.numel()) + " indices");
-  if (!include_last) starts.push_back(indices.numel());
-  const int64_t count = int64_t(starts.size()) - 1, used = starts.back();
+  const int64_t count = int64_t(starts.size()) - include_last, used = include_last ? starts.back() : indices.numel();
   const Tensor firsts = given.narrow(0, 0, count);
   return {indices.narrow(0, 0, used), searchsorted(firsts, arange(0, used, 1, where), {.right = true}) - 1, count};
 }

@@ -89,11 +89,11 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   const std::vector<Resampling> list = resamplings(x, find_mode(o, x), o);
   Shape sizes;
   for (const Resampling& r : list) sizes.push_back(r.out);
-  require_room(x, sizes, op);
   const bool area = o.mode == InterpolateMode::area;
-  auto taps = std::make_shared<std::vector<Taps>>();
-  for (const Resampling& r : list) taps->push_back(area ? adaptive_taps(r.in, r.out, op) : taps_of(r));
-  return sum_of_taps(op, x, taps);
+  return sum_of_taps(op, x, tables_of(x, sizes, op, [&](int i) {
+                       const Resampling& r = list[size_t(i)];
+                       return area ? adaptive_taps(r.in, r.out, op) : taps_of(r);
+                     }));
 }
 
 }  // namespace volta

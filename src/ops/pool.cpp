@@ -1,5 +1,6 @@
 // Pooling: windows become tables of taps, which taps.h folds by maximum or sum.
 #include <algorithm>
+#include <cmath>
 
 #include <volta/create.h>
 #include <volta/ops.h>
@@ -52,13 +53,16 @@ std::shared_ptr<std::vector<Taps>> taps_of(const Tensor& x, const std::vector<Wi
   const Shape sizes = last_sizes(x, int(windows.size()));
   auto taps = std::make_shared<std::vector<Taps>>();
   taps->reserve(windows.size());
-  for (size_t i = 0; i < windows.size(); ++i) taps->push_back(window_taps(sizes[int(i)], windows[i], op));
+  within_memory(op, [&] {
+    for (size_t i = 0; i < windows.size(); ++i) taps->push_back(window_taps(sizes[int(i)], windows[i], op));
+  });
   return taps;
 }
 
 // How many places each window counts: those in the input, or also those in the padding (but none beyond it).
 std::vector<double> counts(const Taps& t, const Window& w, bool with_padding) {
   std::vector<double> n;
+  n.reserve(size_t(t.out));
   for (int64_t j = 0; j < t.out; ++j) {
     const int64_t start = j * w.stride - w.padding, end = std::min(start + w.kernel, t.in + w.padding);
     n.push_back(double(with_padding ? end - start : std::min(end, t.in) - std::max<int64_t>(start, 0)));
@@ -96,11 +100,8 @@ Shape adaptive_sizes(const Tensor& x, int axes, const PerAxis& wanted, const cha
   return sizes;
 }
 TapTable adaptive_table(const Tensor& x, const Shape& sizes, const char* op) {
-  require_room(x, sizes, op);
-  auto taps = std::make_shared<std::vector<Taps>>();
   const Shape in = last_sizes(x, sizes.size());
-  for (int i = 0; i < sizes.size(); ++i) taps->push_back(adaptive_taps(in[i], sizes[i], op));
-  return taps;
+  return tables_of(x, sizes, op, [&](int i) { return adaptive_taps(in[i], sizes[i], op); });
 }
 
 }  // namespace
@@ -125,8 +126,9 @@ Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOp
                      : o.count_include_pad ? TapRule::Divisor::padded
                                            : TapRule::Divisor::inside;
     t.rule.constant = last;
-    t.divisor =
-        o.divisor_override ? std::vector<double>(size_t(t.out), last) : counts(t, windows[i], o.count_include_pad);
+    t.divisor = within_memory(op, [&] {
+      return o.divisor_override ? std::vector<double>(size_t(t.out), last) : counts(t, windows[i], o.count_include_pad);
+    });
   }
   return sum_of_taps(op, x, taps);
 }
@@ -134,7 +136,7 @@ Tensor average(int axes, const Tensor& x, const PerAxis& kernel, const AvgPoolOp
 Tensor lp(int axes, const Tensor& x, double p, const PerAxis& kernel, const LPPoolOptions& o) {
   const char* op = lp_names[axes - 1];
   check_input(x, axes, op);
-  require(p != 0, ErrorKind::argument, op, "norm_type must not be 0");
+  require(p != 0 && !std::isnan(p), ErrorKind::argument, op, "norm_type must not be ", p);
   const Shape sizes = in_range(kernel, axes, op, "kernel_size", 1);
   if (is_half(x.dtype())) return lp(axes, x.to(f32), p, kernel, o).to(x.dtype());  // a power need not fit a half
   const Tensor means =

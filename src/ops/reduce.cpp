@@ -8,6 +8,7 @@
 #include <volta/plain.h>
 #include <volta/tensor_expr.h>
 
+#include "core/arguments.h"
 #include "graph/record.h"
 #include "ops/autocast.h"
 #include "ops/elementwise.h"
@@ -133,8 +134,10 @@ Tensor index_of_extreme(const char* op, const ReduceOp& f, const Tensor& x, std:
 Tensor spread(const char* op, bool root, const Tensor& x, const Axes& dim, const VarOptions& options) {
   require_floating(x, op);
   const Reduction r(x, dim, options.keepdim, op);
-  const double n = std::max(double(r.count) - options.correction, 0.0);
-  Tensor y = reduced(reducer<reducers::Var>, x, r, root ? f64 : x.dtype(), options.correction);
+  finite(options.correction, op, "correction");
+  const double correction = r.count == 0 ? 0 : options.correction;  // no elements have no variance, however corrected
+  const double n = std::max(double(r.count) - correction, 0.0);
+  Tensor y = reduced(reducer<reducers::Var>, x, r, root ? f64 : x.dtype(), correction);
   if (!root)
     return record(op, y, {x}, [r, n, x = save(x)](const Tensor& g, Gradients& d) {
       const Tensor wide = widened(d.take(x));
@@ -461,7 +464,7 @@ Tensor Plain::logcumsumexp(const Tensor& x, int64_t dim) {
 Tensor diff(const Tensor& x, int64_t n, int64_t dim) {
   const int axis = axis_of(x, dim, "diff", 1);
   require(n >= 0, ErrorKind::argument, "diff", "the order ", n, " is negative");
-  Tensor y = x;
+  Tensor y = n < x.size(axis) ? x : narrow(x, axis, 0, 0);  // of a higher order there is nothing
   for (int64_t k = 0; k < n && y.size(axis) > 0; ++k) {
     const int64_t rest = y.size(axis) - 1;
     const Tensor later = narrow(y, axis, 1, rest), earlier = narrow(y, axis, 0, rest);

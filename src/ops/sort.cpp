@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 
 #include "core/checked_arithmetic.h"
+#include "core/room.h"
 #include "graph/record.h"
 #include "ops/elementwise.h"
 #include "ops/gather_scatter.h"
@@ -19,7 +20,7 @@ ValuesIndices sorted_part(const char* op, const Tensor& x, int axis, bool descen
   const Shape shape = x.dim() == 0 ? Shape() : spliced(x.shape(), axis, 1, {count});
   Tensor values = allocate(shape, x.dtype(), x.device(), op);
   const Tensor indices = allocate(shape, i64, x.device(), op);
-  blamed_on(op, [&] {
+  within_memory(op, [&] {
     backend(x.device()).sort({row_arg(values), row_arg(indices), row_arg(x), axis, descending, begin});
   });
   return {chosen(op, std::move(values), x, axis, indices), indices};
@@ -73,10 +74,10 @@ UniqueResult grouped(const char* op, const Tensor& x, std::optional<int64_t> dim
   if (!whole && n == 0) list = list.reshape({0});
   if (ordered) {
     if (list.dim() == 1) {
-      const ValuesIndices sorted = volta::sort(list, 0);
+      const ValuesIndices sorted = blamed_on(op, [&] { return volta::sort(list, 0); });
       list = sorted.values, order = sorted.indices;
     } else {
-      order = order_of_rows(list);
+      order = blamed_on(op, [&] { return order_of_rows(list); });
       list = pick_slices(op, list, 0, order);
     }
   }
@@ -106,7 +107,7 @@ ValuesIndices sort(const Tensor& x, int64_t dim, bool descending, bool) {
 Tensor argsort(const Tensor& x, int64_t dim, bool descending) {
   const int axis = axis_of(x, dim, "argsort");
   const Tensor indices = allocate(x.shape(), i64, x.device(), "argsort");
-  blamed_on("argsort", [&] { backend(x.device()).sort({{}, row_arg(indices), row_arg(x), axis, descending}); });
+  within_memory("argsort", [&] { backend(x.device()).sort({{}, row_arg(indices), row_arg(x), axis, descending}); });
   return indices;
 }
 
@@ -147,7 +148,7 @@ Tensor isin(const Operand& elements, const Operand& test_elements, const IsinOpt
   const Tensor x = as_tensor(elements), others = as_tensor(test_elements);
   const int64_t n = others.numel();
   if (n == 0) return full(x.shape(), options.invert, {boolean, like.device()});
-  const Tensor sorted = volta::sort(others.reshape({n}), 0).values;
+  const Tensor sorted = blamed_on(op, [&] { return volta::sort(others.reshape({n}), 0).values; });
   const Tensor place = searchsorted(sorted, x).clamp_max(n - 1);
   const Tensor found = pick_slices(op, sorted, 0, place) == x;
   return options.invert ? logical_not(found) : found;

@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 #include <volta/plain.h>
 
+#include "core/room.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"
@@ -172,25 +173,30 @@ std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim)
   require(sections > 0, ErrorKind::argument, op, "needs at least one section, got ", sections);
   const int64_t n = x.size(axis), least = n / sections, larger = n % sections;
   require_pieces(x, sections, op);
-  std::vector<Tensor> pieces;
-  int64_t from = 0;
-  for (int64_t i = 0; i < sections; ++i) {
-    pieces.push_back(narrow(x, axis, from, least + (i < larger)));
-    from += least + (i < larger);
-  }
-  return pieces;
+  return within_memory(op, [&] {
+    std::vector<Tensor> pieces;
+    pieces.reserve(size_t(sections));
+    int64_t from = 0;
+    for (int64_t i = 0; i < sections; ++i) {
+      pieces.push_back(narrow(x, axis, from, least + (i < larger)));
+      from += least + (i < larger);
+    }
+    return pieces;
+  });
 }
 
 std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices, int64_t dim) {
   const int axis = axis_of(x, dim, "tensor_split", 1);
-  std::vector<Tensor> pieces;
-  int64_t from = 0;
-  for (int64_t end : indices) {
-    pieces.push_back(slice(x, axis, from, end));
-    from = end;
-  }
-  pieces.push_back(slice(x, axis, from, {}));
-  return pieces;
+  return within_memory("tensor_split", [&] {
+    std::vector<Tensor> pieces;
+    int64_t from = 0;
+    for (int64_t end : indices) {
+      pieces.push_back(slice(x, axis, from, end));
+      from = end;
+    }
+    pieces.push_back(slice(x, axis, from, {}));
+    return pieces;
+  });
 }
 
 }  // namespace volta

@@ -59,7 +59,7 @@ Tensor quantile_of(const char* op, const Tensor& x, const Operand& q, std::optio
   const Tensor wide = x.to(traits(x.dtype()).compute), share = shares(q, wide, op);
   const Tensor rows = dim && x.dim() > 0 ? movedim(wide, axis, -1) : wide.reshape({x.numel()});
   require(rows.size(-1) > 0, ErrorKind::shape, op, "no result over zero elements, for shape ", x);
-  const Tensor sorted = sort(rows, -1).values;
+  const Tensor sorted = blamed_on(op, [&] { return sort(rows, -1).values; });
   const Tensor found = between(sorted, positions(sorted, share, skip_nan), how).to(x.dtype());  // [..., Q]
   Shape kept = dim ? x.shape() : Shape::filled(int(x.dim()), 1);
   if (dim && x.dim() > 0) kept[axis] = 1;
@@ -155,7 +155,7 @@ ValuesIndices nanmedian(const Tensor& x, int64_t dim, bool keepdim) {
   const Reduction r(x, axis, keepdim, op);
   require(r.count > 0 || r.kept.numel() == 0, ErrorKind::shape, op, "no result over zero elements, for shape ", x);
   if (r.kept.numel() == 0) return median(x, dim, keepdim);
-  const auto [sorted, order] = sort(x, axis);
+  const auto [sorted, order] = blamed_on(op, [&] { return sort(x, axis); });
   const Tensor place = middle(x, axis);
   return {reshape(gather(sorted, axis, place), r.to), reshape(gather(order, axis, place), r.to)};
 }

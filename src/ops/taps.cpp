@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include <volta/create.h>
 #include <volta/ops.h>
@@ -67,22 +68,24 @@ size_t Taps::entries(int64_t outputs, int64_t taps_each, const char* op) {
   return size_t(n);
 }
 
-void require_room(const Tensor& x, const Shape& last, const char* op) {
+bool require_room(const Tensor& x, const Shape& last, const char* op) {
   Shape shape = x.shape();
   for (int i = 0; i < last.size(); ++i) shape[shape.size() - last.size() + i] = last[i];
-  static_cast<void>(allocate(shape, x.dtype(), x.device(), op));  // goes back to the cache, from where the result comes
+  const Tensor room =
+      allocate(shape, x.dtype(), x.device(), op);  // goes back to the cache, from where the result comes
+  return room.numel() > 0;
 }
 
 Taps adaptive_taps(int64_t in, int64_t out, const char* op) {
   (Checked(in) * out + in + out).value(op);
-  require_memory((Checked(out) * int64_t(sizeof(double))).value(op), op);  // before all outputs are gone through
   const auto begin = [=](int64_t j) { return j * in / out; };
   const auto end = [=](int64_t j) { return ((j + 1) * in + out - 1) / out; };
-  int64_t most = 0;
-  for (int64_t j = 0; j < out; ++j) most = std::max(most, end(j) - begin(j));
+  // Output j begins at a remainder of j in / out that is a multiple of their common divisor, and ends `in` further on.
+  const int64_t most = out == 0 ? 0 : (out - std::gcd(in, out) + in + out - 1) / out;
   Taps t(in, out, most, op);
   t.rule = {TapRule::Kind::adaptive, TapRule::Divisor::inside};
   t.weight.resize(t.index.size());
+  t.divisor.reserve(size_t(out));
   for (int64_t j = 0; j < out; ++j) {
     const int64_t n = end(j) - begin(j);
     t.divisor.push_back(double(n));
@@ -111,8 +114,8 @@ bool in_rows(const Tensor& x, const std::vector<Taps>& taps) {
 Tensor ordered(const Tensor& x, bool last) { return last ? channels_last(x) : x.contiguous(); }
 
 // All tensors but the given one are channels-last, or contiguous.
-bool run_loop(Pool pool, const Tensor& out, const Tensor& given, const Tensor& indices, const std::vector<Taps>& taps,
-              bool last) {
+bool run_loop(const char* op, Pool pool, const Tensor& out, const Tensor& given, const Tensor& indices,
+              const std::vector<Taps>& taps, bool last) {
   static constexpr int64_t zero = 0;
   static constexpr double one = 1;
   const Tensor in = ordered(given, last);
@@ -142,7 +145,7 @@ bool run_loop(Pool pool, const Tensor& out, const Tensor& given, const Tensor& i
   const bool back = pool == Pool::max_back || pool == Pool::sum_back;
   call.planes = (back ? in : out).numel() / (outputs * call.channels);
   if (!offered(in.device(), call)) return false;
-  backend(in.device()).pool(call);
+  within_memory(op, [&] { backend(in.device()).pool(call); });
   return true;
 }
 
@@ -224,7 +227,7 @@ Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const Ta
   const Shape shape = with_last(g.shape(), *taps, true);
   if (!grad_enabled()) {
     const Tensor dx = allocate(shape, last, g.dtype(), g.device(), op);
-    if (run_loop(Pool::max_back, dx, g, ordered(indices, last), *taps, last)) return dx;
+    if (run_loop(op, Pool::max_back, dx, g, ordered(indices, last), *taps, last)) return dx;
   }
   if (is_half(g.dtype())) return max_back(op, g.to(f32), indices, taps, last).to(g.dtype());  // summed as floats
   const int from = int(g.dim()) - int(taps->size());
@@ -239,14 +242,14 @@ namespace {
 // The device's loop; where it does not take halves, as floats; where it has none, composed.
 Tensor sum_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool back, bool last) {
   const Tensor y = allocate(with_last(x.shape(), taps, back), last, x.dtype(), x.device(), op);
-  if (run_loop(back ? Pool::sum_back : Pool::sum, y, x, {}, taps, last)) return y;
+  if (run_loop(op, back ? Pool::sum_back : Pool::sum, y, x, {}, taps, last)) return y;
   return is_half(x.dtype()) ? sum_values(op, x.to(f32), taps, back, last).to(x.dtype()) : composed_sum(x, taps, back);
 }
 ValuesIndices max_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool indices, bool last) {
   const Shape shape = with_last(x.shape(), taps, false);
   const ValuesIndices y = {allocate(shape, last, x.dtype(), x.device(), op),
                            indices ? allocate(shape, last, i64, x.device(), op) : Tensor()};
-  if (run_loop(Pool::max, y.values, x, y.indices, taps, last)) return y;
+  if (run_loop(op, Pool::max, y.values, x, y.indices, taps, last)) return y;
   if (!is_half(x.dtype())) return composed_max(x, taps);
   const ValuesIndices wide = max_values(op, x.to(f32), taps, indices, last);
   return {wide.values.to(x.dtype()), wide.indices};

@@ -5,6 +5,7 @@
 #include <volta/ops.h>
 
 #include "core/checked_arithmetic.h"
+#include "core/room.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/part.h"
@@ -293,29 +294,36 @@ std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int64_t dim) {
   require(total.get() == x.size(axis), ErrorKind::shape, "split", sizes.size(), " sizes",
           total.fits() ? " with sum " + std::to_string(*total.get()) : std::string(), " do not add up to axis ", axis,
           " of shape ", x);
-  std::vector<Tensor> pieces;
-  int64_t end = 0;
-  for (int64_t n : sizes) pieces.push_back(x.narrow(axis, (end += n) - n, n));
-  return pieces;
+  return within_memory("split", [&] {
+    std::vector<Tensor> pieces;
+    pieces.reserve(sizes.size());
+    int64_t end = 0;
+    for (int64_t n : sizes) pieces.push_back(x.narrow(axis, (end += n) - n, n));
+    return pieces;
+  });
 }
 
 std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
   const int axis = axis_of(x, dim, "split", 1);
   require(split_size > 0, ErrorKind::argument, "split", "needs a positive size, got ", split_size);
   require_pieces(x, x.size(axis) / split_size, "split");
-  std::vector<int64_t> sizes;
-  for (int64_t rest = x.size(axis); rest > 0 || sizes.empty(); rest -= split_size)
-    sizes.push_back(std::min(split_size, rest));
-  return split(x, sizes, axis);
+  return within_memory("split", [&] {
+    std::vector<int64_t> sizes;
+    for (int64_t rest = x.size(axis); rest > 0 || sizes.empty(); rest -= split_size)
+      sizes.push_back(std::min(split_size, rest));
+    return split(x, sizes, axis);
+  });
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   const int64_t n = x.size(axis_of(x, dim, "chunk", 1));
   require(chunks > 0, ErrorKind::argument, "chunk", "needs a positive number of chunks, got ", chunks);
   require_pieces(x, n == 0 ? chunks : std::min(n, chunks), "chunk");
-  // An axis without elements gives all the pieces, each of them empty.
-  if (n == 0) return split(x, std::vector<int64_t>(size_t(chunks)), dim);
-  return split(x, (n - 1) / chunks + 1, dim);
+  return within_memory("chunk", [&] {
+    // An axis without elements gives all the pieces, each of them empty.
+    if (n == 0) return split(x, std::vector<int64_t>(size_t(chunks)), dim);
+    return split(x, (n - 1) / chunks + 1, dim);
+  });
 }
 
 RowIterator Tensor::begin() const {
@@ -330,9 +338,12 @@ RowIterator Tensor::end() const {
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
   const int axis = axis_of(x, dim, "unbind", 1);
   require_pieces(x, x.size(axis), "unbind");
-  std::vector<Tensor> pieces;
-  for (int64_t i = 0; i < x.size(axis); ++i) pieces.push_back(x.select(axis, i));
-  return pieces;
+  return within_memory("unbind", [&] {
+    std::vector<Tensor> pieces;
+    pieces.reserve(size_t(x.size(axis)));
+    for (int64_t i = 0; i < x.size(axis); ++i) pieces.push_back(x.select(axis, i));
+    return pieces;
+  });
 }
 
 }  // namespace volta
