@@ -16,12 +16,25 @@ void raise(PyObject* type, const std::string& message) {
   throw ErrorIsSet();
 }
 
+std::string type_name_of(PyObject* value) { return nb::inst_name(value).c_str(); }
+
+namespace {
+// Empty unless it is a number or an array of NumPy.
+std::string numpy_type_of(PyObject* value) {
+  const nb::handle type = nb::handle(value).type();
+  const nb::object module = nb::getattr(type, "__module__", nb::none());
+  if (!nb::isinstance<nb::str>(module) || nb::cast<nb::str>(module).c_str() != std::string_view("numpy")) return {};
+  return nb::cast<nb::str>(type.attr("__name__")).c_str();
+}
+}  // namespace
+
 bool is_integer(PyObject* value) {
   if (PyLong_Check(value)) return true;
   if (!PyIndex_Check(value) || tensor_in(value)) return false;
   // An array has __index__ too, and only a number of NumPy has a buffer without being one.
-  const std::string_view type = Py_TYPE(value)->tp_name;
-  return !PyObject_CheckBuffer(value) || type.starts_with("numpy.int") || type.starts_with("numpy.uint");
+  if (!PyObject_CheckBuffer(value)) return true;
+  const std::string type = numpy_type_of(value);
+  return type.find("int") <= 1 || type.find("long") <= 1;
 }
 
 bool is_number(PyObject* value) {
@@ -62,8 +75,8 @@ std::optional<Scalar> maybe_scalar(PyObject* value) {
     if (whole.is_valid()) return scalar_of_integer(whole.ptr());
     PyErr_Clear();  // a 0-d array of floats
   }
-  const std::string_view type = Py_TYPE(value)->tp_name;
-  if (type == "numpy.bool" || type == "numpy.bool_") return Scalar(PyObject_IsTrue(value) == 1);
+  const std::string type = numpy_type_of(value);
+  if (type == "bool" || type == "bool_") return Scalar(PyObject_IsTrue(value) == 1);
   const double d = PyFloat_AsDouble(value);
   if (d == -1 && PyErr_Occurred()) throw ErrorIsSet();
   return Scalar(d);
@@ -71,15 +84,22 @@ std::optional<Scalar> maybe_scalar(PyObject* value) {
 
 Scalar scalar_from(PyObject* value) {
   if (const auto scalar = maybe_scalar(value)) return *scalar;
-  raise(PyExc_TypeError, std::string("expected a number, not ") + Py_TYPE(value)->tp_name);
+  raise(PyExc_TypeError, "expected a number, not " + type_name_of(value));
 }
 
 namespace {
 
 bool is_list(PyObject* value) { return PyList_Check(value) || PyTuple_Check(value); }
+Py_ssize_t length_of(PyObject* list) {
+  const Py_ssize_t n = PySequence_Size(list);
+  if (n < 0) throw ErrorIsSet();  // a class of one's own that fails to tell
+  return n;
+}
 
 bool all_in_list(PyObject* list, bool (*holds)(PyObject*)) {
-  for (Py_ssize_t i = 0, n = PySequence_Size(list); i < n; ++i) {
+  const Py_ssize_t n = PySequence_Size(list);
+  if (n < 0) return PyErr_Clear(), false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
     const nb::object item = nb::steal(PySequence_GetItem(list, i));
     if (!item.is_valid() || !holds(item.ptr())) return PyErr_Clear(), false;
   }
@@ -101,10 +121,11 @@ template <class Add> void each_integer(Arguments& a, int i, const Add& add) {
   PyObject* value = a[i];
   if (is_integer(value)) return add(integer_from(value));
   if (!is_list(value)) a.refuse(i, "an int or a list of ints");
-  for (Py_ssize_t k = 0, n = PySequence_Size(value); k < n; ++k) {
-    PyObject* item = PyList_Check(value) ? PyList_GetItem(value, k) : PyTuple_GetItem(value, k);
-    if (!is_integer(item)) a.refuse(i, "a list of ints");
-    add(integer_from(item));
+  for (Py_ssize_t k = 0, n = length_of(value); k < n; ++k) {
+    const nb::object item = nb::steal(PySequence_GetItem(value, k));  // that of an item may change the list
+    if (!item.is_valid()) throw ErrorIsSet();
+    if (!is_integer(item.ptr())) a.refuse(i, "a list of ints");
+    add(integer_from(item.ptr()));
   }
 }
 
@@ -157,7 +178,7 @@ void stop_unlocked_threads() {
 
 void Arguments::refuse(int i, const char* wanted) const {
   raise(PyExc_TypeError, std::string(op_) + "(): argument '" + overload_.parameters[i].name + "' must be " + wanted +
-                             ", not " + Py_TYPE(values_[i])->tp_name);
+                             ", not " + type_name_of(values_[i]));
 }
 
 const Tensor& Arguments::tensor(int i) {
@@ -238,8 +259,11 @@ template <> Numbers Arguments::get<Numbers>(int i) {
   if (const auto scalar = maybe_scalar(values_[i])) return scalar->as<double>();
   if (!is_list(values_[i])) refuse(i, "a number or a list of numbers");
   std::vector<double> list;
-  for (Py_ssize_t k = 0, n = PySequence_Size(values_[i]); k < n; ++k)
-    list.push_back(scalar_from(nb::steal(PySequence_GetItem(values_[i], k)).ptr()).as<double>());
+  for (Py_ssize_t k = 0, n = length_of(values_[i]); k < n; ++k) {
+    const nb::object item = nb::steal(PySequence_GetItem(values_[i], k));
+    if (!item.is_valid()) throw ErrorIsSet();
+    list.push_back(scalar_from(item.ptr()).as<double>());
+  }
   return Numbers(std::move(list));
 }
 template <> std::pair<double, double> Arguments::get<std::pair<double, double>>(int i) {
@@ -255,8 +279,9 @@ template <> std::vector<Tensor> Arguments::get<std::vector<Tensor>>(int i) {
   if (tensor_in(values_[i])) return unbind(tensor(i));
   if (!is_list(values_[i])) refuse(i, "a list of Tensors");
   std::vector<Tensor> list;
-  for (Py_ssize_t k = 0, n = PySequence_Size(values_[i]); k < n; ++k) {
+  for (Py_ssize_t k = 0, n = length_of(values_[i]); k < n; ++k) {
     const nb::object item = nb::steal(PySequence_GetItem(values_[i], k));
+    if (!item.is_valid()) throw ErrorIsSet();
     const Tensor* x = item.is_none() ? nullptr : tensor_in(item.ptr());
     if (!x && !item.is_none()) refuse(i, "a list of Tensors");
     list.push_back(x ? *x : Tensor());

@@ -18,6 +18,7 @@ namespace nb = nanobind;
 // Thrown where Python's error is already set.
 struct ErrorIsSet {};
 [[noreturn]] void raise(PyObject* type, const std::string& message);
+std::string type_name_of(PyObject* value);  // for messages: str, mine.Class
 
 // What a parameter takes, for choosing between overloads.
 enum class Takes : uint8_t {

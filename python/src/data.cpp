@@ -19,13 +19,18 @@ struct Nested {
   void read(PyObject* o, int depth) {
     if (!is_list(o)) return leaf(o, depth);
     const Py_ssize_t n = PySequence_Size(o);
+    if (n < 0) throw ErrorIsSet();
     if (depth == shape.size()) {
       if (!numbers.empty() || !tensors.empty()) ragged();
       shape.push_back(n);
     } else if (shape[depth] != n) {
       ragged();
     }
-    for (Py_ssize_t i = 0; i < n; ++i) read(PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i), depth + 1);
+    for (Py_ssize_t i = 0; i < n; ++i) {  // an item that is converted may change the list
+      const nb::object item = nb::steal(PySequence_GetItem(o, i));
+      if (!item.is_valid()) throw ErrorIsSet();
+      read(item.ptr(), depth + 1);
+    }
   }
   void leaf(PyObject* o, int depth) {
     if (depth != shape.size()) ragged();
@@ -33,7 +38,7 @@ struct Nested {
     else if (has_buffer(o) && !is_number(o)) tensors.push_back(from_buffer(o).clone());
     else {
       const auto number = maybe_scalar(o);
-      if (!number) raise(PyExc_TypeError, std::string("tensor(): a tensor holds numbers, not ") + Py_TYPE(o)->tp_name);
+      if (!number) raise(PyExc_TypeError, std::string("tensor(): a tensor holds numbers, not ") + type_name_of(o));
       numbers.push_back(*number);
       kind = std::max(kind, number->kind());
     }
@@ -195,11 +200,20 @@ PyObject* to_list(const Tensor& x) {
   return list;
 }
 
+namespace {
+// What a buffer of ours needs while somebody looks at it. The tensor itself may get other memory: x.data = y.
+struct Shown {
+  Tensor memory;
+  Py_ssize_t shape[Shape::max_rank], strides[Shape::max_rank];
+};
+}  // namespace
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& x = handle_of(self);
   view->obj = nullptr;
   const char* problem = nullptr;
-  if (!x.device().is_cpu()) problem = "a tensor on another device than the CPU has no buffer: use x.to('cpu')";
+  if (!x.defined()) problem = "an undefined tensor has no buffer";
+  else if (!x.device().is_cpu()) problem = "a tensor on another device than the CPU has no buffer: use x.to('cpu')";
   else if (x.requires_grad()) problem = "a tensor that requires grad has no buffer: use x.detach()";
   else if (!format_of(x.dtype())) problem = "bfloat16 has no counterpart in Python's buffers: convert it first";
   else if (!(flags & PyBUF_STRIDES) && !x.is_contiguous())
@@ -209,13 +223,14 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   }
   const int rank = int(x.dim());
-  auto* sizes = static_cast<Py_ssize_t*>(PyMem_Malloc(size_t(2 * rank + 1) * sizeof(Py_ssize_t)));
-  if (!sizes) return PyErr_NoMemory(), -1;
   const Py_ssize_t each = Py_ssize_t(traits(x.dtype()).size);
+  auto* shown = new (std::nothrow) Shown;
+  if (!shown) return PyErr_NoMemory(), -1;
   for (int i = 0; i < rank; ++i) {
-    sizes[i] = Py_ssize_t(x.size(i));
-    sizes[rank + i] = Py_ssize_t(x.stride(i)) * each;
+    shown->shape[i] = Py_ssize_t(x.size(i));
+    shown->strides[i] = Py_ssize_t(x.stride(i)) * each;
   }
+  shown->memory = x.detach();
   view->obj = Py_NewRef(self);
   view->buf = x.raw_data();
   view->len = Py_ssize_t(x.nbytes());
@@ -223,13 +238,13 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->readonly = 0;
   view->ndim = rank;
   view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format_of(x.dtype())) : nullptr;
-  view->shape = flags & PyBUF_ND ? sizes : nullptr;
-  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? sizes + rank : nullptr;
+  view->shape = flags & PyBUF_ND ? shown->shape : nullptr;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shown->strides : nullptr;
   view->suboffsets = nullptr;
-  view->internal = sizes;
+  view->internal = shown;
   return 0;
 }
 
-void release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Shown*>(view->internal); }
 
 }  // namespace volta::python

@@ -34,21 +34,26 @@ dlpack::Device device_of(const Tensor& x) {
   return {dlpack::cpu, 0};
 }
 
-// Of a pair (type, index): the type is an int or a member of some library's enumeration.
-int device_type_in(const nb::object& pair) {
-  const nb::object type = pair[nb::int_(0)];
-  return nb::cast<int>(nb::hasattr(type, "value") ? nb::object(type.attr("value")) : type);
+// Of a pair (type, index) or (major, minor) the first: an int, or a member of some library's enumeration.
+int integer_at_0(const nb::object& pair, const char* what) {
+  const bool is_pair = PyTuple_Check(pair.ptr()) && PyTuple_Size(pair.ptr()) == 2;
+  nb::object first = is_pair ? pair[nb::int_(0)] : nb::none();
+  if (nb::hasattr(first, "value")) first = first.attr("value");
+  int n = 0;
+  if (!nb::try_cast<int>(first, n)) raise(PyExc_TypeError, std::string("dlpack: ") + what + " is a pair of ints");
+  return n;
 }
+int device_type_in(const nb::object& pair) { return integer_at_0(pair, "a device"); }
 
 // What an exported tensor keeps until its consumer is done with it.
 template <class M> struct Exported {
-  explicit Exported(const Tensor& x) : tensor(x), shape(x.shape()), strides(x.strides()) {
+  explicit Exported(const Tensor& x) : memory(x.detach()), shape(x.shape()), strides(x.strides()) {
     managed.context = this;
     managed.deleter = [](M* m) { delete static_cast<Exported*>(m->context); };
     managed.view = {
         x.raw_data(), device_of(x), int32_t(x.dim()), type_of(x.dtype()), shape.begin(), strides.begin(), 0};
   }
-  Tensor tensor;
+  Tensor memory;  // a handle of its own: x may get other memory
   Shape shape, strides;
   M managed{};
 };
@@ -75,7 +80,7 @@ nb::object export_tensor(const Tensor& given, nb::handle stream, const nb::objec
   if (copied && x.shares_storage(given)) x = x.clone();
   if (x.device().is_cuda() && (stream.is_none() || nb::cast<int64_t>(stream) != -1))
     cuda::synchronize(x.device().index);
-  const bool versioned = !max_version.is_none() && nb::cast<int>(max_version[nb::int_(0)]) >= 1;
+  const bool versioned = !max_version.is_none() && integer_at_0(max_version, "max_version") >= 1;
   if (!versioned) {
     auto owner = std::make_unique<Exported<dlpack::Managed>>(x);
     nb::object capsule = nb::steal(PyCapsule_New(&owner->managed, dlpack::name,
@@ -122,24 +127,24 @@ Tensor from_view(const dlpack::View& view, std::function<void()> release) {
   return from_memory(data, shape, strides, dtype, device, std::move(release));
 }
 
-Tensor import_capsule(const nb::object& capsule, std::optional<bool> copy) {
+Tensor import_capsule(const nb::object& capsule, bool shares, bool copies) {
   PyObject* c = capsule.ptr();
   if (PyCapsule_IsValid(c, dlpack::versioned_name)) {
     auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(c, dlpack::versioned_name));
     if (managed->version.major > 1) refuse("version " + std::to_string(managed->version.major) + " is not known");
     const bool must_copy = managed->flags & dlpack::read_only;
-    if (must_copy && copy && !*copy) refuse("the memory is read-only, and a copy was forbidden");
+    if (must_copy && shares) refuse("the memory is read-only, and a copy was forbidden");
     if (PyCapsule_SetName(c, dlpack::used_versioned_name)) throw ErrorIsSet();
     auto owner = own(managed);
     const Tensor x = from_view(managed->view, [owner]() mutable { owner.reset(); });
-    return must_copy || copy.value_or(false) ? x.clone() : x;
+    return must_copy || copies ? x.clone() : x;
   }
   if (!PyCapsule_IsValid(c, dlpack::name)) refuse("not a DLPack capsule, or one that was used before");
   auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(c, dlpack::name));
   if (PyCapsule_SetName(c, dlpack::used_name)) throw ErrorIsSet();
   auto owner = own(managed);
   const Tensor x = from_view(managed->view, [owner]() mutable { owner.reset(); });
-  return copy.value_or(false) ? x.clone() : x;
+  return copies ? x.clone() : x;
 }
 
 nb::object capsule_of(const nb::object& producer) {
@@ -177,12 +182,15 @@ void define_dlpack(nb::module_& m) {
                   nb::scope(tensor), nb::name("__dlpack_device__"), nb::is_method()));
   m.def(
       "from_dlpack",
-      [](const nb::object& x, nb::handle device, std::optional<bool> copy) {
-        const Tensor y = import_capsule(capsule_of(x), copy);
+      [](const nb::object& x, nb::handle device, nb::handle copy) {
+        if (!copy.is_none() && !PyBool_Check(copy.ptr()))
+          raise(PyExc_TypeError, "from_dlpack(): copy is a bool or None");
+        const bool shares = copy.is(Py_False), copies = copy.is(Py_True);
+        const Tensor y = import_capsule(capsule_of(x), shares, copies);
         if (device.is_none()) return y;
         const auto wanted = device_in(device.ptr());
         if (!wanted) raise(PyExc_TypeError, "from_dlpack(): expected a device");
-        if (*wanted != y.device() && copy && !*copy) refuse("another device needs a copy, which was forbidden");
+        if (*wanted != y.device() && shares) refuse("another device needs a copy, which was forbidden");
         return y.to(*wanted);
       },
       nb::arg("x"), nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),

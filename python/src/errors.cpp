@@ -8,6 +8,8 @@ namespace {
 
 constexpr int kinds = 9;
 PyObject* error_classes[kinds];
+// Of nanobind's casts, which say no more.
+constexpr const char* wrong_type = "an argument, or what a function of Python returned, is of a type that does not fit";
 
 PyObject* base_of(Error::Kind kind) {
   switch (kind) {
@@ -44,6 +46,8 @@ void set_python_error() noexcept {
     PyErr_NoMemory();
   } catch (const nb::builtin_exception& e) {
     PyErr_SetString(PyExc_TypeError, e.what());
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError, wrong_type);
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }
@@ -72,7 +76,10 @@ void define_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const Error& e) {
       set_error(e);
-    } catch (const ErrorIsSet&) {}
+    } catch (const ErrorIsSet&) {
+    } catch (const std::bad_cast&) {
+      PyErr_SetString(PyExc_TypeError, wrong_type);
+    }
   });
 }
 

@@ -39,9 +39,9 @@ Index index_from(PyObject* o) {
     const Tensor list = tensor_of(o, {}, "cpu");
     return Index(list.numel() == 0 && is_floating(list.dtype()) ? list.to(i64) : list);
   }
-  raise(PyExc_TypeError,
-        std::string("index: a tensor takes ints, slices, None, ..., masks and lists of indices, not ") +
-            Py_TYPE(o)->tp_name);
+  raise(
+      PyExc_TypeError,
+      std::string("index: a tensor takes ints, slices, None, ..., masks and lists of indices, not ") + type_name_of(o));
 }
 
 // The array API lets an axis of a mask have size 0 whatever the size of the tensor's: nothing is selected.

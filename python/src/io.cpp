@@ -49,11 +49,26 @@ nb::object to_python(const TorchValue& v) {
     }
   }
 }
+// A list may hold itself.
+struct Deeper {
+  Deeper() {
+    if (Py_EnterRecursiveCall(" in volta.save")) throw ErrorIsSet();
+  }
+  ~Deeper() { Py_LeaveRecursiveCall(); }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+};
+
 TorchValue torch_value(nb::handle o) {
+  const Deeper deeper;
   if (o.is_none()) return {};
   if (const Tensor* x = tensor_in(o.ptr())) return TorchValue(x->detach());
   if (PyBool_Check(o.ptr())) return TorchValue(o.ptr() == Py_True);
-  if (PyLong_Check(o.ptr())) return TorchValue(nb::cast<int64_t>(o));
+  if (PyLong_Check(o.ptr())) {
+    const long long n = PyLong_AsLongLong(o.ptr());
+    if (n == -1 && PyErr_Occurred()) throw ErrorIsSet();
+    return TorchValue(int64_t(n));
+  }
   if (PyFloat_Check(o.ptr())) return TorchValue(nb::cast<double>(o));
   if (PyUnicode_Check(o.ptr())) return TorchValue(nb::cast<std::string>(o));
   if (nb::isinstance<nb::dict>(o)) {
@@ -64,7 +79,7 @@ TorchValue torch_value(nb::handle o) {
   if (!PyList_Check(o.ptr()) && !PyTuple_Check(o.ptr()))
     raise(PyExc_TypeError,
           std::string("a file of torch.save holds None, numbers, texts, Tensors, lists, tuples and dicts, not ") +
-              Py_TYPE(o.ptr())->tp_name);
+              type_name_of(o.ptr()));
   std::vector<TorchValue> items;
   for (const nb::handle item : o) items.push_back(torch_value(item));
   return PyTuple_Check(o.ptr()) ? TorchValue::tuple(std::move(items)) : TorchValue::list(std::move(items));

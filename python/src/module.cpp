@@ -1,6 +1,8 @@
 // The extension module volta._volta.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <volta/random.h>
@@ -80,8 +82,13 @@ void define_random(nb::module_& m) {
              const auto s = g.state();
              return nb::make_tuple(s.seed, s.offset);
            })
-      .def("set_state", [](Generator& g, const nb::tuple& s) {
-        g.set_state({nb::cast<uint64_t>(s[0]), nb::cast<uint64_t>(s[1])});
+      .def("set_state",
+           [](Generator& g, const std::pair<uint64_t, uint64_t>& s) {
+             g.set_state({s.first, s.second});
+           })
+      .def("__getstate__", [](const Generator& g) { return std::pair(g.state().seed, g.state().offset); })
+      .def("__setstate__", [](Generator& g, const std::pair<uint64_t, uint64_t>& s) {
+        (new (&g) Generator(s.first))->set_state({s.first, s.second});
       });
   m.def(
       "manual_seed", [](uint64_t seed) { manual_seed(seed); }, nb::arg("seed"));
@@ -94,7 +101,12 @@ void define_sequences(nb::module_& m) {
       .def_rw("data", &PackedSequence::data)
       .def_rw("batch_sizes", &PackedSequence::batch_sizes)
       .def_rw("order", &PackedSequence::order)
-      .def("lengths", &PackedSequence::lengths);
+      .def("lengths", &PackedSequence::lengths)
+      .def("__getstate__", [](const PackedSequence& p) { return nb::make_tuple(p.data, p.batch_sizes, p.order); })
+      .def("__setstate__",
+           [](PackedSequence& p, const std::tuple<Tensor, std::vector<int64_t>, std::vector<int64_t>>& s) {
+             new (&p) PackedSequence{std::get<0>(s), std::get<1>(s), std::get<2>(s)};
+           });
 }
 
 void define_system(nb::module_& m) {

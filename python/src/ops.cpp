@@ -58,8 +58,11 @@ PyObject* represent(PyObject* self) {
 }
 // By name, so that modules that hold functions can be pickled and copied.
 PyObject* reduce(PyObject* self, PyObject*) { return get_name(self, nullptr); }
+// x.relu alone; x.relu() does not come here.
 PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
-  return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+  static PyObject* const method = nb::module_::import_("types").attr("MethodType").inc_ref().ptr();
+  if (!object || object == Py_None) return Py_NewRef(self);
+  return PyObject_CallFunctionObjArgs(method, self, object, nullptr);
 }
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);

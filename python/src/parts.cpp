@@ -25,6 +25,7 @@ PyObject* find(PyObject* module, PyObject* name) {
 }
 
 PyObject* get(PyObject* self, PyObject* module, PyObject*) noexcept {
+  if (!nb::inst_ready(self)) return PyErr_SetString(PyExc_TypeError, "a part without a name"), nullptr;
   PyObject* name = nb::inst_ptr<Part>(self)->name.ptr();
   PyObject* part = module ? find(module, name) : nullptr;
   if (!part && !PyErr_Occurred()) PyErr_SetObject(PyExc_AttributeError, name);  // Module.__getattr__ says more
@@ -40,9 +41,8 @@ void define_parts(nb::module_& m) {
   for (int i = 0; i < 3; ++i) kinds[i] = PyUnicode_InternFromString(names[i]);
   nb::class_<Part>(m, "_Part", nb::type_slots(slots))
       .def("__init__", [](Part* at, const nb::str& name) { new (at) Part{name}; })
-      .def("__reduce__", [](const nb::object& self) {
-        return nb::make_tuple(self.type(), nb::make_tuple(nb::inst_ptr<Part>(self)->name));
-      });
+      .def("__getstate__", [](const Part& part) { return part.name; })
+      .def("__setstate__", [](Part& at, const nb::str& name) { new (&at) Part{name}; });
 }
 
 }  // namespace volta::python

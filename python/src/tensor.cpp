@@ -215,7 +215,7 @@ PyObject* as_index(PyObject* self) noexcept {
 
 Py_ssize_t length(PyObject* self) noexcept {
   const Tensor& x = handle_of(self);
-  if (x.dim() == 0) {
+  if (!x.defined() || x.dim() == 0) {
     PyErr_SetString(PyExc_TypeError, "a 0-d tensor has no len()");
     return -1;
   }
@@ -335,7 +335,10 @@ void define_gradients(nb::class_<Tensor>& c) {
            [](const Tensor& x, const nb::callable& f) {
              return x.register_hook([call = Callback(f)](const Tensor& g) -> std::optional<Tensor> {
                const nb::gil_scoped_acquire locked;
-               return nb::cast<std::optional<Tensor>>(call(nb::cast(g)));
+               const nb::object given = call(nb::cast(g));
+               if (given.is_none()) return {};
+               if (const Tensor* y = tensor_in(given.ptr())) return *y;
+               raise(PyExc_TypeError, "a hook returns a Tensor or None, not " + type_name_of(given.ptr()));
              });
            })
       .def("_remove_hook", &Tensor::remove_hook);
@@ -349,6 +352,17 @@ void define_tensor(nb::module_& m) {
   tensor_type = (PyTypeObject*)c.ptr();
   const nb::object any = nb::inst_alloc(c);
   tensor_offset = reinterpret_cast<char*>(nb::inst_ptr<Tensor>(any)) - reinterpret_cast<char*>(any.ptr());
+  // The memory of a tensor that is gone is used again: one that a class of Python makes and does not initialise is undefined.
+  const nb::object make = nb::cpp_function([](const nb::type_object& type, const nb::args&, const nb::kwargs&) {
+    if (!PyType_IsSubtype((PyTypeObject*)type.ptr(), tensor_type))
+      raise(PyExc_TypeError, "Tensor.__new__(): a class of Tensors");
+    nb::object o = nb::inst_alloc(type);
+    new (&handle_of(o.ptr())) Tensor();
+    return o;
+  });
+  nb::setattr(c, "__new__",
+              nb::steal(PyObject_CallFunctionObjArgs(nb::module_::import_("builtins").attr("staticmethod").ptr(),
+                                                     make.ptr(), nullptr)));
   c.def(nb::init<const Tensor&>(), nb::arg("other"))
       .def_prop_ro("shape", [](const Tensor& x) { return nb::steal(wrap(x.shape())); })
       .def_prop_ro("dtype", [](const Tensor& x) { return nb::steal(wrap(x.dtype())); })
