@@ -26,9 +26,18 @@ struct BertEmbeddings {
   }
 };
 
+inline const BertConfig& checked(const BertConfig& config) {
+  if (config.heads < 1 || config.width % config.heads != 0)
+    throw Error(Error::Kind::argument, "BERT",
+                "a width of " + std::to_string(config.width) + " cannot be divided among " +
+                    std::to_string(config.heads) + " heads");
+  return config;
+}
+
 struct BertSelfAttention {
   BertConfig config;
-  nn::Linear query{config.width, config.width}, key{config.width, config.width}, value{config.width, config.width};
+  nn::Linear query{checked(config).width, config.width}, key{config.width, config.width},
+      value{config.width, config.width};
 
   Tensor operator()(const Tensor& x, const Tensor& mask) const {
     const auto [batch, time, width] = sizes<3>(x);

@@ -306,6 +306,38 @@ TEST(DataLoader, PositionResumes) {
   }
   DataLoader loader(Numbers10{});
   refused([&] { loader.set_state({.epoch = -1}); }, Error::Kind::argument);
+  // Epochs and batches are counted on from there.
+  refused([&] { loader.set_state({.epoch = std::numeric_limits<int64_t>::max()}); }, Error::Kind::argument);
+  refused([&] { loader.set_state({.batch = std::numeric_limits<int64_t>::max()}); }, Error::Kind::argument);
+  loader.set_state({.epoch = int64_t(1) << 53, .batch = int64_t(1) << 53});
+  for (const Tensor& x : loader) FAIL() << x;
+}
+
+TEST(DataLoader, IteratorsAtTheEndAndCopies) {
+  DataLoader loader(Numbers10{}, {.batch_size = 10});
+  auto copy = loader;  // of one position
+  auto it = loader.begin();
+  (void)*it;
+  EXPECT_EQ(copy.state(), loader.state());
+  auto moved = std::move(it);
+  ++moved;
+  EXPECT_TRUE(moved == std::default_sentinel);
+  refused([&] { (void)*moved; }, Error::Kind::index);
+  refused([&] { (void)*++it; }, Error::Kind::index);
+  decltype(loader)::Iterator none;
+  refused([&] { (void)*++none; }, Error::Kind::index);
+}
+
+TEST(DataLoader, EmptyFunctionsAreRefused) {
+  using Items = std::vector<Tensor>;
+  const data::TensorDataset pairs(ones({4}), ones({4}));
+  const std::function<Tensor(Items)> none;
+  refused([&] { (void)DataLoader(data::map(Numbers10{}, [](const Tensor& x) { return x; }), {}, none); },
+          Error::Kind::argument);
+  const std::function<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&)> nothing;
+  refused([&] { (void)data::on_batch(nothing); }, Error::Kind::argument);
+  refused([&] { (void)DataLoader(pairs, {}, data::detail::OnBatch<decltype(nothing)>{nothing}).begin(); },
+          Error::Kind::argument);
 }
 
 TEST(DataLoader, AfterLeavingEarlyComesTheNextEpoch) {

@@ -100,18 +100,20 @@ TEST(DataReaders, Mnist) {
   EXPECT_TRUE(contains(refused([] { (void)data::mnist("/nowhere"); }), "train-images-idx3-ubyte in /nowhere"));
 }
 
-TEST(DataReaders, GzipIsUnpacked) {
-  const Folder folder;
-  // gzip of an IDX file of three bytes, stored without compression; its checksum and size come last.
-  const std::string plain = idx(8, {3}, "abc");
+// As gzip stores them without compression; the checksum and the size come last.
+std::string gzipped(const std::string& plain) {
   const std::string stored = "\1" + little(plain.size(), 2) + little(0xffff ^ plain.size(), 2) + plain;
   uint32_t crc = 0xffffffff;
   for (const char c : plain) {
     crc ^= uint8_t(c);
     for (int i = 0; i < 8; ++i) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
   }
-  const std::string packed =
-      std::string("\x1f\x8b\x08\0\0\0\0\0\0\3", 10) + stored + little(~crc, 4) + little(plain.size(), 4);
+  return std::string("\x1f\x8b\x08\0\0\0\0\0\0\3", 10) + stored + little(~crc, 4) + little(plain.size(), 4);
+}
+
+TEST(DataReaders, GzipIsUnpacked) {
+  const Folder folder;
+  const std::string packed = gzipped(idx(8, {3}, "abc"));
   EXPECT_TRUE(equal(data::read_idx(folder.write("x.gz", packed)), tensor({97, 98, 99}).to(u8)));
   for (size_t n = 2; n < packed.size(); ++n)
     refused([&] { (void)data::read_idx(folder.write("short.gz", packed.substr(0, n))); });
@@ -229,12 +231,36 @@ TEST(DataReaders, CsvErrorsTellTheLine) {
   refused([] { (void)parse_csv("\n\n"); });
   refused([] { (void)parse_csv("a,a\n1,2\n"); });
   refused([] { (void)parse_csv("a\n1\n", {.columns = {"b"}}); }, Error::Kind::argument);
+  refused([] { (void)parse_csv("a\n1\n", {.columns = {"a", "a"}}); }, Error::Kind::argument);
   refused([] { (void)parse_csv("a\n1\n", {.types = {{"b", "text"}}}); }, Error::Kind::argument);
   refused([] { (void)parse_csv("a\n1\n", {.types = {{"a", "float"}}}); }, Error::Kind::argument);
   refused([] { (void)parse_csv("a\n1\n", {.delimiter = '"'}); }, Error::Kind::argument);
   EXPECT_TRUE(contains(refused([] { (void)data::read_csv("/nowhere/a.csv"); }), "/nowhere/a.csv"));
   const Folder folder;
-  EXPECT_EQ(data::read_csv(folder.write("a.tsv", "a\tb\n1\t2\n")).names().size(), 2u);
+  for (const char* name : {"a.tsv", "a.tab"}) {
+    const std::string text = "a\tb\n1\t2\n";
+    EXPECT_EQ(data::read_csv(folder.write(name, text)).names().size(), 2u);
+    EXPECT_EQ(data::read_csv(folder.write(std::string(name) + ".gz", gzipped(text))).names().size(), 2u);
+  }
+}
+
+// Time grows with the columns, not with their square: it would take minutes.
+TEST(DataReaders, CsvOfManyColumns) {
+  constexpr int n = 100'000;
+  std::string text;
+  for (int i = 0; i < n; ++i) text += std::string(i > 0 ? "," : "") + "column of some name " + std::to_string(i);
+  text += "\n1";
+  for (int i = 1; i < n; ++i) text += ",2";
+  const auto t = data::parse_csv(text);
+  EXPECT_EQ(t.names().size(), size_t(n));
+  EXPECT_EQ(t.to_tensor({}, i64).sum().item<int64_t>(), 2 * n - 1);
+  data::Table moved = t, taken = std::move(moved);
+  EXPECT_TRUE(taken.contains("column of some name 99999"));
+}
+
+TEST(DataReaders, TablesOfEqualNames) {
+  const data::Table t({"a", "a"}, {std::vector<int64_t>{1}, std::vector<int64_t>{2}});
+  EXPECT_EQ(t["a"].item<int64_t>(), 1);
 }
 
 TEST(DataReaders, WavRoundTrips) {

@@ -68,6 +68,48 @@ TEST(DataSet, SubsetConcatMap) {
   EXPECT_EQ(values(any), values(odd));
 }
 
+TEST(DataSet, MovedFromAreRefused) {
+  auto part = data::subset(Naturals{}, {1, 3});
+  const auto taken = std::move(part);
+  EXPECT_EQ(taken.size(), 2);
+  refused(Error::Kind::argument, [&] { (void)part.size(); });
+  refused(Error::Kind::argument, [&] { (void)part.get(0); });
+  refused(Error::Kind::argument, [&] { (void)part.indices(); });
+  refused(Error::Kind::argument, [&] { (void)std::move(part).indices(); });
+  refused(Error::Kind::argument, [&] { (void)data::subset(part, {0}); });
+  data::AnyDataset<int64_t> any = taken;
+  const data::AnyDataset<int64_t> other = std::move(any);
+  EXPECT_EQ(other.get(1), 3);
+  refused(Error::Kind::argument, [&] { (void)any.size(); });
+  refused(Error::Kind::argument, [&] { (void)any.get(0); });
+  auto both = data::concat(taken, taken);
+  const auto whole = std::move(both);
+  EXPECT_EQ(whole.size(), 4);
+  EXPECT_EQ(both.size(), 0);
+  refused(Error::Kind::index, [&] { (void)both.get(0); });
+  data::TensorDataset tensors(ones({2}));
+  const auto held = std::move(tensors);
+  EXPECT_EQ(held.size(), 2);
+  EXPECT_FALSE(attempt([&] { return tensors.size(); }));
+  EXPECT_FALSE(attempt([&] { return tensors.get(0); }));
+}
+
+TEST(DataSet, EmptyFunctionsAreRefused) {
+  const std::function<int64_t(int64_t)> none;
+  int64_t (*const pointer)(int64_t) = nullptr;
+  refused(Error::Kind::argument, [&] { (void)data::map(Naturals{}, none); });
+  refused(Error::Kind::argument, [&] { (void)data::map(Naturals{}, pointer); });
+  refused(Error::Kind::argument, [&] { (void)data::on_first(none); });
+  auto square = data::map(Naturals{}, std::function<int64_t(int64_t)>([](int64_t i) { return i * i; }));
+  const auto taken = std::move(square);
+  EXPECT_EQ(taken.get(3), 9);
+  refused(Error::Kind::argument, [&] { (void)square.get(3); });
+  Generator g;
+  refused(Error::Kind::argument, [&] { (void)data::Sampler().order(3, g); });
+  refused(Error::Kind::argument, [&] { (void)data::Sampler().count(3); });
+  refused(Error::Kind::argument, [&] { (void)data::BatchSampler().batches(3, g); });
+}
+
 TEST(DataSet, MapTakesItemsOrTheirParts) {
   const data::TensorDataset set(arange(4), arange(4) * 10);
   const auto sum = data::map(set, [](const Tensor& a, const Tensor& b) { return (a + b).item<int64_t>(); });

@@ -121,6 +121,16 @@ TEST(DataText, Gpt2BadFiles) {
   refused([&] { (void)T::from_text(vocab, "").decode(std::vector<int64_t>{-1}); }, Error::Kind::index);
 }
 
+TEST(DataText, MovedFromTokenizersAreRefused) {
+  auto t = data::Gpt2Tokenizer::from_text("{\"a\": 0}", "");
+  const auto taken = std::move(t);
+  EXPECT_EQ(taken.vocab_size(), 1);
+  refused([&] { (void)t.vocab_size(); }, Error::Kind::argument);
+  refused([&] { (void)t.encode("a"); }, Error::Kind::argument);
+  refused([&] { (void)t.decode(std::vector<int64_t>{0}); }, Error::Kind::argument);
+  refused([&] { (void)t.token_to_id("a"); }, Error::Kind::argument);
+}
+
 TEST(DataText, CharactersAndBytes) {
   const data::CharTokenizer t("hello wörld");
   EXPECT_EQ(t.vocab_size(), 9);

@@ -269,6 +269,35 @@ TEST(DataTransforms, ComposeAndLambda) {
 }
 
 // Values of torchvision: its transforms blend the fill, 0 unless given, into bilinear edges; its functions do so with one.
+TEST(DataTransforms, EmptyFunctionsAreRefused) {
+  using Kind = Error::Kind;
+  const std::function<Tensor(const Tensor&)> plain;
+  const std::function<Tensor(const Tensor&, Generator&)> random;
+  Tensor (*const pointer)(const Tensor&) = nullptr;
+  refused(Kind::argument, [&] { (void)data::Transform(plain); });
+  refused(Kind::argument, [&] { (void)data::Transform(random); });
+  refused(Kind::argument, [&] { (void)data::lambda(pointer); });
+  refused(Kind::argument, [&] { (void)data::compose(data::resize(4), plain); });
+  refused(Kind::argument, [&] { (void)data::Transform(data::Transform::Cut{"cut", {}, random}); });
+  refused(Kind::argument, [] { (void)data::BatchTransform({}); });
+  const Tensor x = ones({1, 4, 4});
+  auto flip = data::random_horizontal_flip();
+  const auto taken = std::move(flip);
+  EXPECT_TRUE(equal(taken(x), x));
+  refused(Kind::argument, [&] { (void)flip(x); });
+  auto mix = data::mixup({.num_classes = 2});
+  const auto other = std::move(mix);
+  refused(Kind::argument, [&] { (void)mix(x, x); });
+}
+
+// As in torchvision: what would cover a whole side is not erased.
+TEST(DataTransforms, ErasesLessThanTheImage) {
+  const Tensor x = ones({1, 8, 8});
+  Generator g(1);
+  EXPECT_TRUE(equal(data::random_erasing({.p = 1, .scale = {1, 1}, .ratio = {1, 1}})(x, g), x));
+  EXPECT_EQ(data::random_erasing({.p = 1, .scale = {0.7, 0.7}, .ratio = {1, 1}})(x, g).sum().item<float>(), 64 - 49);
+}
+
 TEST(DataTransforms, FillsOfTurnsAreBlended) {
   const Tensor x = arange(1, 13).to(f32).reshape({1, 3, 4});
   const Tensor filled = tensor(

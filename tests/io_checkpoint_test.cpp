@@ -198,6 +198,9 @@ TEST(IoCheckpoint, FolderKeepsTheLastAndTheBest) {
   highest.save({.step = 7});
   EXPECT_EQ(highest.list().size(), 2u);
   EXPECT_EQ(load_checkpoint(*highest.best()).step, 6);
+  const CheckpointFolder lost(dir / "runs/3");
+  lost.save({.step = 1}, NAN);
+  EXPECT_FALSE(lost.best());  // not a number is no measure
   const CheckpointFolder all(dir / "runs/2", {.keep_last = 0});
   for (int64_t step = 0; step < 6; ++step) all.save({.step = step});
   EXPECT_EQ(all.list().size(), 6u);

@@ -64,6 +64,7 @@ TEST(IoNpy, RoundTripsEveryDtypeAndLayout) {
   EXPECT_EQ(back.size(), state.size());
   for (const auto& [name, x] : state) EXPECT_TRUE(same(back.at(name), x.contiguous())) << name;
   expect_in("bf16, which NumPy does not have", error_of([&] { return write_npy(dir / "h", ones({2}).to(bf16)), 0; }));
+  expect_in("zero byte", error_of([&] { return write_npz(dir / "n", {{std::string("a\0b", 3), ones({2})}}), 0; }));
   expect_in("tensor 'h' is of bf16", error_of([&] { return write_npz(dir / "h", {{"h", ones({2}).to(bf16)}}), 0; }));
   expect_in("undefined", error_of([&] { return write_npy(dir / "h", Tensor()), 0; }));
   EXPECT_EQ(dir.files(), 1u);

@@ -25,6 +25,10 @@ TEST(IoStateMap, Patterns) {
   EXPECT_EQ(io::match("*.weight", "x.weight.weight"), (Names{"x.weight"}));
   EXPECT_EQ(io::match("h.?.w", "h.3.w"), Names{});
   EXPECT_FALSE(io::match("h.?.w", "h.33.w"));
+  EXPECT_EQ(io::match("h.?.*", "h.ß.é"), (Names{"é"}));  // a character may have several bytes
+  EXPECT_EQ(io::match("?", "日"), Names{});
+  EXPECT_EQ(io::match("*?", "日本"), (Names{"日"}));
+  EXPECT_FALSE(io::match("??", "日"));
   EXPECT_FALSE(io::match("", "a"));
   EXPECT_TRUE(io::match("", ""));
   EXPECT_FALSE(io::match("a*b", "ac"));

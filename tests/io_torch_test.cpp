@@ -66,6 +66,86 @@ TEST(IoTorch, ReadsNestedValues) {
   }
 }
 
+// Views that differ from their storage in sign say so in a dictionary behind the other arguments.
+TEST(IoTorch, NegatedViews) {
+  const StateDict state = read_torch(data + "negated.pt");
+  EXPECT_TRUE(same(state.at("imag"), tensor({-2.f, -4.f})));
+  EXPECT_TRUE(same(state.at("view"), full({3}, -1.f)));
+  EXPECT_TRUE(same(state.at("whole"), tensor({0, -1, -2})));
+  EXPECT_TRUE(same(state.at("plain"), ones({2})));
+  const auto marked = [](const std::string& notes) {
+    return "\x80\x02"
+           "ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
+           "0X\3\0\0\0cpuK\1tQK\0K\1\x85K\1\x85\x89}"s +
+           notes + "tR."s;
+  };
+  EXPECT_TRUE(same(unpickled(marked("}X\4\0\0\0conj\x89s"s)).as_tensor(), ones({1})));
+  EXPECT_TRUE(same(unpickled(marked("}X\3\0\0\0neg\x88s"s)).as_tensor(), full({1}, -1.f)));
+  EXPECT_TRUE(same(unpickled(marked("}X\3\0\0\0neg\x89s"s)).as_tensor(), ones({1})));
+  EXPECT_TRUE(same(unpickled(marked("N")).as_tensor(), ones({1})));
+  expect_in("marked as 'conj'", refusal(marked("}X\4\0\0\0conj\x88s"s)));
+  expect_in("marked as 'odd'", refusal(marked("}X\3\0\0\0odd\x89s"s)));
+  expect_in("marked as 'neg'", refusal(marked("}X\3\0\0\0negK\1s"s)));
+}
+
+// As in Python the last value of a key counts, in the place of the first.
+TEST(IoTorch, KeysThatStandTwice) {
+  const TorchValue v = unpickled("\x80\x02}(X\1\0\0\0aK\1X\1\0\0\0bK\2X\1\0\0\0aK\3K\1K\4\x88K\5u."s);
+  ASSERT_EQ(v.entries().size(), 3u);
+  EXPECT_EQ(v.entries()[0].first.as_string(), "a");
+  EXPECT_EQ(v.at("a").as_integer(), 3);
+  EXPECT_EQ(v.at("b").as_integer(), 2);
+  EXPECT_EQ(v.at(1).as_integer(), 5);  // 1 == True
+  const TorchValue made = TorchValue::dict({{0.1, 1}, {0.1000001, 2}, {0.1, 3}, {TorchValue(), 4}, {TorchValue(), 5}});
+  ASSERT_EQ(made.entries().size(), 3u);
+  EXPECT_EQ(made.entries()[0].second.as_integer(), 3);
+  EXPECT_EQ(made.entries()[2].second.as_integer(), 5);
+  const TorchValue pair = TorchValue::tuple({1, 2});
+  EXPECT_EQ(TorchValue::dict({{pair, 1}, {pair, 2}}).entries().size(), 2u);  // tuples are not compared
+  EXPECT_EQ(TorchValue::dict({{"w", ones({1})}, {"w", zeros({2})}}).state_dict().at("w").numel(), 2);
+}
+
+TEST(IoTorch, WholeNumbersBeyond64BitsAreRefused) {
+  EXPECT_EQ(TorchValue(size_t(7)).as_integer(), 7);
+  EXPECT_EQ(TorchValue(uint64_t(INT64_MAX)).as_integer(), INT64_MAX);
+  EXPECT_EQ(TorchValue(INT64_MIN).as_integer(), INT64_MIN);
+  expect_in("9223372036854775808", error_of([] { return TorchValue(uint64_t(1) << 63); }));
+}
+
+// Each begins with the function and the file; what is wrong with a file is of kind io.
+TEST(IoTorch, ErrorsNameTheFile) {
+  const Scratch dir;
+  nn::Linear net(2, 2);
+  const auto begins = [&](const char* function, const std::string& file, auto&& f) {
+    const auto r = attempt(f);
+    ASSERT_FALSE(r) << file;
+    EXPECT_TRUE(std::string(r.error().what()).starts_with(std::string(function) + ": " + (dir / file) + ": "))
+        << r.error().what();
+    EXPECT_EQ(int(r.error().kind()), int(Error::Kind::io)) << r.error().what();
+  };
+  write_torch(dir / "run.pt", TorchValue::dict({{"epoch", 3}, {"model", state_dict(net)}}));
+  write_torch(dir / "list.pt", TorchValue::list({1}));
+  for (const char* file : {"run.pt", "list.pt"}) {
+    begins("load", file, [&] { return load(net, dir / file); });
+    begins("read_torch", file, [&] { return read_torch(dir / file); });
+    begins("read_state", file, [&] { return read_state(dir / file); });
+  }
+  const auto named = [&](auto&& f) { expect_in(dir.path(), error_of(f)); };
+  named([&] { return write_safetensors_sharded(dir / "s", {{"x", Tensor()}}), 0; });
+  named([&] { return write_safetensors_sharded(dir / "s", {{"x", ones({1})}}, {.max_shard_bytes = 0}), 0; });
+  const Tensor wide = zeros({1}).expand({int64_t(1) << 59});
+  StateDict many;
+  for (const char* name : {"a", "b", "c", "d"}) many.add(name, wide);  // of 2^63 bytes
+  named([&] { return write_safetensors(dir / "w", many), 0; });
+  named([&] { return write_npz(dir / "w", {{"a", wide}}), 0; });
+  named([&] { return write_npy(dir / "w", wide), 0; });
+  named([&] { return write_torch(dir / "w", {{"a", wide}}), 0; });
+  named([&] { return save_checkpoint(dir / "w", {.model = {{"a", wide}}}), 0; });
+  named([&] { return CheckpointFolder(dir / "c", {.keep_last = -1}), 0; });
+  named([&] { return CheckpointFolder(dir / "c").save({.step = -1}), 0; });
+  EXPECT_FALSE(std::filesystem::exists(dir / "w"));
+}
+
 TEST(IoTorch, LoadsIntoAModel) {
   nn::Sequential net(nn::Linear(3, 2), nn::BatchNorm1d(2));
   EXPECT_TRUE(load(net, data + "module.pt").complete());

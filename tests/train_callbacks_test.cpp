@@ -72,6 +72,20 @@ TEST_F(TrainCallbacks, SeeTheState) {
   EXPECT_EQ(steps.back(), 8);
 }
 
+TEST_F(TrainCallbacks, EmptyFunctionsAreErrors) {
+  const auto refuses = [](auto&& f) {
+    const auto r = attempt(f);
+    return !r && r.error().kind() == Error::Kind::argument;
+  };
+  EXPECT_TRUE(refuses([] { Batches().each([](const Tensor&, const Tensor&) { return true; }); }));
+  EXPECT_TRUE(refuses([&] { Batches(data).each({}); }));
+  EXPECT_FALSE(Batches().size());
+  EXPECT_TRUE(refuses([] { Schedule().step(1); }));
+  Schedule one = optim::StepLR(sgd, {});
+  const Schedule taken = std::move(one);
+  EXPECT_TRUE(refuses([&] { one.step(1); }));
+}
+
 TEST_F(TrainCallbacks, StopTheTraining) {
   const History by_step =
       run({.epochs = 5, .callbacks = {callbacks::lambda({.step_end = [](FitState& s) { s.stop = s.step == 2; }})}});

@@ -291,7 +291,7 @@ TEST(TrainFit, CtrlCEndsAfterTheStep) {
   optim::SGD sgd(parameters(net), {.lr = 0.1});
   int64_t saved = -1, ended = 0;
   struct sigaction before {};
-  before.sa_handler = SIG_IGN;
+  before.sa_handler = [](int) {};  // in place of the program's end
   sigaction(SIGINT, &before, nullptr);
   const History history = fit(net, data, sgd,
                               {.epochs = 5,
@@ -308,13 +308,27 @@ TEST(TrainFit, CtrlCEndsAfterTheStep) {
   EXPECT_EQ(ended, 4);
   struct sigaction now {};
   sigaction(SIGINT, nullptr, &now);
-  EXPECT_EQ(now.sa_handler, SIG_IGN);
+  EXPECT_EQ(now.sa_handler, before.sa_handler);
   EXPECT_FALSE(fit(net, data, sgd, {.catch_interrupt = true}).interrupted);
   EXPECT_FALSE(
       fit(net, data, sgd, {.callbacks = {callbacks::lambda({.step_end = [](FitState&) { std::raise(SIGINT); }})}})
           .interrupted);
   now.sa_handler = SIG_DFL;
   sigaction(SIGINT, &now, nullptr);
+}
+
+TEST(TrainFit, CtrlCThatIsIgnoredStaysSo) {
+  const Pairs data = batches(6, 8, 1);
+  Net net = seeded_net();
+  optim::SGD sgd(parameters(net), {.lr = 0.1});
+  struct sigaction ignored {
+  }, before{}, now{};
+  ignored.sa_handler = SIG_IGN;
+  sigaction(SIGINT, &ignored, &before);
+  const CallbackPtr press = callbacks::lambda({.step_end = [](FitState&) { std::raise(SIGINT); }});
+  EXPECT_FALSE(fit(net, data, sgd, {.callbacks = {press}, .catch_interrupt = true}).interrupted);
+  sigaction(SIGINT, &before, &now);
+  EXPECT_EQ(now.sa_handler, SIG_IGN);
 }
 
 // Ctrl-C in a group that the end of the epoch closes: data that is at its end has gone on to the next epoch.

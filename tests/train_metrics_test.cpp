@@ -164,6 +164,11 @@ TEST(MetricsValues, UndefinedCases) {
   EXPECT_EQ(constant.compute(), 1);
   constant.update(zeros({4}), ones({4}));
   EXPECT_EQ(constant.compute(), 0);
+  for (const int64_t n : {3, 10, 100'000}) {  // whose mean is not met to the last bit
+    R2 tenth;
+    for (int batch = 0; batch < 3; ++batch) tenth.update(ones({n}), full({n}, 0.1, {.dtype = f64}));
+    EXPECT_EQ(tenth.compute(), 0) << n;
+  }
   AUC same;
   same.update(rand({5}), ones({5}));
   EXPECT_TRUE(std::isnan(same.compute()));
@@ -288,6 +293,11 @@ TEST(MetricsAny, ListsHoldValues) {
   EXPECT_GT(copies[2].compute(), 0.9);
   EXPECT_EQ(list[2].compute(), 0);
   EXPECT_EQ(copies[1].name(), "top3");
+  AnyMetric first = list[0];
+  const AnyMetric taken = std::move(first);
+  EXPECT_EQ(taken.name(), "accuracy");
+  EXPECT_FALSE(attempt([&] { return first.compute(); }));
+  EXPECT_FALSE(attempt([&] { return AnyMetric(first).name(); }));
 }
 
 // Resident memory does not grow with the number of batches.

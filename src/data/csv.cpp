@@ -89,10 +89,10 @@ struct Raw {
   std::vector<int64_t> lines;  // of the rows
 };
 
-void check_names(const std::vector<std::string>& names, const std::string& file) {
+void check_names(const std::vector<std::string>& names, const std::string& file, ErrorKind kind) {
   std::set<std::string_view> seen;
   for (const std::string& name : names)
-    require(seen.insert(name).second, ErrorKind::io, op, file, " has two columns named ", shown(name));
+    require(seen.insert(name).second, kind, op, file, " has two columns named ", shown(name));
 }
 
 Raw split(std::string_view text, const CsvOptions& options, char delimiter, const std::string& file) {
@@ -103,7 +103,7 @@ Raw split(std::string_view text, const CsvOptions& options, char delimiter, cons
   bool more = lines.next(row);
   require(more, ErrorKind::io, op, file, " is empty");
   for (size_t i = 0; i < row.size(); ++i) raw.names.push_back(options.header ? row[i] : std::to_string(i));
-  check_names(raw.names, file);
+  check_names(raw.names, file, ErrorKind::io);
   raw.columns.resize(raw.names.size());
   if (options.header) more = lines.next(row);
   for (; more; more = lines.next(row)) {
@@ -262,14 +262,16 @@ Table parsed(std::string_view text, const CsvOptions& options, const std::string
   const char delimiter = options.delimiter ? options.delimiter : ',';
   require(delimiter != options.quote && delimiter != '\n' && delimiter != '\r', ErrorKind::argument, op,
           "the delimiter is the quote or a line end");
+  check_names(options.columns, "the list of columns", ErrorKind::argument);
   Raw raw = split(text, options, delimiter, name);
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < raw.names.size(); ++i) places.emplace(raw.names[i], i);
   const auto place = [&](const std::string& column) {
-    const auto found = std::find(raw.names.begin(), raw.names.end(), column);
-    require(found != raw.names.end(), ErrorKind::argument, op, name, " has no column ", shown(column));
-    return size_t(found - raw.names.begin());
+    const auto found = places.find(column);
+    require(found != places.end(), ErrorKind::argument, op, name, " has no column ", shown(column));
+    return found->second;
   };
   for (const auto& [column, type] : options.types) (void)place(column);
-  check_names(options.columns, "the list of columns");
   const Typed typed(options, name);
   std::vector<Table::Column> columns;
   const std::vector<std::string> wanted = options.columns.empty() ? raw.names : options.columns;
@@ -294,7 +296,9 @@ Table parse_csv(std::string_view text, const CsvOptions& options, const std::str
 
 Table read_csv(const std::string& path, const CsvOptions& options) {
   CsvOptions chosen = options;
-  if (!chosen.delimiter) chosen.delimiter = path.ends_with(".tsv") || path.ends_with(".tab") ? '\t' : ',';
+  std::string_view unpacked = path;
+  if (unpacked.ends_with(".gz")) unpacked.remove_suffix(3);
+  if (!chosen.delimiter) chosen.delimiter = unpacked.ends_with(".tsv") || unpacked.ends_with(".tab") ? '\t' : ',';
   return parse_csv(read_file(path, op), chosen, path);
 }
 

@@ -208,10 +208,18 @@ Gpt2Tokenizer Gpt2Tokenizer::from_text(std::string_view vocab, std::string_view 
   return Gpt2Tokenizer(read(vocab, "the vocabulary", merges, "the merges", options));
 }
 
-int64_t Gpt2Tokenizer::vocab_size() const { return int64_t(model_->vocab.size()); }
+namespace {
+// That of a tokenizer that was moved from is gone.
+template <class Model> const Model& held(const std::shared_ptr<const Model>& model) {
+  require(model != nullptr, ErrorKind::argument, op, "the tokenizer was moved from");
+  return *model;
+}
+}  // namespace
+
+int64_t Gpt2Tokenizer::vocab_size() const { return int64_t(held(model_).vocab.size()); }
 
 std::vector<int64_t> Gpt2Tokenizer::encode(std::string_view text) const {
-  const auto& special = model_->special;          // the longest comes first
+  const auto& special = held(model_).special;     // the longest comes first
   std::vector<size_t> places(special.size(), 0);  // where each comes next; looked for once it lies behind
   std::vector<int64_t> out;
   for (size_t begin = 0; begin < text.size();) {
@@ -220,7 +228,7 @@ std::vector<int64_t> Gpt2Tokenizer::encode(std::string_view text) const {
       if (begin == 0 || places[i] < begin) places[i] = text.find(special[i].first, begin);
       if (places[i] < at) at = places[i], found = i;
     }
-    model_->encode_plain(text.substr(begin, at == std::string_view::npos ? at : at - begin), out);
+    held(model_).encode_plain(text.substr(begin, at == std::string_view::npos ? at : at - begin), out);
     if (at == std::string_view::npos) break;
     out.push_back(special[found].second);
     begin = at + special[found].first.size();
@@ -231,8 +239,8 @@ std::vector<int64_t> Gpt2Tokenizer::encode(std::string_view text) const {
 std::string Gpt2Tokenizer::decode_bytes(std::span<const int64_t> ids) const {
   std::string out;
   for (const int64_t id : ids) {
-    const auto found = model_->tokens.find(id);
-    require(found != model_->tokens.end(), ErrorKind::index, op, "there is no token ", id, " in a vocabulary of ",
+    const auto found = held(model_).tokens.find(id);
+    require(found != held(model_).tokens.end(), ErrorKind::index, op, "there is no token ", id, " in a vocabulary of ",
             vocab_size());
     out += found->second;
   }
@@ -242,8 +250,8 @@ std::string Gpt2Tokenizer::decode_bytes(std::span<const int64_t> ids) const {
 std::string Gpt2Tokenizer::decode(std::span<const int64_t> tokens) const { return valid_utf8(decode_bytes(tokens)); }
 
 int64_t Gpt2Tokenizer::token_to_id(std::string_view token) const {
-  const auto found = model_->vocab.find(std::string(token));
-  return found == model_->vocab.end() ? -1 : found->second;
+  const auto found = held(model_).vocab.find(std::string(token));
+  return found == held(model_).vocab.end() ? -1 : found->second;
 }
 
 }  // namespace volta::data

@@ -415,8 +415,9 @@ LoaderState LoaderCore::state() const {
 }
 
 void LoaderCore::set_state(const LoaderState& state) {
-  require(state.epoch >= 0 && state.batch >= 0, ErrorKind::argument, op, "set_state: epoch ", state.epoch, ", batch ",
-          state.batch);
+  constexpr int64_t most = int64_t(1) << 53;
+  require(state.epoch >= 0 && state.epoch <= most && state.batch >= 0 && state.batch <= most, ErrorKind::argument, op,
+          "set_state: epoch ", state.epoch, ", batch ", state.batch);
   const std::lock_guard lock(shared_->mutex);
   shared_->state = state;
   shared_->resumed = true;

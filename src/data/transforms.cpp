@@ -24,16 +24,18 @@ void require_range(const Range& r, double least, double most, const char* op, co
 }
 constexpr double far = 1e6;
 
-// A box of a random share of the area and of a random aspect, where ten tries find one that fits.
+// A box of a random share of the area and of a random aspect, where ten tries find one that fits: a crop, or as in
+// torchvision something smaller than the image, of the inverse aspect.
 std::optional<Region> random_box(Generator& g, int64_t h, int64_t w, const Range& scale, const Range& ratio,
-                                 bool wide) {
+                                 bool crop) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area = double(h) * double(w) * uniform_from(g, scale.first, scale.second);
     const double aspect = std::exp(uniform_from(g, std::log(ratio.first), std::log(ratio.second)));
     const int64_t a = int64_t(std::nearbyint(std::sqrt(area * aspect))),
                   b = int64_t(std::nearbyint(std::sqrt(area / aspect)));
-    const int64_t height = wide ? b : a, width = wide ? a : b;
-    if (height < 1 || width < 1 || height > h || width > w) continue;
+    const int64_t height = crop ? b : a, width = crop ? a : b;
+    const int64_t most_h = crop ? h : h - 1, most_w = crop ? w : w - 1;
+    if (height < 1 || width < 1 || height > most_h || width > most_w) continue;
     return Region{integer_from(g, 0, h - height), integer_from(g, 0, w - width), height, width};
   }
   return std::nullopt;

@@ -148,8 +148,14 @@ ImageFolder::ImageFolder(const std::string& root, const ImageFolderOptions& opti
   files_ = files;
 }
 
-int64_t ImageFolder::size() const { return int64_t(files_->paths.size()); }
-const std::vector<std::string>& ImageFolder::classes() const& { return files_->classes; }
+int64_t ImageFolder::size() const {
+  if (!files_) detail::throw_empty("ImageFolder");
+  return int64_t(files_->paths.size());
+}
+const std::vector<std::string>& ImageFolder::classes() const& {
+  if (!files_) detail::throw_empty("ImageFolder");
+  return files_->classes;
+}
 const std::string& ImageFolder::path(int64_t i) const& {
   detail::check_item(i, size(), "ImageFolder");
   return files_->paths[size_t(i)];

@@ -120,17 +120,19 @@ void write_checkpoint(const char* op, const std::string& path, const Checkpoint&
       context, all_tensors(checkpoint),
       {{sum_key, std::string(no_sum)}, {format_key, format_name}, {version_key, version}, {state_key, state}});
   const size_t place = layout.header.find(no_sum);
-  AtomicFile file(op, path);
-  file.reserve(layout.bytes);
-  file.write(layout.header);
-  uint32_t sum = crc32(as_bytes(state));
-  for (const auto& [entry, x] : layout.tensors) {
-    const HostBytes host(x);
-    sum = crc32(host.bytes, sum);
-    file.write(host.bytes);
-  }
-  file.overwrite(int64_t(place), in_hex(sum));
-  file.commit();
+  context.about([&] {
+    AtomicFile file(op, path);
+    file.reserve(layout.bytes);
+    file.write(layout.header);
+    uint32_t sum = crc32(as_bytes(state));
+    for (const auto& [entry, x] : layout.tensors) {
+      const HostBytes host(x);
+      sum = crc32(host.bytes, sum);
+      file.write(host.bytes);
+    }
+    file.overwrite(int64_t(place), in_hex(sum));
+    file.commit();
+  });
 }
 
 namespace {
@@ -269,7 +271,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
-  return io::read_checkpoint(io::MappedFile::open("load_checkpoint", path));
+  const auto file = io::MappedFile::open("load_checkpoint", path);
+  return file->context().about([&] { return io::read_checkpoint(file); });
 }
 
 }  // namespace volta

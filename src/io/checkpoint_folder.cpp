@@ -67,8 +67,8 @@ CheckpointFolder::CheckpointFolder(std::string folder, const CheckpointFolderOpt
       keep_last_(options.keep_last),
       keep_best_(options.keep_best),
       best_(options.best.of(op, "best")) {
-  require(keep_last_ >= 0 && keep_best_ >= 0, ErrorKind::argument, op,
-          "keep_last and keep_best must not be negative, got ", keep_last_, " and ", keep_best_);
+  require(keep_last_ >= 0 && keep_best_ >= 0, ErrorKind::argument, op, folder_,
+          ": keep_last and keep_best must not be negative, got ", keep_last_, " and ", keep_best_);
   std::error_code error;
   fs::create_directories(folder_, error);
   require(io::is_folder(folder_), ErrorKind::io, op, folder_, ": the folder cannot be made: ", error.message());
@@ -81,7 +81,8 @@ bool CheckpointFolder::better(double a, double b) const {
 }
 
 std::string CheckpointFolder::save(const Checkpoint& checkpoint, std::optional<double> measure) const {
-  require(checkpoint.step >= 0, ErrorKind::argument, op, "the step must not be negative, got ", checkpoint.step);
+  require(checkpoint.step >= 0, ErrorKind::argument, op, folder_, ": the step must not be negative, got ",
+          checkpoint.step);
   const std::string path = (fs::path(folder_) / file_name(checkpoint.step)).string();
   io::write_checkpoint("CheckpointFolder::save", path, checkpoint, measure);
   forget(path);
@@ -99,7 +100,7 @@ std::optional<std::string> CheckpointFolder::best() const {
   const Item* best = nullptr;
   const std::vector<Item> items = list();
   for (const Item& item : items)
-    if (item.measure && (!best || better(*item.measure, *best->measure))) best = &item;
+    if (item.measure && !std::isnan(*item.measure) && (!best || better(*item.measure, *best->measure))) best = &item;
   return best ? std::optional(best->path) : std::nullopt;
 }
 

@@ -60,6 +60,13 @@ std::string temporary_for(const std::string& target) {
 }  // namespace
 
 // Names come from files: control characters must not reach a terminal, nor end the text.
+// Errors of this function and of kind io name a file already, which may be another: a shard.
+void FileContext::rethrow(const Error& e) const {
+  const std::string_view text = std::string_view(e.what()).substr(e.op().size() + 2);
+  if (e.op() == op && (e.kind() == ErrorKind::io || text.starts_with(path))) throw e;
+  throw Error(e.kind(), op, path + ": " + std::string(text));
+}
+
 void FileContext::fail_text(std::string text) const {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return uint8_t(c) < 0x20 || c == 0x7f; }, '?');

@@ -25,7 +25,16 @@ struct FileContext {
   template <class... Parts> void require(bool fine, const Parts&... parts) const {
     if (!fine) fail(parts...);
   }
+  // What f throws without naming a file is said of this function and this file.
+  template <class F> decltype(auto) about(F&& f) const {
+    try {
+      return f();
+    } catch (const Error& e) {
+      rethrow(e);
+    }
+  }
   [[noreturn]] void fail_text(std::string text) const;
+  [[noreturn]] void rethrow(const Error& e) const;
   [[noreturn]] void fail_system(const char* what) const;  // with the text of errno
 };
 

@@ -2,8 +2,19 @@
 #include "io/glob.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace volta::io {
+namespace {
+
+// Where the character of UTF-8 that begins at `at` ends.
+size_t behind_character(std::string_view text, size_t at) {
+  do ++at;
+  while (at < text.size() && (uint8_t(text[at]) & 0xc0) == 0x80);
+  return at;
+}
+
+}  // namespace
 
 std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view name) {
   std::vector<std::pair<size_t, size_t>> stars;  // where in the name the text of each star begins and ends
@@ -12,7 +23,10 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
     if (p < pattern.size() && pattern[p] == '*') {
       stars.emplace_back(n, n);
       after_star = ++p;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+    } else if (p < pattern.size() && pattern[p] == '?') {
+      ++p;
+      n = behind_character(name, n);
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
       ++p, ++n;
     } else if (after_star != std::string_view::npos) {
       // The last star takes one character more, and what follows it is tried again.

@@ -13,13 +13,9 @@ StateDict read_any(const char* op, const std::string& path) {
   const auto file = io::MappedFile::open(op, path);
   const io::Bytes bytes = file->bytes();
   file->context().require(!bytes.empty(), "the file is empty");
-  if (io::looks_like_old_torch(bytes)) return io::read_torch_value(file).state_dict();
+  if (io::looks_like_old_torch(bytes)) return io::read_torch(file);
   if (io::looks_like_zip(bytes)) {
-    if (!io::looks_like_torch_zip(file)) return io::read_npz(file);
-    const TorchValue value = io::read_torch_value(file);
-    file->context().require(value.is(TorchValue::Kind::dict), "the file holds a ", name(value.kind()),
-                            ", not a state dict");
-    return blamed_on(op, [&] { return value.state_dict(); });
+    return io::looks_like_torch_zip(file) ? io::read_torch(file) : io::read_npz(file);
   }
   file->context().require(!io::looks_like_npy(bytes), "this is one array (.npy), without a name; see read_npy");
   return blamed_on(op, [&] { return read_safetensors(path); });
@@ -50,12 +46,7 @@ void save(const ModelView& model, const std::string& path) {
 LoadResult load(const ModelRef& model, const std::string& path, const LoadOptions& options) {
   StateDict state = read_any("load", path);
   complete(state, state_dict(model));
-  try {
-    return load_state_dict(model, state, options);
-  } catch (const Error& e) {
-    const std::string_view text(e.what());
-    throw Error(e.kind(), "load", path + ": " + std::string(text.substr(e.op().size() + 2)));
-  }
+  return io::FileContext{"load", path}.about([&] { return load_state_dict(model, state, options); });
 }
 
 }  // namespace volta

@@ -222,14 +222,16 @@ Tensor read_npy(const ZipContent& content, const std::string& name) {
 }
 
 StateDict read_npz(const std::shared_ptr<MappedFile>& file) {
-  const ZipArchive archive(file);
-  StateDict state;
-  for (const ZipMember& member : archive.members()) {
-    archive.context().require(member.name.ends_with(suffix), "member '", member.name, "' is not an array (.npy)");
-    const std::string name = member.name.substr(0, member.name.size() - suffix.size());
-    state.add(name, read_npy(archive.read(member), name));
-  }
-  return state;
+  return file->context().about([&] {
+    const ZipArchive archive(file);
+    StateDict state;
+    for (const ZipMember& member : archive.members()) {
+      archive.context().require(member.name.ends_with(suffix), "member '", member.name, "' is not an array (.npy)");
+      const std::string name = member.name.substr(0, member.name.size() - suffix.size());
+      state.add(name, read_npy(archive.read(member), name));
+    }
+    return state;
+  });
 }
 
 }  // namespace volta::io
@@ -239,17 +241,19 @@ namespace volta {
 Tensor read_npy(const std::string& path) {
   const auto file = io::MappedFile::open("read_npy", path);
   const NoGrad off;
-  return io::read_npy({file, 0, file->bytes().size()}, "");
+  return file->context().about([&] { return io::read_npy({file, 0, file->bytes().size()}, ""); });
 }
 
 void write_npy(const std::string& path, const Tensor& x) {
   const char* const op = "write_npy";
   const std::string header = io::header_text(io::writable(op, path, "", x));
-  io::AtomicFile file(op, path);
-  file.reserve(x.nbytes() + int64_t(header.size()));
-  file.write(header);
-  file.write(io::HostBytes(x).bytes);
-  file.commit();
+  io::FileContext{op, path}.about([&] {
+    io::AtomicFile file(op, path);
+    file.reserve(x.nbytes() + int64_t(header.size()));
+    file.write(header);
+    file.write(io::HostBytes(x).bytes);
+    file.commit();
+  });
 }
 
 Tensor parse_npy(std::string_view bytes, const std::string& name) {
@@ -273,15 +277,18 @@ void write_npz(const std::string& path, const StateDict& state) {
   const char* const op = "write_npz";
   for (const auto& [name, x] : state) {
     io::writable(op, path, name, x);
-    require(io::is_utf8(name) && name.size() < 60000, ErrorKind::argument, op, path, ": the name '", name.substr(0, 40),
-            "' is not UTF-8, or too long");
+    require(io::is_utf8(name) && name.size() < 60000 && name.find('\0') == std::string::npos, ErrorKind::argument, op,
+            path, ": the name ", io::json_quote(name.substr(0, 40)),
+            " is not UTF-8, holds a zero byte, or is too long");
   }
-  io::AtomicFile file(op, path);
-  io::ZipWriter zip(file);
-  for (const auto& [name, x] : state)
-    zip.add(name + std::string(io::suffix), {io::as_bytes(io::header_text(x)), io::HostBytes(x).bytes});
-  zip.finish();
-  file.commit();
+  io::FileContext{op, path}.about([&] {
+    io::AtomicFile file(op, path);
+    io::ZipWriter zip(file);
+    for (const auto& [name, x] : state)
+      zip.add(name + std::string(io::suffix), {io::as_bytes(io::header_text(x)), io::HostBytes(x).bytes});
+    zip.finish();
+    file.commit();
+  });
 }
 
 }  // namespace volta

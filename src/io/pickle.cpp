@@ -6,6 +6,8 @@
 #include <new>
 #include <unordered_map>
 
+#include <volta/ops.h>
+
 #include "core/checked_arithmetic.h"
 #include "io/endian.h"
 #include "io/json.h"
@@ -179,6 +181,7 @@ class Unpickler {
   const Object& argument(const Object& tuple, size_t i, Kind kind);
   Shape sizes(const Object& tuple);
   void rebuild_tensor(const Object& arguments, bool with_dtype);
+  bool negated(const Object& arguments, size_t place);
   TorchValue value_of(Id id, int depth);
 
   const FileContext& context_;
@@ -332,6 +335,21 @@ Shape Unpickler::sizes(const Object& tuple) {
   return shape;
 }
 
+// What PyTorch notes of a tensor that is a view of others' numbers with another sign: {'neg': True}.
+bool Unpickler::negated(const Object& arguments, size_t place) {
+  if (place >= arguments.items.size() || object(arguments.items[place]).kind == Kind::none) return false;
+  const std::vector<Id>& notes = argument(arguments, place, Kind::dict).items;
+  bool negative = false;
+  for (size_t i = 0; i + 1 < notes.size(); i += 2) {
+    const std::string& note = object(notes[i]).text;
+    const Object& set = object(notes[i + 1]);
+    context_.require(set.kind == Kind::truth && (note == "neg" || (note == "conj" && set.integer == 0)),
+                     "a tensor is marked as '", note.substr(0, 40), "', which has no counterpart here");
+    if (note == "neg") negative = set.integer != 0;
+  }
+  return negative;
+}
+
 void Unpickler::rebuild_tensor(const Object& arguments, bool with_dtype) {
   const Object& storage = argument(arguments, 0, Kind::storage);
   PickledTensor t{.storage = storage.text, .storage_bytes = storage.integer};
@@ -342,6 +360,11 @@ void Unpickler::rebuild_tensor(const Object& arguments, bool with_dtype) {
   t.layout.shape = sizes(argument(arguments, 2, Kind::tuple));
   t.layout.strides = sizes(argument(arguments, 3, Kind::tuple));
   Tensor tensor = tensors_(t);
+  if (negated(arguments, with_dtype ? 7 : 6)) {
+    context_.require(t.dtype != boolean && tensor.nbytes() <= t.storage_bytes,
+                     "a tensor that is marked as negated is of bool, or larger than its storage");
+    tensor = neg(tensor);
+  }
   push(Kind::tensor).tensor = std::move(tensor);
 }
 

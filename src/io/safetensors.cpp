@@ -132,10 +132,12 @@ SafetensorsHeader parse_safetensors_header(const MappedFile& file) {
 
 StateDict read_safetensors(const std::shared_ptr<MappedFile>& file) {
   const SafetensorsHeader header = parse_safetensors_header(*file);
-  StateDict state;
-  for (const SafetensorsEntry& e : header.entries)
-    state.add(e.name, tensor_in(file, header.data_begin + size_t(e.begin), e.shape, e.dtype, e.name));
-  return state;
+  return file->context().about([&] {
+    StateDict state;
+    for (const SafetensorsEntry& e : header.entries)
+      state.add(e.name, tensor_in(file, header.data_begin + size_t(e.begin), e.shape, e.dtype, e.name));
+    return state;
+  });
 }
 
 namespace {
@@ -178,14 +180,15 @@ SafetensorsLayout lay_out_safetensors(const FileContext& context, const StateDic
   });
   Checked at = 0;
   for (auto& [entry, x] : layout.tensors) {
-    entry.begin = at.value(context.op);
+    entry.begin = at.value_or(0);
     at += x.nbytes();
-    entry.end = at.value(context.op);
+    check(at.within(0, INT64_MAX - int64_t(2 * largest_header)), "the tensors have more bytes than a file can hold");
+    entry.end = at.value_or(0);
   }
   const std::string text = header_text(layout, metadata);
   check(text.size() <= largest_header, "the header would have ", text.size(), " bytes, more than the format allows");
   layout.header = little_endian_64(text.size()) + text;
-  layout.bytes = (at + layout.header.size()).value(context.op);
+  layout.bytes = at.value_or(0) + int64_t(layout.header.size());
   return layout;
 }
 
@@ -196,11 +199,13 @@ namespace volta {
 void write_safetensors(const std::string& path, const StateDict& state, const Metadata& metadata) {
   const char* const op = "write_safetensors";
   const io::SafetensorsLayout layout = io::lay_out_safetensors({op, path}, state, metadata);
-  io::AtomicFile file(op, path);
-  file.reserve(layout.bytes);
-  file.write(layout.header);
-  for (const auto& [entry, x] : layout.tensors) file.write(io::HostBytes(x).bytes);
-  file.commit();
+  io::FileContext{op, path}.about([&] {
+    io::AtomicFile file(op, path);
+    file.reserve(layout.bytes);
+    file.write(layout.header);
+    for (const auto& [entry, x] : layout.tensors) file.write(io::HostBytes(x).bytes);
+    file.commit();
+  });
 }
 
 }  // namespace volta

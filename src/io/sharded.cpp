@@ -80,11 +80,12 @@ SafetensorsInfo read_info(const char* op, const std::string& path) {
 }
 
 // Names in the order of the state, cut where a shard would become too large.
-std::vector<StateDict> cut(const StateDict& state, int64_t most) {
+std::vector<StateDict> cut(const StateDict& state, int64_t most, const FileContext& context) {
   std::vector<StateDict> shards;
   int64_t bytes = 0;
   for (const auto& [name, x] : state) {
-    const int64_t more = x.checked("write_safetensors_sharded").nbytes();
+    require(x.defined(), ErrorKind::argument, context.op, context.path, ": tensor '", name, "' is undefined");
+    const int64_t more = x.nbytes();
     if (shards.empty() || (bytes > 0 && more > most - bytes)) {
       shards.emplace_back();
       bytes = 0;
@@ -202,14 +203,14 @@ SafetensorsInfo read_safetensors_info(const std::string& path) { return io::read
 
 void write_safetensors_sharded(const std::string& folder, const StateDict& state, const ShardOptions& options) {
   const char* const op = "write_safetensors_sharded";
-  require(options.max_shard_bytes > 0, ErrorKind::argument, op, "max_shard_bytes must be positive, not ",
+  require(options.max_shard_bytes > 0, ErrorKind::argument, op, folder, ": max_shard_bytes must be positive, not ",
           options.max_shard_bytes);
   std::error_code error;
   fs::create_directories(folder, error);
   require(!error && io::is_folder(folder), ErrorKind::io, op, folder, ": the folder cannot be made: ", error.message());
   const fs::path index = fs::path(folder) / io::index_name;
   std::set<std::string> previous = io::previous_shards(op, index);
-  const std::vector<StateDict> shards = io::cut(state, options.max_shard_bytes);
+  const std::vector<StateDict> shards = io::cut(state, options.max_shard_bytes, {op, folder});
   const std::string stem = io::free_stem(folder, shards.size());
   std::map<std::string, std::string> places;
   int64_t bytes = 0;

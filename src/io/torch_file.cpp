@@ -133,7 +133,18 @@ TorchValue read_torch_value(const std::shared_ptr<MappedFile>& file) {
                   "this is the form that torch.save wrote before PyTorch 1.6; load it there and save it again: "
                   "torch.save(torch.load(path, weights_only=True), path)");
   context.require(looks_like_zip(file->bytes()), "not a file of torch.save, which is a zip archive");
-  return Archive(file).value();
+  return context.about([&] { return Archive(file).value(); });
+}
+
+StateDict read_torch(const std::shared_ptr<MappedFile>& file) {
+  const TorchValue value = read_torch_value(file);
+  const FileContext& context = file->context();
+  context.require(value.is(TorchValue::Kind::dict), "the file holds a ", name(value.kind()), ", not a state dict");
+  try {
+    return value.state_dict();
+  } catch (const Error& e) {
+    context.fail_text(e.what() + e.op().size() + 2);
+  }
 }
 
 namespace {
@@ -185,16 +196,15 @@ class Storages {
   std::vector<Tensor> tensors_;
 };
 
-void write(const char* op, const std::string& path, const TorchValue& value) {
+void write(const FileContext& context, const TorchValue& value) {
   const NoGrad off;
-  const FileContext context{op, path};
   Storages storages;
   pickle(context, value, [&](const Tensor& x) {
     storages.count(x);
     return PickledTensor{};
   });
   const std::string text = pickle(context, value, [&](const Tensor& x) { return storages.place(x); });
-  AtomicFile file(op, path);
+  AtomicFile file(context.op, context.path);
   ZipWriter zip(file);
   zip.add("archive/data.pkl", {as_bytes(text)});
   zip.add("archive/byteorder", {as_bytes(std::endian::native == std::endian::little ? "little" : "big")});
@@ -217,14 +227,13 @@ TorchValue read_torch_value(const std::string& path) {
 
 StateDict read_torch(const std::string& path) {
   const NoGrad off;
-  const auto file = io::MappedFile::open("read_torch", path);
-  const TorchValue value = io::read_torch_value(file);
-  file->context().require(value.is(TorchValue::Kind::dict), "the file holds a ", name(value.kind()),
-                          ", not a state dict");
-  return blamed_on("read_torch", [&] { return value.state_dict(); });
+  return io::read_torch(io::MappedFile::open("read_torch", path));
 }
 
-void write_torch(const std::string& path, const StateDict& state) { io::write("write_torch", path, TorchValue(state)); }
-void write_torch(const std::string& path, const TorchValue& value) { io::write("write_torch", path, value); }
+void write_torch(const std::string& path, const StateDict& state) { write_torch(path, TorchValue(state)); }
+void write_torch(const std::string& path, const TorchValue& value) {
+  const io::FileContext context{"write_torch", path};
+  context.about([&] { io::write(context, value); });
+}
 
 }  // namespace volta

@@ -2,6 +2,9 @@
 #include <volta/io/torch_file.h>
 
 #include <array>
+#include <bit>
+#include <cmath>
+#include <unordered_map>
 
 #include "core/check.h"
 
@@ -13,6 +16,17 @@ const char* const op = "TorchValue";
 
 void require_kind(Kind is, Kind wanted) {
   require(is == wanted, ErrorKind::argument, op, "the value is a ", name(is), ", not a ", name(wanted));
+}
+
+// Equal for keys that Python takes for one, 1 and True among them; empty for those that are not compared here.
+std::string key_text(const TorchValue& key) {
+  if (key.is(Kind::string)) return "'" + key.as_string();
+  if (key.is(Kind::none)) return "None";
+  if (!key.is(Kind::integer) && !key.is(Kind::truth) && !key.is(Kind::real)) return "";
+  const double number = key.as_number();
+  if (key.is(Kind::real) && (number != std::trunc(number) || std::abs(number) >= 0x1p63))
+    return "bits " + std::to_string(std::bit_cast<uint64_t>(number));
+  return std::to_string(key.is(Kind::integer) ? key.as_integer() : int64_t(number));
 }
 
 }  // namespace
@@ -44,7 +58,12 @@ TorchValue TorchValue::tuple(std::vector<TorchValue> items) {
 TorchValue TorchValue::dict(std::vector<Entry> entries) {
   TorchValue value;
   value.kind_ = Kind::dict;
-  value.entries_ = std::move(entries);
+  std::unordered_map<std::string, size_t> places;
+  for (Entry& entry : entries) {
+    const auto [place, fresh] = places.emplace(key_text(entry.first), value.entries_.size());
+    if (fresh || place->first.empty()) value.entries_.push_back(std::move(entry));
+    else value.entries_[place->second].second = std::move(entry.second);
+  }
   return value;
 }
 

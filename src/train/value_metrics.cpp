@@ -95,7 +95,8 @@ void R2::update(const Tensor& prediction, const Tensor& target) {
     const int64_t n = target.size(0);
     if (n == 0) return;
     const Tensor y = target.to(f64), error = y - prediction.to(f64);
-    const Tensor mean = y.mean(0), spread = (y - mean).square().sum(0), residual = error.square().sum(0);
+    const Tensor near = y.mean(0), mean = near + (y - near).mean(0);  // that of a constant is the constant
+    const Tensor spread = (y - mean).square().sum(0), residual = error.square().sum(0);
     require(!mean_.defined() || mean_.shape() == mean.shape(), ErrorKind::shape, "R2", "target ", target,
             " has other outputs than earlier ones, which had ", mean_.defined() ? mean_.shape() : Shape());
     if (count_ > 0) {
@@ -117,7 +118,8 @@ void R2::update(const Tensor& prediction, const Tensor& target) {
 
 double R2::compute() const {
   if (count_ < 2 || mean_.numel() == 0) return undefined_value;
-  const Tensor met = (residual_ == 0).to(f64), constant = spread_ == 0;
+  const Tensor met = (residual_ == 0).to(f64), rounding = mean_.abs() * std::numeric_limits<double>::epsilon();
+  const Tensor constant = spread_ <= rounding.square() * double(count_);
   return where(constant, met, 1 - residual_ / where(constant, ones_like(spread_), spread_)).mean().item<double>();
 }
 
