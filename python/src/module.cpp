@@ -125,6 +125,8 @@ void define_system(nb::module_& m) {
 
 NB_MODULE(_volta, m) {
   using namespace volta::python;
+  // The classes are the process's: those of a second interpreter, or after the modules were forgotten, would mix with them.
+  if (tensor_type) throw nanobind::import_error("volta is imported once in a process, by one interpreter");
   nanobind::set_leak_warnings(false);  // tensors in module globals live until the interpreter has gone
   define_errors(m);
   define_dtypes(m);

@@ -326,3 +326,23 @@ def test_errors_of_a_thread_stay_there():
         print("fine")
     """)
     assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
+
+
+def test_a_second_import_is_an_error():
+    done = run("""
+        import sys, volta as v
+        x = v.ones(2)
+        for name in [n for n in sys.modules if n.split(".")[0] == "volta"]:
+            del sys.modules[name]
+        try:
+            import volta
+        except ImportError:
+            print("refused", (x + 1).tolist())
+        try:
+            import _xxsubinterpreters as interpreters
+            other = interpreters.create()
+            interpreters.run_string(other, "import volta")
+        except Exception:
+            pass
+    """)
+    assert done.returncode == 0 and done.stdout == "refused [2.0, 2.0]\n", (done.returncode, done.stderr)
