@@ -321,6 +321,7 @@ TEST(NnArguments, Layers) {
       {"LeakyReLU", "negative_slope", not_numbers, -1, [](double v) { nn::LeakyReLU layer(v); }},
       {"ELU", "alpha", not_numbers, -1, [](double v) { nn::ELU layer(v); }},
       {"CELU", "alpha", {nan, inf, 0}, -1, [](double v) { nn::CELU layer(v); }},
+      {"celu", "alpha", {0}, -1, [](double v) { celu(ones({2}), v); }},
       {"Softplus", "beta", {nan, inf, 0}, 1, [](double v) { nn::Softplus layer(v); }},
       {"Softplus", "threshold", {nan}, 1, [](double v) { nn::Softplus layer(1, v); }},
       {"Hardtanh", "max_val", {nan, -1, -2}, 1, [](double v) { nn::Hardtanh layer(-1, v); }},

@@ -109,8 +109,11 @@ Tensor pick_label(const Tensor& x, const Labels& labels) {
 // (softmax - one hot) g: g has one number for each label.
 Tensor composed_gradient(const Tensor& g, const Tensor& x, const Labels& labels) {
   const Tensor upstream = g.unsqueeze(labels.axis);
-  const Tensor index = labels.may_ignore ? where(labels.raw == *labels.ignore, 0, labels.raw) : labels.raw;
-  return scatter_add(softmax(x, labels.axis) * upstream, labels.axis, index.unsqueeze(labels.axis), -upstream);
+  const Tensor share = softmax(x, labels.axis) * upstream;
+  if (!labels.may_ignore) return scatter_add(share, labels.axis, labels.raw.unsqueeze(labels.axis), -upstream);
+  const Tensor ignored = (labels.raw == *labels.ignore).unsqueeze(labels.axis);
+  const Tensor index = where(ignored, 0, labels.raw.unsqueeze(labels.axis));
+  return where(ignored, 0, scatter_add(share, labels.axis, index, -upstream));
 }
 
 // The device's loop over scores [outer, classes, inner], its weights constants.

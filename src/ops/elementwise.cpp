@@ -48,6 +48,8 @@ Inferred infer(const ElementwiseOp& op, std::span<const Operand> x) {
       if (t.layout.shape != r.shape) r.shape = broadcast_shapes(r.shape, t.layout.shape, op.name);
     }
   }
+  require(op.index != index_of<point::Celu>(ElementwiseOps{}) || x[1].tensor || x[1].scalar.as<double>() != 0,
+          ErrorKind::argument, op.name, "alpha must not be 0");
   const auto values = x.subspan(size_t(op.masks));
   r.common = domain_dtype(op, result_type(values, op.name));
   if (is_integral(r.common))
