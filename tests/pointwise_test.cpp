@@ -181,5 +181,28 @@ TEST(PointwiseOwn, DerivativesAtTiesAndZeros) {
                  a, b);
 }
 
+// A result stored in a narrow dtype has gradients in the dtype its operands meet in.
+TEST(PointwiseInPlace, GradientsOfWiderOperands) {
+  const Tensor x = full({2}, 0.3, {.dtype = f16, .requires_grad = true});
+  const Tensor y = tensor<double>({1.7, 0.9}).requires_grad_(), wide = x.detach().to(f64);
+  const auto expect_near = [&](Tensor result, const Tensor& exact) {
+    const Tensor g = grad(result.sum(), y), e = grad(exact.sum(), y);
+    EXPECT_TRUE(allclose(g, e, {.rtol = 1e-12})) << g << e;
+  };
+  for (const bool create : {false, true}) {
+    Tensor divided = x * 1, powered = x * 1;
+    divided.div_(y);
+    EXPECT_TRUE(allclose(grad(divided.sum(), y, {.create_graph = create}), grad((wide / y).sum(), y), {.rtol = 1e-12}));
+    powered.pow_(y);
+    const Tensor g = grad(powered.sum(), y, {.create_graph = create});
+    EXPECT_TRUE(allclose(g, grad(pow(wide, y).sum(), y), {.rtol = 1e-3}));  // by the stored power
+  }
+  expect_near((x * 1).atan2_(y), atan2(wide, y));
+  expect_near((x * 1).hypot_(y), hypot(wide, y));
+  EXPECT_EQ(grad((x * 1).mul_(y).sum(), x).dtype(), f16);
+  EXPECT_TRUE(allclose(addr(full({2, 2}, 0.1), y.detach(), y.detach(), 0.3),
+                       full({2, 2}, 0.1).to(f64) * 0.3 + outer(y, y), {.rtol = 1e-15}));
+}
+
 }  // namespace
 }  // namespace volta

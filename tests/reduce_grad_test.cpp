@@ -239,5 +239,13 @@ TEST(GradReduce, HalvesAtLength) {
   }
 }
 
+TEST(GradReduce, LogcumsumexpOfLargeHalves) {
+  for (const DType t : {f16, bf16}) {
+    const Tensor x = full({3}, 9984, {.dtype = t, .requires_grad = true});
+    EXPECT_TRUE(
+        allclose(grad(logcumsumexp(x, 0).sum(), x).to(f64), tensor<double>({11. / 6, 5. / 6, 1. / 3}), {.rtol = 1e-2}));
+  }
+}
+
 }  // namespace
 }  // namespace volta

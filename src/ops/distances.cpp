@@ -27,7 +27,9 @@ template <class Multiply> Tensor added_product(const char* op, const Tensor& x, 
   const Scalar scale_x = factor_for(beta, dtype, op), scale_y = factor_for(alpha, dtype, op);
   Tensor y = product(a.to(dtype), b.to(dtype));
   if (alpha != 1) y = mul(y, scale_y);
-  const Tensor term = beta == 0 ? where(full({}, false, {boolean, x.device()}), x, 0) : beta == 1 ? x : mul(x, scale_x);
+  const Tensor term = beta == 0   ? where(full({}, false, {boolean, x.device()}), x, 0)
+                      : beta == 1 ? x
+                                  : mul(x.to(dtype), scale_x);
   return add(y, term);
 }
 

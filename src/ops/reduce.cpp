@@ -453,6 +453,8 @@ ValuesIndices cummin(const Tensor& x, int64_t dim) {
 
 Tensor Plain::logcumsumexp(const Tensor& x, int64_t dim) {
   require_floating(x, "logcumsumexp");
+  // The gradient needs the sums unrounded.
+  if (const DType dtype = x.dtype(); is_half(dtype)) return logcumsumexp(x.to(f32), dim).to(dtype);
   const int axis = axis_of(x, dim, "logcumsumexp");
   const Tensor y = run_scan(scan_by<reducers::LogSumExp>, x, axis, false, x.dtype(), "logcumsumexp");
   return record("logcumsumexp", y, {x}, [axis, x = save(x), y = save_output(y)](const Tensor& g, Gradients& d) {
