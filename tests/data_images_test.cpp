@@ -322,5 +322,11 @@ TEST(DataImages, Folders) {
   refused([&] { data::ImageFolder{(root / "ant").string()}; });
   refused([&] { data::ImageFolder{"/nowhere"}; });
   refused([&] { (void)set.get(3); }, Error::Kind::index);
+  auto left = set;
+  const auto taken = std::move(left);
+  EXPECT_EQ(taken.size(), 3);
+  refused([&] { (void)left.size(); }, Error::Kind::argument);
+  refused([&] { (void)left.get(0); }, Error::Kind::argument);
+  refused([&] { (void)left.classes(); }, Error::Kind::argument);
   fs::remove_all(root);
 }

@@ -309,7 +309,7 @@ TEST(DataLoader, PositionResumes) {
   // Epochs and batches are counted on from there.
   refused([&] { loader.set_state({.epoch = std::numeric_limits<int64_t>::max()}); }, Error::Kind::argument);
   refused([&] { loader.set_state({.batch = std::numeric_limits<int64_t>::max()}); }, Error::Kind::argument);
-  loader.set_state({.epoch = int64_t(1) << 53, .batch = int64_t(1) << 53});
+  loader.set_state({.epoch = int64_t(1) << 62, .batch = int64_t(1) << 62});
   for (const Tensor& x : loader) FAIL() << x;
 }
 

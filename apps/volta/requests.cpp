@@ -1,31 +1,9 @@
 #include "requests.h"
 
-#include <cmath>
-
 namespace volta::app {
 namespace {
 
 using nlohmann::json;
-
-// Shapes are taken from the first of each list; the others must agree.
-void flatten(const json& j, int depth, Shape& shape, std::vector<float>& values) {
-  if (j.is_number()) {
-    if (depth != shape.size()) throw Refused(400, "the inputs are ragged", "inputs");
-    const auto value = float(j.get<double>());
-    if (!std::isfinite(value)) throw Refused(400, "the inputs must be numbers that a 32-bit float can hold", "inputs");
-    values.push_back(value);
-    return;
-  }
-  if (!j.is_array()) throw Refused(400, "the inputs must be arrays of numbers", "inputs");
-  const auto size = int64_t(j.size());
-  if (depth == shape.size() && values.empty()) {
-    if (depth == 6) throw Refused(400, "the inputs have too many axes", "inputs");
-    shape.push_back(size);
-  } else if (depth >= shape.size() || shape[depth] != size) {
-    throw Refused(400, "the inputs are ragged", "inputs");
-  }
-  for (const json& part : j) flatten(part, depth + 1, shape, values);
-}
 
 const json* found(const json& j, const char* name) {
   const auto at = j.find(name);
@@ -63,14 +41,6 @@ json parsed_object(const std::string& body) {
   } catch (const json::exception& e) {
     throw Refused(400, std::string("the body is not JSON: ") + e.what());
   }
-}
-
-Tensor numbers(const json& inputs) {
-  Shape shape;
-  std::vector<float> values;
-  flatten(inputs, 0, shape, values);
-  if (shape.numel() != int64_t(values.size())) throw Refused(400, "the inputs are ragged", "inputs");
-  return tensor(std::span<const float>(values), shape);
 }
 
 double number_field(const json& j, const char* name, double otherwise, double least, double most) {

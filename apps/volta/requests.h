@@ -19,7 +19,7 @@ struct Refused : std::runtime_error {
 std::string dumped(const nlohmann::json& body);         // bytes that are not UTF-8 are replaced
 nlohmann::json error_body(const Refused& why);          // in OpenAI's form
 nlohmann::json parsed_object(const std::string& body);  // throws Refused, as do the following
-Tensor numbers(const nlohmann::json& inputs);           // nested lists of finite numbers
+Tensor inputs_of_json(const std::string& body);         // its "inputs": nested lists of finite numbers
 
 // Fields of an object: the value, or `otherwise` where it is absent or null.
 int64_t whole_field(const nlohmann::json& j, const char* name, int64_t otherwise, int64_t least, int64_t most);

@@ -183,9 +183,7 @@ std::vector<Tensor> Server::State::items_of(const httplib::Request& from) const 
   } else if (type.rfind("image/", 0) == 0) {
     all = image_of_bytes(from.body, network->recipe);
   } else {
-    const json body = parsed_object(from.body);
-    if (!body.contains("inputs")) throw Refused(400, "the body lacks 'inputs'", "inputs");
-    all = numbers(body["inputs"]);
+    all = inputs_of_json(from.body);
   }
   const Shape item = network->recipe.input();
   if (all.shape() == item) all = all.unsqueeze(0);

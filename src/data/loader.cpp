@@ -415,7 +415,7 @@ LoaderState LoaderCore::state() const {
 }
 
 void LoaderCore::set_state(const LoaderState& state) {
-  constexpr int64_t most = int64_t(1) << 53;
+  constexpr int64_t most = int64_t(1) << 62;
   require(state.epoch >= 0 && state.epoch <= most && state.batch >= 0 && state.batch <= most, ErrorKind::argument, op,
           "set_state: epoch ", state.epoch, ", batch ", state.batch);
   const std::lock_guard lock(shared_->mutex);

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import struct
@@ -90,6 +91,29 @@ class Answers(Table):
             status, headers, body = server.ask("POST", "/v1/predict", npy(4, -2), {"Content-Type": "application/x-npy", "Accept": "application/x-npy"})
             self.assertEqual((status, headers["Content-Type"], body[:6]), (200, "application/x-npy", b"\x93NUMPY"))
             self.assertIn('volta_requests_total{code="200"} 2', server.ask("GET", "/metrics")[2].decode())
+
+    def test_inputs_are_found_among_other_fields(self):
+        with Served(self.model) as server:
+            for body in ['{"a": [[["x"]], {"inputs": "y"}, null], "inputs": [[2, -1]], "b": 1.5}', '{"inputs": [9, 9], "inputs": [[2, -1]]}',
+                         '{"inputs": [2, -1]}', '{"inputs": [[2e0, -1.0]]}']:
+                status, _, answer = server.ask("POST", "/v1/predict", body)
+                self.assertEqual(status, 200, body)
+                self.assertEqual(json.loads(answer)["predictions"][0]["label"], "b", body)
+            for body in ["7", '{"inputs": [1, [2, 3]]}', '{"inputs": [[1, 2], 3]}', '{"inputs": [[], [1, 2]]}', '{"inputs": [[[[[[[1]]]]]]]}',
+                         '{"inputs": {"a": 1}}', '{"inputs": 1}', '{"inputs": []}', '{"inputs": null}', '{"inputs": [[1, 2]]',
+                         '{"inputs": [[1, 2]]} 3', '{"other": {"inputs": [[1, 2]]}}']:
+                status, _, answer = server.ask("POST", "/v1/predict", body)
+                self.assertEqual((status, "message" in json.loads(answer)["error"]), (400, True), body)
+
+    @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "needs Linux")
+    def test_json_takes_little_more_memory_than_its_bytes(self):
+        with Served(self.model, "--max-body", 32 << 20) as server:
+            server.ask("POST", "/v1/predict", GOOD)
+            peak_memory = lambda: 1024 * int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())[1])
+            before = peak_memory()
+            body = '{"inputs": [' + ",".join(["[1,2]"] * 2_000_000) + "]}"  # refused for their number, once they are read
+            self.assertEqual(server.ask("POST", "/v1/predict", body)[0], 413)
+            self.assertLess(peak_memory() - before, 10 * len(body))
 
     def test_a_neighbour_changes_no_answer(self):
         asked = [(array("|u1", (1, 2), b"\xf0\x07"), "application/x-npy"), (GOOD, "application/json"), (npy(0.5, 100), "application/x-npy"),
