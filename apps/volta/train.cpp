@@ -145,7 +145,7 @@ void train(State& state, Common& common, Command command) {
   f.sizes = sizes_of(state.sizes);
   f.augment = !state.no_augment;
   if (f.out.empty() && named) f.out = default_folder(f);
-  const std::optional<Checkpoint> last = f.resume && !f.out.empty() ? last_checkpoint(f.out) : std::nullopt;
+  std::optional<Checkpoint> last = f.resume && !f.out.empty() ? last_checkpoint(f.out) : std::nullopt;
   if (last) take_over(*last, state, command);
   f.augment = !state.no_augment;
   Program::check_usage([&] {
@@ -154,7 +154,7 @@ void train(State& state, Common& common, Command command) {
     check_words(f);
   });
   if (common.threads > 0) set_num_threads(common.threads);
-  const TrainResult result = train_run(f, last, common.terminal());
+  const TrainResult result = train_run(f, std::move(last), common.terminal());
   report(result, f, common);
   if (result.interrupted) common.status = Exit::interrupted;
 }

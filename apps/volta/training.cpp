@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+
 #include "resuming.h"
 
 namespace volta::app {
@@ -234,6 +236,7 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
 
   // As late as this: a run that fails at once leaves alone what was there before it.
   bool old_is_there = !last;
+  last.reset();  // its weights have been copied
   const auto found_good = [&](const std::string& saved) {
     if (std::exchange(old_is_there, false)) run.start_anew(saved);
   };

@@ -159,8 +159,8 @@ class Runs(Folder):
         folder.mkdir()
         table = iris_like(folder / "kinds.csv", 3000)
         log = folder / "run/log.csv"
-        running = subprocess.Popen([PROGRAM, "train", "mlp", "--data", f"csv:{table}", "--epochs", "100000", "--optimizer", "sgd", "--seed", "3", "--workers", "2",
-                                    "--out", str(folder / "run")], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        flags = ["--data", f"csv:{table}", "--epochs", "100000", "--optimizer", "sgd", "--seed", "3", "--workers", "2", "--out", str(folder / "run")]
+        running = subprocess.Popen([PROGRAM, "train", "mlp", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while running.poll() is None and not (log.exists() and log.stat().st_size):
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
@@ -265,8 +265,8 @@ class Formats(Folder):
     def test_wrong_words_are_status_2(self):
         table = iris_like(self.folder / "kinds.csv")
         train = ["train", "mlp", "--data", f"csv:{table}"]
-        for arguments in [["train", "lenot", "--data", "digits"], ["train", "mlp", "--data", "digit"], [*train, "--optimizer", "adamx"], [*train, "--schedule", "wave"],
-                          [*train, "--precision", "f8"], [*train, "--device", "tpu"], ["summary", "lenot"], ["eval", "x", "--data", "digit"]]:
+        for arguments in [["train", "lenot", "--data", "digits"], ["train", "mlp", "--data", "digit"], [*train, "--optimizer", "adamx"],
+                          [*train, "--schedule", "wave"], [*train, "--precision", "f8"], [*train, "--device", "tpu"], ["summary", "lenot"], ["eval", "x", "--data", "digit"]]:
             self.assertIn("known are", volta(*arguments, status=2).stderr)
         for seed in [["train", "mlp", "--data", "digits"], ["eval", "x", "--data", "digits"]]:
             self.assertIn("-1 is not a number from 0 on", volta(*seed, "--seed=-1", status=2).stderr)
