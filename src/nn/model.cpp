@@ -150,18 +150,19 @@ LoadResult load_state_dict(const ModelRef& model, const StateDict& state, const 
   };
   std::vector<Write> writes;
   std::set<const Storage*> memory;
-  std::map<const TensorImpl*, size_t> tied;
+  std::map<const void*, size_t> tied;
   for (const auto& [name, x] : own) memory.insert(x.impl().storage.get());
   for (const auto& [name, x] : own) {
     if (!state.contains(name) || state.at(name).shape() != x.shape()) continue;
     Tensor value = state.at(name).detach();
     // A state of this very model under other names would change while it is copied.
     if (!same_memory(value, x) && memory.contains(value.impl().storage.get())) value = value.clone();
-    const auto [place, first] = tied.try_emplace(x.impl_pointer(), writes.size());
-    if (!first && options.strict) {
+    const auto [place, first] = tied.try_emplace(address(x), writes.size());
+    if (!first && options.strict && x.numel() > 0) {
       const Write& other = writes[place->second];
-      require(same_values(other.value, value), ErrorKind::argument, "load_state_dict", "the model's ", other.name,
-              " and ", name, " are one tensor, the state has two different ones");
+      require(other.target.shape() != x.shape() || same_values(other.value, value), ErrorKind::argument,
+              "load_state_dict", "the model's ", other.name, " and ", name,
+              " are one tensor, the state has two different ones");
     }
     writes.push_back({name, x, value});
   }

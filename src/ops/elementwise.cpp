@@ -100,8 +100,8 @@ struct PointNode final : Node {
     }
     if (used & (2u << op->arity)) x.back() = TensorExpr(output.get(*this).to(wide));
     const TensorExpr d = op->derivative_expr[i](x.data());
-    if (d.constant()) return full(first.shape, d.value(), {compute, first.device});
-    return d.tensor().dtype() == compute ? d.tensor() : d.tensor().to(compute);
+    if (d.constant()) return full(first.shape, d.value(), {first.dtype, first.device});
+    return d.tensor().dtype() == first.dtype ? d.tensor() : d.tensor().to(first.dtype);
   }
 
   Tensor as_kernel(const Tensor& g, int i, uint32_t used) {
@@ -119,15 +119,15 @@ struct PointNode final : Node {
     const Tensor* like = &g;
     for (const Tensor& x : kept)
       if (x.defined() && x.shape() == g.shape() && has_order(layout(x))) like = &x;
-    const Tensor y = allocate_as(*like, compute, first.device, name);
+    const Tensor y = allocate_as(*like, first.dtype, first.device, name);
     call.out = arg(y);
     backend(first.device).elementwise(call);
     return y;
   }
 
   const ElementwiseOp* op;
-  DType compute = f32;  // in which the operands meet: the gradients' too, where the result is stored in a narrower one
-  uint32_t uses = 0;    // what the derivatives that are wanted depend on
+  DType compute = f32;
+  uint32_t uses = 0;  // what the derivatives that are wanted depend on
   std::array<Saved, ElementwiseOp::max_arity> inputs;
   std::array<Scalar, ElementwiseOp::max_arity> scalars;
   Saved output;
@@ -345,8 +345,12 @@ Tensor& map_into(Tensor& self, const ElementwiseOp& op, std::span<Operand> opera
     if (const Tensor* x = operands[i].tensor; x && x != &self && overlaps(self, *x))
       operands[i] = copies[i] = x->clone();
   const Inferred stored{r.shape, r.common, self.dtype(), r.device};
-  const IntrusivePtr<Node> node =
-      needs_node(op, operands, stored) ? make_node(op, operands, stored, &self) : IntrusivePtr<Node>();
+  const bool recorded = needs_node(op, operands, stored);
+  if (recorded && r.common != self.dtype()) {  // gradients of wider operands need the result as it was computed
+    const AutocastScope exact({});
+    return self.copy_(detail::map(op, operands));
+  }
+  const IntrusivePtr<Node> node = recorded ? make_node(op, operands, stored, &self) : IntrusivePtr<Node>();
   run(op, operands, r.common, self);
   bump_version(self);
   if (node) {
