@@ -348,6 +348,8 @@ Tensor& map_into(Tensor& self, const ElementwiseOp& op, std::span<Operand> opera
   const bool recorded = needs_node(op, operands, stored);
   if (recorded && r.common != self.dtype()) {  // gradients of wider operands need the result as it was computed
     const AutocastScope exact({});
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (const Tensor* x = operands[i].tensor; x && same_memory(self, *x)) operands[i] = copies[i] = x->clone();
     return self.copy_(detail::map(op, operands));
   }
   const IntrusivePtr<Node> node = recorded ? make_node(op, operands, stored, &self) : IntrusivePtr<Node>();
