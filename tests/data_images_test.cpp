@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "data_common.h"
+#include "taken.h"
 
 using namespace volta;
 using namespace volta::test;
@@ -323,7 +324,7 @@ TEST(DataImages, Folders) {
   refused([&] { data::ImageFolder{"/nowhere"}; });
   refused([&] { (void)set.get(3); }, Error::Kind::index);
   auto left = set;
-  const auto taken = std::move(left);
+  const auto taken = volta::test::taken(left);
   EXPECT_EQ(taken.size(), 3);
   refused([&] { (void)left.size(); }, Error::Kind::argument);
   refused([&] { (void)left.get(0); }, Error::Kind::argument);

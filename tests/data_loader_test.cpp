@@ -9,6 +9,7 @@
 
 #include "data_common.h"
 #include "samples.h"
+#include "taken.h"
 
 using namespace volta;
 using namespace volta::test;
@@ -319,7 +320,7 @@ TEST(DataLoader, IteratorsAtTheEndAndCopies) {
   auto it = loader.begin();
   (void)*it;
   EXPECT_EQ(copy.state(), loader.state());
-  auto moved = std::move(it);
+  auto moved = volta::test::taken(it);
   ++moved;
   EXPECT_TRUE(moved == std::default_sentinel);
   refused([&] { (void)*moved; }, Error::Kind::index);

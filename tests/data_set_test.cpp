@@ -8,6 +8,7 @@
 #include <set>
 
 #include "data_common.h"
+#include "taken.h"
 
 using namespace volta;
 using namespace volta::test;
@@ -70,7 +71,7 @@ TEST(DataSet, SubsetConcatMap) {
 
 TEST(DataSet, MovedFromAreRefused) {
   auto part = data::subset(Naturals{}, {1, 3});
-  const auto taken = std::move(part);
+  const auto taken = volta::test::taken(part);
   EXPECT_EQ(taken.size(), 2);
   refused(Error::Kind::argument, [&] { (void)part.size(); });
   refused(Error::Kind::argument, [&] { (void)part.get(0); });
@@ -78,17 +79,17 @@ TEST(DataSet, MovedFromAreRefused) {
   refused(Error::Kind::argument, [&] { (void)std::move(part).indices(); });
   refused(Error::Kind::argument, [&] { (void)data::subset(part, {0}); });
   data::AnyDataset<int64_t> any = taken;
-  const data::AnyDataset<int64_t> other = std::move(any);
+  const data::AnyDataset<int64_t> other = volta::test::taken(any);
   EXPECT_EQ(other.get(1), 3);
   refused(Error::Kind::argument, [&] { (void)any.size(); });
   refused(Error::Kind::argument, [&] { (void)any.get(0); });
   auto both = data::concat(taken, taken);
-  const auto whole = std::move(both);
+  const auto whole = volta::test::taken(both);
   EXPECT_EQ(whole.size(), 4);
   EXPECT_EQ(both.size(), 0);
   refused(Error::Kind::index, [&] { (void)both.get(0); });
   data::TensorDataset tensors(ones({2}));
-  const auto held = std::move(tensors);
+  const auto held = volta::test::taken(tensors);
   EXPECT_EQ(held.size(), 2);
   EXPECT_FALSE(attempt([&] { return tensors.size(); }));
   EXPECT_FALSE(attempt([&] { return tensors.get(0); }));
@@ -101,7 +102,7 @@ TEST(DataSet, EmptyFunctionsAreRefused) {
   refused(Error::Kind::argument, [&] { (void)data::map(Naturals{}, pointer); });
   refused(Error::Kind::argument, [&] { (void)data::on_first(none); });
   auto square = data::map(Naturals{}, std::function<int64_t(int64_t)>([](int64_t i) { return i * i; }));
-  const auto taken = std::move(square);
+  const auto taken = volta::test::taken(square);
   EXPECT_EQ(taken.get(3), 9);
   refused(Error::Kind::argument, [&] { (void)square.get(3); });
   Generator g;

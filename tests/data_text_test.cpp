@@ -9,6 +9,7 @@
 
 #include "data/unicode.h"
 #include "data_common.h"
+#include "taken.h"
 
 using namespace volta;
 using namespace volta::test;
@@ -123,7 +124,7 @@ TEST(DataText, Gpt2BadFiles) {
 
 TEST(DataText, MovedFromTokenizersAreRefused) {
   auto t = data::Gpt2Tokenizer::from_text("{\"a\": 0}", "");
-  const auto taken = std::move(t);
+  const auto taken = volta::test::taken(t);
   EXPECT_EQ(taken.vocab_size(), 1);
   refused([&] { (void)t.vocab_size(); }, Error::Kind::argument);
   refused([&] { (void)t.encode("a"); }, Error::Kind::argument);

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "data_common.h"
+#include "taken.h"
 
 using namespace volta;
 using namespace volta::test;
@@ -282,11 +283,11 @@ TEST(DataTransforms, EmptyFunctionsAreRefused) {
   refused(Kind::argument, [] { (void)data::BatchTransform({}); });
   const Tensor x = ones({1, 4, 4});
   auto flip = data::random_horizontal_flip();
-  const auto taken = std::move(flip);
+  const auto taken = volta::test::taken(flip);
   EXPECT_TRUE(equal(taken(x), x));
   refused(Kind::argument, [&] { (void)flip(x); });
   auto mix = data::mixup({.num_classes = 2});
-  const auto other = std::move(mix);
+  const auto other = volta::test::taken(mix);
   refused(Kind::argument, [&] { (void)mix(x, x); });
 }
 

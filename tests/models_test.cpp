@@ -175,7 +175,7 @@ TEST_P(Models, HeadsDivideTheWidth) {
   const auto gpt =
       attempt([] { return models::gpt({.vocab = 5, .context = 4, .width = 10, .heads = 3, .layers = 1}); });
   const auto bert =
-      attempt([] { return models::Bert({.vocab = 5, .width = 10, .layers = 1, .heads = 3, .context = 4}); });
+      attempt([] { return models::Bert{{.vocab = 5, .width = 10, .layers = 1, .heads = 3, .context = 4}}; });
   for (const Error& error : {gpt.error(), bert.error()})
     EXPECT_NE(std::string(error.what()).find("a width of 10 cannot be divided among 3 heads"), std::string::npos);
 }

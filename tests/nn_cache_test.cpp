@@ -3,6 +3,8 @@
 #include <models/gpt.h>
 #include <volta/volta.h>
 
+#include "taken.h"
+
 namespace volta {
 namespace {
 
@@ -99,11 +101,11 @@ TEST(NnCache, CopiesGoOnAlone) {
 TEST(NnCache, AMovedFromOneIsEmpty) {
   nn::KeyValueCache c;
   c.append(ones({1, 2, 2, 4}), ones({1, 2, 2, 4}));
-  nn::KeyValueCache d = std::move(c);
+  nn::KeyValueCache d = volta::test::taken(c);
   EXPECT_EQ(d.size(), 2);
   EXPECT_EQ(c.size(), 0);
   EXPECT_EQ(c.append(ones({1, 2, 1, 4}), ones({1, 2, 1, 4})).first.size(2), 1);
-  c = std::move(d);
+  c = volta::test::taken(d);
   EXPECT_EQ(c.size(), 2);
   EXPECT_EQ(d.size(), 0);
 }

@@ -200,7 +200,7 @@ TEST(PointwiseOwn, DerivativesAtTiesAndZeros) {
 TEST(PointwiseInPlace, GradientsOfWiderOperands) {
   const Tensor x = full({2}, 0.3, {.dtype = f16, .requires_grad = true});
   const Tensor y = tensor<double>({1.7, 0.9}).requires_grad_(), wide = x.detach().to(f64);
-  const auto expect_near = [&](Tensor result, const Tensor& exact) {
+  const auto expect_near = [&](const Tensor& result, const Tensor& exact) {
     const Tensor g = grad(result.sum(), y), e = grad(exact.sum(), y);
     EXPECT_TRUE(allclose(g, e, {.rtol = 1e-12})) << g << e;
   };

@@ -10,6 +10,8 @@
 
 #include <volta/volta.h>
 
+#include "taken.h"
+
 namespace volta::test {
 namespace {
 
@@ -82,7 +84,7 @@ TEST_F(TrainCallbacks, EmptyFunctionsAreErrors) {
   EXPECT_FALSE(Batches().size());
   EXPECT_TRUE(refuses([] { Schedule().step(1); }));
   Schedule one = optim::StepLR(sgd, {});
-  const Schedule taken = std::move(one);
+  const Schedule taken = volta::test::taken(one);
   EXPECT_TRUE(refuses([&] { one.step(1); }));
 }
 

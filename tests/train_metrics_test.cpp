@@ -5,6 +5,7 @@
 
 #include <volta/volta.h>
 
+#include "taken.h"
 #include "toy_device.h"
 
 namespace volta::test {
@@ -294,7 +295,7 @@ TEST(MetricsAny, ListsHoldValues) {
   EXPECT_EQ(list[2].compute(), 0);
   EXPECT_EQ(copies[1].name(), "top3");
   AnyMetric first = list[0];
-  const AnyMetric taken = std::move(first);
+  const AnyMetric taken = volta::test::taken(first);
   EXPECT_EQ(taken.name(), "accuracy");
   EXPECT_FALSE(attempt([&] { return first.compute(); }));
   EXPECT_FALSE(attempt([&] { return AnyMetric(first).name(); }));

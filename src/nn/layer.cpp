@@ -184,13 +184,14 @@ Owned& Owned::operator=(Owned&& other) {
     self = std::move(other);
     return *this;
   }
+  const Owned* const source = &other;
   Tensor value = std::move(other);
   if (impl_pointer() == value.impl_pointer()) return *this;
-  check_tied(other, value);
+  check_tied(*source, value);
   const bool wants = value.requires_grad();
   assign(std::move(value));
   requires_grad_(wants);
-  note_tied(other);
+  note_tied(*source);
   return *this;
 }
 
