@@ -165,7 +165,7 @@ def _spread(name):
     function = getattr(_volta, name)
 
     def spread(input, dim=None, unbiased=True, keepdim=False, *, correction=None, **words):
-        if isinstance(dim, bool):  # std(unbiased)
+        if isinstance(dim, bool):  # std(x, unbiased)
             dim, unbiased = None, dim
         dim, keepdim = words.pop("axis", dim), words.pop("keepdims", keepdim)
         correction = (1 if unbiased is None else unbiased + 0) if correction is None else correction

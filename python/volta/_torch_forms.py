@@ -4,7 +4,7 @@ import collections
 import functools
 
 from . import _volta
-from ._tensor_names import _kept
+from ._tensor_names import _kept, _spread
 from ._volta import Tensor
 
 
@@ -143,21 +143,6 @@ def _with_ones(count, dim, shape):
     axes = {d % count for d in (dim if dim is not None else (-2, -1))}
     rest = iter(shape)
     return [1 if i in axes else next(rest) for i in range(count)]
-
-
-def _spread(name):
-    function = getattr(_volta, name)
-
-    def spread(input, dim=None, unbiased=True, keepdim=False, *, correction=None, **words):
-        if isinstance(dim, bool):  # var_mean(x, unbiased)
-            dim, unbiased = None, dim
-        dim, keepdim = words.pop("axis", dim), words.pop("keepdims", keepdim)
-        correction = (1 if unbiased is None else unbiased + 0) if correction is None else correction
-        return function(input, dim, correction=correction, keepdim=keepdim, **words)
-
-    spread.__name__ = spread.__qualname__ = name
-    spread.__doc__ = function.__doc__
-    return spread
 
 
 var_mean, std_mean = _spread("var_mean"), _spread("std_mean")
