@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include <volta/volta.h>
 
@@ -194,6 +195,60 @@ TEST(PointwiseOwn, DerivativesAtTiesAndZeros) {
   for (const auto& [a, b] : {std::pair{0.0, 2.0}, {0.0, 0.0}, {2.0, 0.0}, {3.0, -1.5}})
     expect_alike([](auto& x, auto& y) { return pointwise<OwnPow>(x, y); }, [](auto& x, auto& y) { return pow(x, y); },
                  a, b);
+}
+
+// What an operand does not move has no share in its gradient, however steep the formula is there.
+struct RootTimes {
+  static constexpr auto name = "root_times";
+  template <class T> static constexpr T f(T a, T b) {
+    using namespace scalar;
+    return sqrt(a) * b;
+  }
+};
+struct QuotientTimes {
+  static constexpr auto name = "quotient_times";
+  template <class T> static constexpr T f(T a, T b, T c) { return a / b + c; }
+};
+struct Steep {
+  static constexpr auto name = "steep";
+  template <class T> static constexpr T f(T a, T b) {
+    using namespace scalar;
+    return asin(a) + pow(abs(a - T(1)), b) + square(b);
+  }
+};
+struct FlooredPower {
+  static constexpr auto name = "floored_power";
+  template <class T> static constexpr T f(T a, T b) {
+    using namespace scalar;
+    return pow(a, floor(b)) + pow(a, square(b));
+  }
+};
+
+TEST(PointwiseOwn, OperandsThatStandStillHaveNoShare) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto gradient = [](const auto& op, const std::vector<double>& x, size_t by, bool create) {
+    std::vector<Tensor> operands;
+    for (const double value : x) operands.push_back(tensor<double>({value}));
+    operands[by].requires_grad_();
+    return grad(op(operands).sum(), operands[by], {.create_graph = create}).template item<double>();
+  };
+  for (const bool create : {false, true}) {
+    const auto root = [](auto& x) { return pointwise<RootTimes>(x[0], x[1]); };
+    EXPECT_EQ(gradient(root, {0, 3}, 1, create), 0);
+    EXPECT_EQ(gradient(root, {0, 3}, 0, create), infinity);
+    EXPECT_EQ(gradient(root, {4, infinity}, 1, create), 2);
+    const auto quotient = [](auto& x) { return pointwise<QuotientTimes>(x[0], x[1], x[2]); };
+    EXPECT_EQ(gradient(quotient, {0, 0, 3}, 2, create), 1);
+    EXPECT_EQ(gradient(quotient, {1, 0, 3}, 0, create), infinity);
+    const auto steep = [](auto& x) { return pointwise<Steep>(x[0], x[1]); };
+    EXPECT_EQ(gradient(steep, {1, 0.5}, 1, create), 1);
+    const auto floored = [](auto& x) { return pointwise<FlooredPower>(x[0], x[1]); };
+    EXPECT_EQ(gradient(floored, {2, 0}, 1, create), 0);
+  }
+  // Where an operand's share is 0 at one point alone, its second derivative is not lost.
+  const Tensor b = tensor<double>({0.0}).requires_grad_();
+  const Tensor first = grad(pointwise<FlooredPower>(tensor<double>({2.0}), b).sum(), b, {.create_graph = true});
+  EXPECT_NEAR(grad(first.sum(), b).item<double>(), 2 * std::log(2.0), 1e-15);
 }
 
 // A result stored in a narrow dtype has gradients in the dtype its operands meet in.

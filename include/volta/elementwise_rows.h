@@ -49,7 +49,7 @@ template <class Op, int By, class T, class... X> [[gnu::always_inline]] VOLTA_HD
   } else {
     return [&]<size_t... I>(std::index_sequence<I...>) {
       const T values[] = {T(x)...};
-      return Op::template f<Dual<T>>(Dual<T>(values[I], int(I) == By ? g : T(0))...).d;
+      return Op::template f<Dual<T>>((int(I) == By ? Dual<T>(values[I], g) : Dual<T>::fixed(values[I]))...).d;
     }
     (std::make_index_sequence<size_t(arity<Op>)>());
   }
