@@ -382,6 +382,20 @@ TEST(AttentionLayers, KeyPaddingHidesKeys) {
   EXPECT_LT(distance(y[{slice(0, 3), slice(1, 2)}], alone), 1e-5);
 }
 
+TEST(AttentionLayers, OneSequenceWithoutABatch) {
+  nn::MultiheadAttention layer(8, 2);
+  const Tensor q = randn({3, 8}), k = randn({5, 8}), v = randn({5, 8});
+  const auto many = [](const Tensor& x) { return x.unsqueeze(1); };
+  for (const bool average : {false, true}) {
+    const nn::MultiheadInput input{.need_weights = true, .average_attn_weights = average};
+    const nn::MultiheadOutput one = layer(q, k, v, input), batch = layer(many(q), many(k), many(v), input);
+    EXPECT_TRUE(equal(one.output, batch.output.squeeze(1)));
+    EXPECT_EQ(one.weights.shape(), average ? Shape({3, 5}) : Shape({2, 3, 5}));
+    EXPECT_TRUE(equal(one.weights, batch.weights.squeeze(0)));
+  }
+  EXPECT_EQ(layer(q, k, v).output.shape(), Shape({3, 8}));
+}
+
 TEST(AttentionLayers, AHiddenQueryGivesZerosWithAndWithoutWeights) {
   nn::MultiheadAttention layer(8, 2, {.bias = false});
   const Tensor x = randn({3, 2, 8});

@@ -383,6 +383,7 @@ TEST(ValuesLoss, AreTheSameWithAndWithoutGradients) {
   const auto loss = [&](const Tensor& s) { return gaussian_nll_loss(zero, one, s, {.reduction = "none"}); };
   EXPECT_TRUE(equal(loss(v).detach(), loss(var)));
   EXPECT_TRUE(std::isinf(loss(v)[0].item<double>()));
+  EXPECT_NEAR(loss(zero)[0].item<double>(), (std::log(1e-6) + 1e6) / 2, 1e-6);  // a variance of 0 is eps
   // The gradient passes the clamp at eps = 1e-6: (1 - 1 / 1e-6) / 2e-6.
   EXPECT_TRUE(allclose(grad(loss(v).sum(), v), tensor<double>({0.0, 0.0, (1 - 1e6) / 2e-6}), {.rtol = 1e-12}));
 }

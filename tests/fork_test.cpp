@@ -7,10 +7,12 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include <volta/volta.h>
 
+#include "core/fork.h"
 #include "core/processors.h"
 
 namespace volta::test {
@@ -102,6 +104,27 @@ TEST_F(ThreadsFork, WhileOtherThreadsWork) {
         << i;
   ends = true;
   for (std::thread& t : others) t.join();
+}
+
+std::mutex first, second;
+[[maybe_unused]] const bool forks_wait = fork_waits_for(first) && fork_waits_for(second);
+
+// A fork waits for every lock, the last as the first.
+TEST_F(ThreadsFork, WaitsUntilNoLockIsHeld) {
+  for (std::mutex* lock : {&first, &second}) {
+    std::atomic<bool> held{false}, done{false};
+    std::thread other([&] {
+      const std::lock_guard guard(*lock);
+      held = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      done = true;
+    });
+    while (!held) std::this_thread::yield();
+    EXPECT_EQ(in_child([&] { return done.load() && first.try_lock() && second.try_lock(); }), 0);
+    other.join();
+    EXPECT_TRUE(first.try_lock() && second.try_lock());
+    first.unlock(), second.unlock();
+  }
 }
 
 // Memory is counted as before, and released.

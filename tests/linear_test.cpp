@@ -330,6 +330,11 @@ TEST(LinearEinsum, KnownForms) {
   EXPECT_TRUE(same(einsum("ii->i", s), s.diagonal()));
   EXPECT_TRUE(same(einsum("ii", s), trace(s)));
   EXPECT_TRUE(same(einsum("bii->b", sample({2, 3, 3}) * 0 + 1), full({2}, 3.0, {.dtype = f64})));
+  const Tensor twins = sample({3, 3, 4}), apart = sample({3, 4, 3});
+  EXPECT_TRUE(same(einsum("iij->ij", twins), twins.diagonal(0, 0, 1).t()));
+  EXPECT_TRUE(same(einsum("iij,j->i", twins, v), twins.diagonal(0, 0, 1).t().matmul(v)));
+  EXPECT_TRUE(same(einsum("iji->ji", apart), apart.diagonal(0, 0, 2)));
+  EXPECT_TRUE(same(einsum("iiik->k", sample({2, 2, 2, 4}) * 0 + 1), full({4}, 2.0, {.dtype = f64})));
   EXPECT_TRUE(same(einsum("ij->ji", a), a.t()));
   EXPECT_TRUE(same(einsum("ba", a), a.t()));
   EXPECT_TRUE(same(einsum("ij->", a), a.sum()));

@@ -452,6 +452,15 @@ TEST(NnSummary, Table) {
   EXPECT_TRUE(has(text_of([&] { summary(two, {1, 2}); }), "more than one"));
 }
 
+TEST(NnSummary, WorkOfLayers) {
+  const Tensor x = zeros({2, 5, 8}), steps = zeros({5, 2, 4}), y;
+  const double projections = 3 * 8 * 8, keys = 2 * 5 * 8;  // for one query
+  EXPECT_EQ(nn::MultiheadAttention(8, 2, {.batch_first = true}).flops(x, y), 2 * 10 * (projections + keys));
+  EXPECT_EQ(nn::LSTM(4, 3).flops(steps, y), 2 * 10 * (12 * 4 + 12 * 3));
+  EXPECT_EQ(nn::PixelShuffle(2).flops(x, x), 0);
+  EXPECT_EQ(nn::PixelUnshuffle(2).flops(x, x), 0);
+}
+
 TEST(NnSequential, BuilderNamesLookUp) {
   auto seq =
       nn::Sequential::builder().add("fc1", nn::Linear(4, 8)).add(nn::ReLU()).add("fc2", nn::Linear(8, 2)).build();

@@ -214,6 +214,8 @@ TEST(RandomApi, MultinomialFollowsTheWeights) {
       const Tensor drawn = multinomial(cat({rest, tensor<double>({small, 0, large, 0}), rest}), 2);
       EXPECT_EQ(drawn.sum().item<int>(), 14) << drawn.str();
       EXPECT_EQ(drawn.to_vector<int>()[0] * drawn.to_vector<int>()[1], 48);
+      const Tensor again = multinomial(cat({rest, tensor<double>({small, 0, large})}), 20, true);
+      EXPECT_TRUE(((again == 8) | (again == (small < large ? 8 : 6))).all().item<bool>()) << again.str();
     }
 }
 

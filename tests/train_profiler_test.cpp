@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -362,6 +363,21 @@ TEST_F(ProfilerTrace, IsStrictJson) {
   EXPECT_GE(json.strings["memory of cpu"], 5);
   Profiler none;
   EXPECT_EQ(written(none).objects, 3);
+}
+
+TEST_F(ProfilerTrace, TellsThreadsApart) {
+  Profiler p;
+  const auto work = [] { (void)(ones({4}) + 1); };
+  work();
+  for (int i = 0; i < 2; ++i) std::thread(work).join();
+  p.write_trace(path);
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  const std::string trace = text.str(), key = "\"tid\":";
+  std::set<std::string> numbers;
+  for (size_t at = trace.find(key); at != std::string::npos; at = trace.find(key, at + 1))
+    numbers.insert(trace.substr(at + key.size(), trace.find_first_of(",}", at) - at - key.size()));
+  EXPECT_GE(numbers.size(), 3u) << trace;
 }
 
 TEST_F(ProfilerTrace, KeepsSoManyEventsAndCountsAll) {
