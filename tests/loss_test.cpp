@@ -398,33 +398,68 @@ TEST(LossCrossEntropy, LabelsThatChangeBeforeTheBackwardPassAreAnError) {
   EXPECT_EQ(r.error().kind(), Error::Kind::autograd);
 }
 
-// Rows short and long, by packs or not, with ignored labels, weights, strides and scores of minus infinity.
-// A weight of 0 hides what is infinite, an ignored label anything, but NaN is not hidden by a weight.
+// A weight of 0 hides what is infinite, an ignored label anything, but NaN is not hidden by a weight. Rows short and long,
+// as devices have loops for: by one thread, by a warp, by a block; of images.
 TEST(LossCrossEntropy, ScoresOfNaNStayUnderAWeightOfZero) {
-  const Tensor weight = tensor({0., 1.}), labels = tensor({0, 1}), none = tensor({-100, 1});
-  for (const double odd : {double(NAN), double(-INFINITY)})
-    for (const DType t : {f16, f32, f64})
-      for (const char* how : {"none", "mean", "sum"}) {
-        const Tensor x = tensor({{odd, 1.}, {0., 1.}}).to(t).requires_grad_();
-        const auto check = [&](const Tensor& loss, bool stays) {
-          SCOPED_TRACE(std::string(name(t)) + " " + how + " " + std::to_string(odd));
-          EXPECT_EQ(isnan(loss).any().item<bool>(), stays);
-          EXPECT_EQ(isinf(loss).any().item<bool>(), false);
-          for (const bool again : {true, false}) {
-            const Tensor d = isnan(grad(loss.sum(), x, {.create_graph = again}));
-            EXPECT_EQ(d[0].any().item<bool>(), stays);
-            EXPECT_FALSE(d[1].any().item<bool>());
+  const Tensor labels = tensor({0, 1}), none = tensor({-100, 1});
+  for (const Device& device : devices())
+    for (const int64_t classes : {2, 7, 64, 65, 4096, 4097})
+      for (const double odd : {double(NAN), double(-INFINITY)})
+        for (const DType t : {f16, bf16, f32, f64})
+          for (const char* how : {"none", "mean", "sum"}) {
+            Tensor scores = zeros({2, classes}), weight = ones({classes});
+            scores.select(0, 0).fill_(1), scores.select(0, 0).select(0, 0).fill_(odd);
+            weight[0] = 0;
+            weight = weight.to(t).to(device);
+            const Tensor x = scores.to(t).to(device).requires_grad_();
+            const auto at = [&](const Tensor& y) { return y.to(device); };
+            const auto any = [](const Tensor& mask) { return mask.any().item<bool>(); };
+            const auto check = [&](const Tensor& loss, bool stays) {
+              SCOPED_TRACE(std::to_string(classes) + " of " + std::string(name(t)) + " on " + device.str() + " " + how +
+                           " " + std::to_string(odd));
+              EXPECT_EQ(any(isnan(loss)), stays);
+              EXPECT_FALSE(any(isinf(loss)));
+              for (const bool again : {true, false}) {
+                const Tensor d = isnan(grad(loss.sum(), x, {.create_graph = again}));
+                EXPECT_EQ(any(d[0]), stays);
+                EXPECT_FALSE(any(d[1]));
+              }
+            };
+            check(cross_entropy(x, at(labels), {.weight = weight, .reduction = how}), std::isnan(odd));
+            check(cross_entropy(x, at(none), {.weight = weight, .reduction = how}), false);
+            check(cross_entropy(x, at(none), {.reduction = how}), false);
+            const Tensor image = x.unsqueeze(2).expand({2, classes, 3});
+            check(cross_entropy(image, at(labels).unsqueeze(1).expand({2, 3}), {.weight = weight, .reduction = how}),
+                  std::isnan(odd));
+            const Tensor loss = nll_loss(x, at(labels), {.weight = weight, .reduction = how});
+            EXPECT_EQ(any(isnan(loss)), std::isnan(odd));
+            EXPECT_FALSE(any(isnan(nll_loss(x, at(none), {.reduction = how}))));
           }
-        };
-        check(cross_entropy(x, labels, {.weight = weight.to(t), .reduction = how}), std::isnan(odd));
-        check(cross_entropy(x, none, {.weight = weight.to(t), .reduction = how}), false);
-        check(cross_entropy(x, none, {.reduction = how}), false);
-        const Tensor loss = nll_loss(x, labels, {.weight = weight.to(t), .reduction = how});
-        EXPECT_EQ(isnan(loss).any().item<bool>(), std::isnan(odd));
-        EXPECT_FALSE(isnan(nll_loss(x, none, {.reduction = how})).any().item<bool>());
-      }
 }
 
+// Rows without a softmax: their largest score is infinite. A finite row beside them stays as it is.
+TEST(LossCrossEntropy, RowsWithoutASoftmaxAreNaN) {
+  for (const Device& device : devices())
+    for (const int64_t classes : {2, 7, 64, 65, 4096, 4097})
+      for (const DType t : {f16, bf16, f32, f64})
+        for (const bool weighs : {false, true}) {
+          SCOPED_TRACE(std::to_string(classes) + " of " + std::string(name(t)) + " on " + device.str());
+          Tensor scores = zeros({4, classes}), weight = ones({classes});
+          scores.select(0, 0).fill_(-INFINITY);
+          scores.select(0, 1).select(0, 0).fill_(INFINITY);
+          scores.select(0, 2).select(0, 1).fill_(INFINITY);
+          weight[0] = 0;
+          const Tensor x = scores.to(t).to(device).requires_grad_(), labels = tensor({0, 0, 0, 1}).to(device);
+          CrossEntropyOptions o{.reduction = "none"};
+          if (weighs) o.weight = weight.to(t).to(device);
+          const Tensor loss = cross_entropy(x, labels, o), d = grad(loss.sum(), x);
+          EXPECT_TRUE(isnan(loss.narrow(0, 0, 3)).all().item<bool>()) << loss;
+          EXPECT_TRUE(isnan(d.narrow(0, 0, 3)).all().item<bool>());
+          EXPECT_TRUE(isfinite(loss[3]).item<bool>() && isfinite(d[3]).all().item<bool>());
+        }
+}
+
+// Rows short and long, by packs or not, with ignored labels, weights, strides and scores of minus infinity.
 TEST(CrossEntropyRows, EqualTheFormulaOnEveryDevice) {
   manual_seed(21);
   for (const Device& device : devices())
@@ -457,10 +492,10 @@ TEST(CrossEntropyRows, EqualTheFormulaOnEveryDevice) {
 
 // A mean in a dtype on a device, with ignored labels and weights or without, and the same by the formula in f64.
 struct MeanCase {
-  static constexpr int64_t classes = 5;
   Tensor scores, labels, weight = {};  // on the CPU
-  int64_t ignore = -100;
-  MeanCase(const Shape& shape, DType dtype, bool ignores, bool weighs) : scores((randn(shape) * 3).to(dtype)) {
+  int64_t classes, ignore = -100;
+  MeanCase(const Shape& shape, DType dtype, bool ignores, bool weighs)
+      : scores((randn(shape) * 3).to(dtype)), classes(shape[1]) {
     Shape without = shape;
     without.erase(1);
     labels = randint(0, classes, without);
@@ -493,7 +528,7 @@ TEST(CrossEntropyMean, EqualsTheFormulaAndRepeatsItsBits) {
         for (int form = 0; form < 4; ++form) {
           SCOPED_TRACE(std::to_string(rows) + " of " + std::string(name(dtype)) + " on " + device.str() + ", form " +
                        std::to_string(form));
-          const MeanCase c({rows, MeanCase::classes}, dtype, form % 2 == 1, form / 2 == 1);
+          const MeanCase c({rows, 5}, dtype, form % 2 == 1, form / 2 == 1);
           const Tensor x = c.leaf(device), exact = c.exact(), want = c.formula(exact), loss = c.loss(x);
           const double near = nearness(dtype), g = 0.75;
           EXPECT_EQ(loss.dtype(), dtype);
@@ -511,11 +546,33 @@ TEST(CrossEntropyMean, EqualsTheFormulaAndRepeatsItsBits) {
         }
 }
 
+// Those that a device may take in one go, and a little more.
+TEST(CrossEntropyMean, OfSmallBatchesEqualsTheFormula) {
+  manual_seed(25);
+  for (const Device& device : devices())
+    for (const DType dtype : {f16, bf16, f32, f64})
+      for (const Shape& shape : {Shape{1, 10}, Shape{64, 10}, Shape{63, 16}, Shape{64, 256}, Shape{65, 10},
+                                 Shape{64, 257}, Shape{1024, 7}, Shape{1025, 7}, Shape{4, 32, 256}, Shape{4, 33, 256}})
+        for (int form = 0; form < 4; ++form) {
+          SCOPED_TRACE(shape.str() + " of " + std::string(name(dtype)) + " on " + device.str() + ", form " +
+                       std::to_string(form));
+          const MeanCase c(shape, dtype, form % 2 == 1, form / 2 == 1);
+          const Tensor x = c.leaf(device), exact = c.exact(), want = c.formula(exact), loss = c.loss(x);
+          const double near = nearness(dtype);
+          EXPECT_TRUE(allclose(on_host(loss), want, {.rtol = near, .atol = near}));
+          const Tensor found = grad(loss, x), wanted = grad(want, exact);
+          const double smallest = dtype == f16 ? 2e-7 : 0;
+          const double count = double(c.labels.numel());
+          EXPECT_TRUE(allclose(on_host(found), wanted, {.rtol = near, .atol = near / count + smallest}));
+          EXPECT_TRUE(equal(c.loss(x).detach(), loss.detach()));
+        }
+}
+
 TEST(CrossEntropyMean, HasSecondDerivativesAndTakesImages) {
   manual_seed(23);
   for (const Device& device : devices())
     for (const DType dtype : {f16, bf16, f32, f64})
-      for (const Shape& shape : {Shape{9, MeanCase::classes}, Shape{4, MeanCase::classes, 3}})
+      for (const Shape& shape : {Shape{9, 5}, Shape{4, 5, 3}})
         for (int form = 0; form < 4; ++form) {
           SCOPED_TRACE(std::string(name(dtype)) + " on " + device.str() + ", form " + std::to_string(form));
           const MeanCase c(shape, dtype, form % 2 == 1, form / 2 == 1);
