@@ -37,11 +37,11 @@ template <class T> struct TwoSums {
 
 template <class T> using TwoSumsOf = typename TwoSums<T>::State;
 
-// The moments of N elements by themselves.
+// The moments of N elements by themselves. Counted from the first of them, equal values have exactly that as their mean.
 template <class T, int N> __device__ typename Moments<T>::State moments_of(const T* v) {
   typename Moments<T>::State s{T(N), T(0), T(0)};
-  unroll<N>([&](int j) { s.mean += v[j]; });
-  s.mean /= T(N);
+  unroll<N>([&](int j) { s.mean += v[j] - v[0]; });
+  s.mean = v[0] + s.mean / T(N);
   unroll<N>([&](int j) { s.squares += (v[j] - s.mean) * (v[j] - s.mean); });
   return s;
 }
