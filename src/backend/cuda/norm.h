@@ -16,10 +16,10 @@ template <class T> struct Moments {
     const T count = a.count + b.count;
     return count == T(0) ? a : merge(a, b, b.count / count);
   }
-  // With the share of b in both.
+  // With the share of b in both. Where one is empty the means may be so far apart that their square is infinite.
   __device__ static State merge(State a, State b, T share) {
     const T apart = b.mean - a.mean;
-    return {a.count + b.count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
+    return {a.count + b.count, a.mean + apart * share, a.squares + b.squares + apart * (a.count * share) * apart};
   }
 };
 // The same of states that have all seen as many elements.
