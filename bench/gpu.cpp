@@ -1,6 +1,6 @@
 // Times a few ops and whole training steps on a GPU and prints one JSON object per line: {"case", "seconds"} for the best
 // repetition, of steps also how many copies between host and device each makes.
-// usage: gpu_volta [memory|products|small|families|optimizers|steps] [PART OF A CASE'S NAME]
+// usage: gpu_volta [memory|products|small|families|shapes|optimizers|steps] [PART OF A CASE'S NAME]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -85,18 +85,23 @@ void small() {
   measure("small_backward", 200, [&] { volta::grad((w * y).sum(), w); });
 }
 
-// The forward pass, and the gradients by all inputs from a gradient of the result's shape.
-void both_ways(const std::string& name, int calls, const std::vector<Tensor>& inputs,
+// The forward pass, and the gradients by all inputs from a gradient of the result's shape: two cases.
+struct Names {
+  std::string forward, backward;
+  Names(const std::string& name) : Names(name + "_fwd", name + "_bwd") {}
+  Names(const std::string& forth, const std::string& back) : forward(forth), backward(back) {}
+};
+void both_ways(const Names& name, int calls, const std::vector<Tensor>& inputs,
                const std::function<Tensor(const std::vector<Tensor>&)>& f) {
-  if (!is_wanted(name + "_fwd") && !is_wanted(name + "_bwd")) return;
+  if (!is_wanted(name.forward) && !is_wanted(name.backward)) return;
   {
     const volta::NoGrad off;
-    measure(name + "_fwd", calls, [&] { f(inputs); });
+    measure(name.forward, calls, [&] { f(inputs); });
   }
   std::vector<Tensor> leaves;
   for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
   const Tensor y = f(leaves), g = y.detach() * 0.5;  // in the order of y, as PyTorch's randn_like is
-  measure(name + "_bwd", calls,
+  measure(name.backward, calls,
           [&] { (void)volta::grad(std::vector<Tensor>{y}, leaves, {.grad_outputs = {g}, .retain_graph = true}); });
 }
 
@@ -132,7 +137,7 @@ void families() {
   const auto image = [&](const volta::Shape& shape) {
     return channels_last(randn(shape, {.device = "cuda"}).to(volta::bf16));
   };
-  both_ways("conv_bf16_nhwc_seed_B32C64H128K3", 5, {image({32, 64, 128, 128}), image({64, 64, 3, 3})},
+  both_ways(std::string("conv_bf16_nhwc_seed_B32C64H128K3"), 5, {image({32, 64, 128, 128}), image({64, 64, 3, 3})},
             [](const auto& in) { return volta::conv2d(in[0], in[1], {}, {.padding = 1}); });
   for (const int64_t width : {64, 128})
     for (const int64_t time : {1024, 4096, 8192}) {
@@ -147,6 +152,79 @@ void families() {
   const Tensor logits = randn({8192, 50304}, {.device = "cuda"}).to(volta::bf16).detach().requires_grad_();
   const Tensor labels = volta::randint(0, 50304, {8192}, {.device = "cuda"});
   measure("cross_entropy_bf16_8192x50304", 5, [&] { (void)volta::grad(volta::cross_entropy(logits, labels), logits); });
+}
+
+// Products of several sizes, passes over memory in f32 and bf16, convolutions in three precisions, attention of heads of 64.
+void shapes_of_products() {
+  const auto draw = [](int64_t n, volta::DType dtype) { return volta::randn({n, n}, {.device = "cuda"}).to(dtype); };
+  for (const int64_t n : {1024, 4096, 8192})
+    for (const volta::DType dtype : {volta::bf16, volta::f16, volta::f32}) {
+      const Tensor x = draw(n, dtype), y = draw(n, dtype);
+      const std::string size = std::to_string(n), type(volta::name(dtype));
+      measure("matmul_" + type + "_" + size, 10, [&] { x.matmul(y); });
+      if (dtype != volta::f32) continue;
+      volta::cuda::allow_tf32(true);
+      measure("matmul_tf32_" + size, 10, [&] { x.matmul(y); });
+      volta::cuda::allow_tf32(false);
+    }
+}
+
+void shapes_of_memory() {
+  const Tensor bytes = volta::zeros({1 << 30}, {.dtype = volta::u8, .device = "cuda"});
+  measure("copy_1GiB", 10, [&] { bytes.clone(); });
+  for (const volta::DType dtype : {volta::f32, volta::bf16}) {
+    const auto draw = [&](const volta::Shape& shape) { return volta::randn(shape, {.device = "cuda"}).to(dtype); };
+    const std::string type(volta::name(dtype)), all = type + "_128M", rows = type + "_16384x8192";
+    const Tensor a = draw({1 << 27}), b = draw({1 << 27}), m = a.reshape({16384, 8192}), r = draw({8192});
+    measure("add_" + all, 10, [&] { a + b; });
+    measure("gelu_" + all, 10, [&] { a.gelu(); });
+    measure("chain4_" + all, 10, [&] { (a * b + a).sigmoid() * b; });
+    measure("sum_" + all, 10, [&] { a.sum(); });
+    measure("sum0_" + rows, 10, [&] { m.sum(0); });
+    measure("transpose_" + rows, 10, [&] { m.t().contiguous(); });
+    measure("bcast_add_" + rows, 10, [&] { m + r; });
+    measure("softmax_" + rows, 10, [&] { m.softmax(-1); });
+  }
+}
+
+void shapes_of_convolutions() {
+  struct Conv {
+    const char* name;
+    int64_t batch, in, out, size, kernel, stride;
+  };
+  const Conv all[] = {{"seed_B32C64H128K3", 32, 64, 64, 128, 3, 1}, {"stem", 32, 3, 64, 224, 7, 2},
+                      {"r50_3x3_56", 128, 64, 64, 56, 3, 1},        {"r50_1x1_56", 128, 256, 64, 56, 1, 1},
+                      {"r50_3x3_7", 128, 512, 512, 7, 3, 1},        {"cifar3_16", 64, 3, 16, 32, 3, 1}};
+  for (const Conv& c : all)
+    for (const std::string kind : {"f32", "tf32", "bf16cl"}) {
+      const auto draw = [&](const volta::Shape& shape) {
+        const Tensor x = volta::randn(shape, {.device = "cuda"});
+        return kind == "bf16cl" ? channels_last(x.to(volta::bf16)) : x;
+      };
+      volta::cuda::allow_tf32(kind == "tf32");
+      both_ways(Names("conv_fwd_" + kind + "_" + c.name, "conv_bwd_" + kind + "_" + c.name), 5,
+                {draw({c.batch, c.in, c.size, c.size}), draw({c.out, c.in, c.kernel, c.kernel})}, [&](const auto& in) {
+                  return volta::conv2d(in[0], in[1], {}, {.stride = c.stride, .padding = c.kernel / 2});
+                });
+      volta::cuda::allow_tf32(false);
+    }
+}
+
+void shapes_of_attention() {
+  for (const int64_t time : {128, 1024, 4096, 8192}) {
+    const auto draw = [&] { return volta::randn({16384 / time, 16, time, 64}, {.device = "cuda"}).to(volta::bf16); };
+    const std::string steps = std::to_string(time);
+    both_ways(
+        Names("sdpa_causal_fwd_bf16_T" + steps, "sdpa_causal_bwd_bf16_T" + steps), 5, {draw(), draw(), draw()},
+        [](const auto& in) { return volta::scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = true}); });
+  }
+}
+
+void shapes() {
+  shapes_of_products();
+  shapes_of_memory();
+  shapes_of_convolutions();
+  shapes_of_attention();
 }
 
 void optimizers() {
@@ -212,9 +290,9 @@ int main(int count, char** argument) {
     std::fprintf(stderr, "no GPU\n");
     return 1;
   }
-  const std::pair<std::string_view, void (*)()> groups[] = {{"memory", memory_bound},   {"products", products},
-                                                            {"small", small},           {"families", families},
-                                                            {"optimizers", optimizers}, {"steps", steps}};
+  const std::pair<std::string_view, void (*)()> groups[] = {
+      {"memory", memory_bound}, {"products", products},     {"small", small}, {"families", families},
+      {"shapes", shapes},       {"optimizers", optimizers}, {"steps", steps}};
   const std::string_view first = count > 1 ? argument[1] : "", second = count > 2 ? argument[2] : "";
   const bool is_group =
       std::any_of(std::begin(groups), std::end(groups), [&](const auto& g) { return g.first == first; });

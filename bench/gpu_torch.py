@@ -64,13 +64,14 @@ def small():
     measure("small_backward", 200, lambda: torch.autograd.grad((w * y).sum(), [w]))
 
 
-def both_ways(name, calls, inputs, f):
+def both_ways(name, calls, inputs, f, backward=None):
+    forward, backward = (name, backward) if backward else (name + "_fwd", name + "_bwd")
     with torch.no_grad():
-        measure(name + "_fwd", calls, lambda: f(*inputs))
+        measure(forward, calls, lambda: f(*inputs))
     leaves = [x.detach().requires_grad_() for x in inputs]
     y = f(*leaves)
     g = torch.randn_like(y)
-    measure(name + "_bwd", calls, lambda: torch.autograd.grad(y, leaves, g, retain_graph=True))
+    measure(backward, calls, lambda: torch.autograd.grad(y, leaves, g, retain_graph=True))
 
 
 def families():
@@ -105,6 +106,71 @@ def families():
     logits = torch.randn(8192, 50304, device="cuda").bfloat16().requires_grad_()
     labels = torch.randint(0, 50304, (8192,), device="cuda")
     measure("cross_entropy_bf16_8192x50304", 5, lambda: torch.autograd.grad(F.cross_entropy(logits, labels), logits))
+
+
+def shapes_of_products():
+    matmul = torch.backends.cuda.matmul
+    for n in (1024, 4096, 8192):
+        for dtype, kind in ((torch.bfloat16, "bf16"), (torch.float16, "f16"), (torch.float32, "f32")):
+            x, y = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+            matmul.allow_tf32 = False
+            measure(f"matmul_{kind}_{n}", 10, lambda: x @ y)
+            if kind == "f32":
+                matmul.allow_tf32 = True
+                measure(f"matmul_tf32_{n}", 10, lambda: x @ y)
+                matmul.allow_tf32 = False
+
+
+def shapes_of_memory():
+    data = torch.zeros(1 << 30, dtype=torch.uint8, device="cuda")
+    measure("copy_1GiB", 10, lambda: data.clone())
+    for dtype, kind in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+        a, b = (torch.randn(1 << 27, device="cuda").to(dtype) for _ in range(2))
+        m, r = a.view(16384, 8192), torch.randn(8192, device="cuda").to(dtype)
+        measure(f"add_{kind}_128M", 10, lambda: a + b)
+        measure(f"gelu_{kind}_128M", 10, lambda: torch.nn.functional.gelu(a))
+        measure(f"chain4_{kind}_128M", 10, lambda: (a * b + a).sigmoid() * b)
+        measure(f"sum_{kind}_128M", 10, lambda: a.sum())
+        measure(f"sum0_{kind}_16384x8192", 10, lambda: m.sum(0))
+        measure(f"transpose_{kind}_16384x8192", 10, lambda: m.t().contiguous())
+        measure(f"bcast_add_{kind}_16384x8192", 10, lambda: m + r)
+        measure(f"softmax_{kind}_16384x8192", 10, lambda: m.softmax(-1))
+
+
+def shapes_of_convolutions():
+    cudnn = torch.backends.cudnn
+    for name, batch, inputs, outputs, size, kernel, stride in (("seed_B32C64H128K3", 32, 64, 64, 128, 3, 1),
+                                                              ("stem", 32, 3, 64, 224, 7, 2),
+                                                              ("r50_3x3_56", 128, 64, 64, 56, 3, 1),
+                                                              ("r50_1x1_56", 128, 256, 64, 56, 1, 1),
+                                                              ("r50_3x3_7", 128, 512, 512, 7, 3, 1),
+                                                              ("cifar3_16", 64, 3, 16, 32, 3, 1)):
+        for kind in ("f32", "tf32", "bf16cl"):
+            cudnn.allow_tf32 = kind == "tf32"
+
+            def draw(*shape):
+                x = torch.randn(*shape, device="cuda")
+                return x.bfloat16().contiguous(memory_format=torch.channels_last) if kind == "bf16cl" else x
+
+            both_ways(f"conv_fwd_{kind}_{name}", 5, [draw(batch, inputs, size, size), draw(outputs, inputs, kernel, kernel)],
+                      lambda x, w: torch.nn.functional.conv2d(x, w, stride=stride, padding=kernel // 2),
+                      f"conv_bwd_{kind}_{name}")
+    cudnn.allow_tf32 = False
+
+
+def shapes_of_attention():
+    for time in (128, 1024, 4096, 8192):
+        shape = (16384 // time, 16, time, 64)
+        both_ways(f"sdpa_causal_fwd_bf16_T{time}", 5, [torch.randn(shape, device="cuda").bfloat16() for _ in range(3)],
+                  lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+                  f"sdpa_causal_bwd_bf16_T{time}")
+
+
+def shapes():
+    shapes_of_products()
+    shapes_of_memory()
+    shapes_of_convolutions()
+    shapes_of_attention()
 
 
 def optimizers():
@@ -202,5 +268,6 @@ memory_bound()
 products()
 small()
 families()
+shapes()
 optimizers()
 steps()

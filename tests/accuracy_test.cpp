@@ -6,6 +6,8 @@
 
 #include <volta/volta.h>
 
+#include "samples.h"
+
 namespace volta::test {
 namespace {
 
@@ -15,30 +17,38 @@ constexpr double values[] = {0.1, 1.1, -3.3, 1e-3, 12345.678, 7e10};
 constexpr int64_t counts[] = {2, 3, 7, 16, 63, 257, 1000, 1025, 4097, 100003};
 
 TEST(AccuracyEqualValues, HaveNoSpread) {
-  for (const DType t : {f32, f64, f16, bf16})
-    for (const double v : values)
-      for (const int64_t n : counts) {
-        if (t == f16 && std::abs(v) > 6e4) continue;
-        const Tensor x = full({n}, v, {t}), rows = full({3, n}, v, {t}), columns = full({n, 3}, v, {t});
-        EXPECT_TRUE(all_zero(var(x))) << name(t) << " " << v << " " << n;
-        EXPECT_TRUE(all_zero(std_dev(x)));
-        EXPECT_TRUE(all_zero(std_dev(rows, 1))) << name(t) << " " << v << " " << n;
-        EXPECT_TRUE(all_zero(std_dev(columns, 0))) << name(t) << " " << v << " " << n;
-        EXPECT_TRUE(all_zero(std_dev(columns.t(), 1)));
-      }
+  for (const Device& device : devices())
+    for (const DType t : {f32, f64, f16, bf16})
+      for (const double v : values)
+        for (const int64_t n : counts) {
+          if (t == f16 && std::abs(v) > 6e4) continue;
+          const std::string what =
+              std::string(name(t)) + " " + std::to_string(v) + " " + std::to_string(n) + " on " + device.str();
+          const Options here{.dtype = t, .device = device};
+          const Tensor x = full({n}, v, here), rows = full({3, n}, v, here), columns = full({n, 3}, v, here);
+          EXPECT_TRUE(all_zero(var(x))) << what;
+          EXPECT_TRUE(all_zero(std_dev(x))) << what;
+          EXPECT_TRUE(all_zero(std_dev(rows, 1))) << what;
+          EXPECT_TRUE(all_zero(std_dev(columns, 0))) << what;
+          EXPECT_TRUE(all_zero(std_dev(columns.t(), 1))) << what;
+        }
 }
 
 TEST(AccuracyEqualValues, AreNormalizedToZero) {
-  for (const DType t : {f32, f64, f16})
-    for (const double v : {0.1, 1.1, -3.3, 123.456})
-      for (const int64_t n : counts) {
-        const std::string what = std::string(name(t)) + " " + std::to_string(v) + " " + std::to_string(n);
-        EXPECT_TRUE(all_zero(layer_norm(full({2, n}, v, {t}), {n}))) << what;
-        EXPECT_TRUE(all_zero(group_norm(full({2, 4, n}, v, {t}), 2))) << what;
-        EXPECT_TRUE(all_zero(instance_norm(full({2, 3, n}, v, {t})))) << what;
-        EXPECT_TRUE(all_zero(batch_norm(full({n, 3}, v, {t}), {}, {}, {}, {}, true))) << what;
-        EXPECT_TRUE(all_zero(batch_norm(full({2, 3, n}, v, {t}), {}, {}, {}, {}, true))) << what;
-      }
+  for (const Device& device : devices())
+    for (const DType t : {f32, f64, f16})
+      for (const double v : {0.1, 1.1, -3.3, 123.456, 1e20})
+        for (const int64_t n : counts) {
+          if (t == f16 && v > 6e4) continue;
+          const std::string what =
+              std::string(name(t)) + " " + std::to_string(v) + " " + std::to_string(n) + " on " + device.str();
+          const auto equals = [&](const Shape& shape) { return full(shape, v, {.dtype = t, .device = device}); };
+          EXPECT_TRUE(all_zero(layer_norm(equals({2, n}), {n}))) << what;
+          EXPECT_TRUE(all_zero(group_norm(equals({2, 4, n}), 2))) << what;
+          EXPECT_TRUE(all_zero(instance_norm(equals({2, 3, n})))) << what;
+          EXPECT_TRUE(all_zero(batch_norm(equals({n, 3}), {}, {}, {}, {}, true))) << what;
+          EXPECT_TRUE(all_zero(batch_norm(equals({2, 3, n}), {}, {}, {}, {}, true))) << what;
+        }
   // And as ordinary ops, with which gradients are differentiated.
   const Tensor x = full({2, 257}, 1.1).requires_grad_();
   const Tensor d = grad(layer_norm(x, {257}).sum(), x, {.create_graph = true});
@@ -52,30 +62,45 @@ TEST(AccuracySpread, OfLargeNumbersIsFinite) {
   };
   const Tensor near = tensor<float>({1e38f, 1.001e38f, 1.002e38f, 0.999e38f}),
                far = tensor<float>({3e38f, -3e38f, 1e38f, 2e37f});
-  for (const Tensor& x : {near, far}) {
-    check(x, 0);
-    check(x.repeat({100}), 0);
-    check(x.unsqueeze(1).repeat({1, 40}), 0);
-    check(x.unsqueeze(0).repeat({5, 70}), 1);
+  for (const Device& device : devices()) {
+    SCOPED_TRACE(device.str());
+    for (const Tensor& numbers : {near, far}) {
+      const Tensor x = numbers.to(device);
+      check(x, 0);
+      check(x.repeat({100}), 0);
+      check(x.repeat({100'000}), 0);  // in pieces
+      check(x.unsqueeze(1).repeat({1, 40}), 0);
+      check(x.unsqueeze(0).repeat({5, 70}), 1);
+    }
+    const auto at = [&](const std::vector<float>& numbers) { return tensor(numbers).to(device); };
+    EXPECT_TRUE(std::isinf(var(far.to(device)).item<float>()));  // what f32 does not hold
+    EXPECT_TRUE(std::isnan(var(at({1, INFINITY})).item<float>()));
+    EXPECT_TRUE(std::isnan(std_dev(at({1, NAN})).item<float>()));
+    EXPECT_FLOAT_EQ(std_dev(at({1e25f, -1e25f}), 0, {.correction = 0}).item<float>(), 1e25f);
+    // A deviation that f32 holds, of squares that it does not; the rows beside it stay as they were.
+    const Tensor rows = stack({at({1e19f, -1e19f, 1e19f, -1e19f}), at({1, 2, 3, 4}), at({5, 5, 5, 5})}),
+                 found = var(rows, 1, {.correction = 0}).to("cpu");
+    EXPECT_FLOAT_EQ(found[0].item<float>(), 1e38f);
+    EXPECT_FLOAT_EQ(found[1].item<float>(), 1.25f);
+    EXPECT_EQ(found[2].item<float>(), 0);
   }
-  EXPECT_TRUE(std::isinf(var(far).item<float>()));  // what f32 does not hold
-  EXPECT_TRUE(std::isnan(var(tensor<float>({1, INFINITY})).item<float>()));
-  EXPECT_TRUE(std::isnan(std_dev(tensor<float>({1, NAN})).item<float>()));
-  EXPECT_FLOAT_EQ(std_dev(tensor<float>({1e25f, -1e25f}), 0, {.correction = 0}).item<float>(), 1e25f);
   EXPECT_FLOAT_EQ(var(tensor<float>({1e8f + 8, 1e8f, 1e8f - 8})).item<float>(), 64);
 }
 
 TEST(AccuracySpread, OfNumbersNearTheEndsOfTheRange) {
-  for (const float scale : {1e38f, 1e30f, 1e-22f, 1e-25f, 1e-30f}) {
-    const Tensor x = (tensor<float>({1, 2, 3, -1, 2.5f}) * scale).requires_grad_();
-    const Tensor wide = x.detach().to(f64).requires_grad_();
-    EXPECT_TRUE(allclose(std_dev(x).to(f64), std_dev(wide), {.rtol = 1e-5, .atol = 0})) << scale;
-    EXPECT_TRUE(allclose(grad(std_dev(x), x).to(f64), grad(std_dev(wide), wide), {.rtol = 1e-4, .atol = 1e-7}))
-        << scale;
-    const Tensor rows = x.detach().unsqueeze(0).repeat({3, 20});
-    EXPECT_TRUE(allclose(std_dev(rows, 1).to(f64), std_dev(rows.to(f64), 1), {.rtol = 1e-5, .atol = 0})) << scale;
+  for (const Device& device : devices()) {
+    for (const float scale : {1e38f, 1e30f, 1e-22f, 1e-25f, 1e-30f}) {
+      const std::string what = std::to_string(std::log10(scale)) + " on " + device.str();
+      const Tensor x = (tensor<float>({1, 2, 3, -1, 2.5f}).to(device) * scale).requires_grad_();
+      const Tensor wide = x.detach().to(f64).requires_grad_();
+      EXPECT_TRUE(allclose(std_dev(x).to(f64), std_dev(wide), {.rtol = 1e-5, .atol = 0})) << what;
+      EXPECT_TRUE(allclose(grad(std_dev(x), x).to(f64), grad(std_dev(wide), wide), {.rtol = 1e-4, .atol = 1e-7}))
+          << what;
+      const Tensor rows = x.detach().unsqueeze(0).repeat({3, 20});
+      EXPECT_TRUE(allclose(std_dev(rows, 1).to(f64), std_dev(rows.to(f64), 1), {.rtol = 1e-5, .atol = 0})) << what;
+    }
+    EXPECT_EQ(std_dev(full({300}, 1e-30f, {.device = device})).item<float>(), 0);
   }
-  EXPECT_EQ(std_dev(full({300}, 1e-30f)).item<float>(), 0);
 }
 
 TEST(AccuracySpread, OfNothingIsNaNHoweverCorrected) {

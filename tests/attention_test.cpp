@@ -231,19 +231,28 @@ TEST(AttentionMask, AQueryThatSeesNothingGetsZeros) {
 }
 
 TEST(AttentionMask, ScoresThatOverflowAreNaNWhereNoMaskHidesThem) {
-  for (const DType t : {f32, bf16, f64})
-    for (const int64_t queries : {1, 2, 70})
-      for (const bool causal : {false, true}) {
-        SCOPED_TRACE(std::string(name(t)) + " " + std::to_string(queries));
-        const double big = t == f64 ? 1e200 : 1e20;
-        const Tensor q = full({1, queries, 4}, big, {t}).requires_grad_(), k = full({1, 3, 4}, -big, {t}),
-                     v = ones({1, 3, 4}, {t});
-        const Tensor y = scaled_dot_product_attention(q, k, v, {.is_causal = causal});
-        EXPECT_TRUE(isnan(y).all().item<bool>());
-        EXPECT_TRUE(isnan(grad(y.sum(), q)).all().item<bool>());
-        const Tensor none = scaled_dot_product_attention(q, k.narrow(1, 0, 0), v.narrow(1, 0, 0));
-        EXPECT_EQ(count_nonzero(none).item<int64_t>(), 0);
-      }
+  for (const Device& device : devices())
+    for (const DType t : {f32, bf16, f64})
+      for (const int64_t width : {4, 8, 72})
+        for (const int64_t queries : {1, 2, 70})
+          for (const bool causal : {false, true}) {
+            SCOPED_TRACE(std::string(name(t)) + " on " + device.str() + " " + std::to_string(queries) + " x " +
+                         std::to_string(width));
+            const double big = t == f64 ? 1e200 : 1e20;
+            const Options here{.dtype = t, .device = device};
+            const Tensor q = full({1, queries, width}, big, here).requires_grad_(), k = full({1, 3, width}, -big, here),
+                         v = ones({1, 3, width}, here);
+            const Tensor y = scaled_dot_product_attention(q, k, v, {.is_causal = causal});
+            EXPECT_TRUE(isnan(y).all().item<bool>());
+            EXPECT_TRUE(isnan(grad(y.sum(), q)).all().item<bool>());
+            const Tensor none = scaled_dot_product_attention(q, k.narrow(1, 0, 0), v.narrow(1, 0, 0));
+            EXPECT_EQ(count_nonzero(none).item<int64_t>(), 0);
+            // Behind a mask there is nothing to see, and so no NaN.
+            const Tensor hidden = scaled_dot_product_attention(
+                q, k, v, {.attn_mask = zeros({1, queries, 3}, {.dtype = boolean, .device = device})});
+            EXPECT_EQ(count_nonzero(hidden).item<int64_t>(), 0);
+            EXPECT_EQ(count_nonzero(grad(hidden.sum(), q)).item<int64_t>(), 0);
+          }
 }
 
 TEST(AttentionMask, BatchAxesBroadcast) {

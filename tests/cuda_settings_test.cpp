@@ -10,6 +10,8 @@
 
 #include <volta/volta.h>
 
+#include "backend/backend.h"
+
 namespace volta::test {
 namespace {
 
@@ -275,6 +277,39 @@ TEST(CudaDebug, ResultsAreTheSame) {
   EXPECT_TRUE(allclose(results(), expected));
   auto step = capture([&] { return net(x); });  // which may not wait while it is recorded
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(allclose(step().to("cpu"), net(x).to("cpu")));
+}
+
+// What goes on aside may throw, in its own words or for want of memory: the thread is back on its own stream, and the next
+// upload goes the same way.
+TEST(CudaUploads, AsideMayThrow) {
+  NEEDS_GPU;
+  Backend& device = backend(Device("cuda"));
+  const Tensor x = rand({1000}), large = rand({16 * mib});
+  const auto uploads = [&] {
+    Tensor y;
+    device.aside([&] { y = x.to("cuda"); });
+    return equal((y + 1).to("cpu"), x + 1);
+  };
+  EXPECT_TRUE(uploads());
+  const int64_t before = held();
+  for (int i = 0; i < 20; ++i) {
+    const auto fails = [&] {
+      device.aside([&] {
+        (void)x.to("cuda");
+        throw Error(Error::Kind::io, "reader", "no further bytes");
+      });
+    };
+    expect_error(fails, Error::Kind::io, "reader", "no further bytes");
+    EXPECT_THROW(device.aside([&] { throw i; }), int);
+    EXPECT_TRUE(uploads());
+  }
+  {
+    const MemoryLimit limit(before + 16 * mib);
+    expect_error([&] { device.aside([&] { (void)large.to("cuda"); }); }, Error::Kind::memory, "", "");
+    EXPECT_TRUE(equal((x.to("cuda") + 1).to("cpu"), x + 1));
+  }
+  EXPECT_TRUE(uploads());
+  EXPECT_LE(held(), before + 8 * mib);  // one stream's memory, not one for each that threw
 }
 
 }  // namespace

@@ -180,15 +180,17 @@ TEST(WideConv, GradientsInPartsOfTheBatch) {
   for (const Device& device : test::devices()) {
     if (device.is_cpu()) continue;
     const Limit set(int64_t(128) << 20);
-    const Tensor x = randn({16, 64, 128, 128}), w = randn({64, 64, 3, 3}) / 24;
+    const Tensor w = randn({64, 64, 3, 3}) / 24;
     const std::vector<Tensor> some = cotangents({16, 64, 128, 128});
-    for (const Tensor& g : {some[0], some[1], some[3]}) {
+    for (const auto& [left, right] : std::vector<std::pair<size_t, size_t>>{{3, 0}, {0, 1}, {1, 3}}) {
+      const Tensor &x = some[left], &g = some[right];
       const auto run = [&](const Device& on, DType dtype) {
         const Tensor b = w.to(on).to(dtype).requires_grad_();
-        const Tensor y = conv2d(x.to(on).to(dtype), b, {}, {.padding = 1});
+        const Tensor y = conv2d(there(x, on, dtype), b, {}, {.padding = 1});
         return grad(std::vector<Tensor>{y}, {b}, {.grad_outputs = {there(g, on, dtype)}})[0];
       };
-      expect_near(run(device, f32), run("cpu", f64), 1e-4, strides_of(g));
+      expect_near(run(device, f32), run("cpu", f64), 1e-4,
+                  "an input of form " + std::to_string(left) + ", " + strides_of(g));
     }
   }
 }
@@ -210,6 +212,34 @@ TEST(WideConv, CotangentsOfAllLayouts) {
           expect_near(got[i], wanted[i], 1e-4, strides_of(g) + ", gradient " + std::to_string(i));
       }
     }
+}
+
+// Images and weights that are expanded, turned, backwards or have gaps.
+TEST(WideConv, OperandsOfAllLayouts) {
+  const std::vector<Tensor> images = cotangents({16, 32, 28, 28}), weights = cotangents({48, 32, 3, 3}),
+                            above = cotangents({16, 48, 28, 28});
+  for (const Device& device : test::devices())
+    for (const DType dtype : {bf16, f32})
+      for (size_t i = 0; i < images.size(); ++i) {
+        const auto run = [&](const Device& on, DType t) {
+          const auto rounded = [&](const Tensor& x) { return there(there(x, "cpu", dtype), on, t); };
+          const auto leaf = [&](const Tensor& x) { return rounded(x).detach().requires_grad_(); };
+          const Tensor a = leaf(images[i]), b = leaf(weights[(i + 1) % 5]);
+          const Tensor y = conv2d(a, b, {}, {.padding = 1});
+          auto all = grad(std::vector<Tensor>{y}, {a, b}, {.grad_outputs = {rounded(above[(i + 2) % 5])}});
+          all.push_back(y);
+          return all;
+        };
+        const auto wanted = run("cpu", f64);
+        for (const int64_t limit : {int64_t(4) << 20, int64_t(256) << 20}) {
+          const Limit set(limit);
+          const auto got = run(device, dtype);
+          for (size_t k = 0; k < got.size(); ++k)
+            expect_near(got[k], wanted[k], dtype == f32 ? 1e-4 : tolerance_of(dtype),
+                        std::string(name(dtype)) + " on " + device.str() + ", form " + std::to_string(i) + ", result " +
+                            std::to_string(k));
+        }
+      }
 }
 
 // Little work is not timed: not even where the favourite way wants more workspace than it may have.
@@ -235,20 +265,23 @@ TEST(WideConv, SmallOnesAreMetFirstInACapturedStep) {
     }
 }
 
-// More rows than the second axis of a grid has blocks for.
+// As many rows as the second axis of a grid has blocks for, and more.
 TEST(WideRecurrent, OfManyRows) {
-  const Tensor x = randn({2, 1'100'000, 1});
   for (const Device& device : test::devices()) {
     if (device.is_cpu()) continue;
-    const auto run = [&](const Device& on) {
-      manual_seed(3);
-      nn::RNN layer(1, 4);
-      to(layer, on);
-      const Tensor in = x.to(on).requires_grad_(), y = layer.run(in).output;
-      return std::vector<Tensor>{y, grad(std::vector<Tensor>{y.square().sum()}, {in})[0]};
-    };
-    const auto wanted = run("cpu"), got = run(device);
-    for (size_t i = 0; i < 2; ++i) expect_near(got[i], wanted[i], 1e-4, "result " + std::to_string(i));
+    for (const int64_t rows : {1'048'560, 1'048'561, 1'100'000}) {
+      const Tensor x = randn({2, rows, 1});
+      const auto run = [&](const Device& on) {
+        manual_seed(3);
+        nn::RNN layer(1, 4);
+        to(layer, on);
+        const Tensor in = x.to(on).requires_grad_(), y = layer.run(in).output;
+        return std::vector<Tensor>{y, grad(std::vector<Tensor>{y.square().sum()}, {in})[0]};
+      };
+      const auto wanted = run("cpu"), got = run(device);
+      for (size_t i = 0; i < 2; ++i)
+        expect_near(got[i], wanted[i], 1e-4, std::to_string(rows) + " rows, result " + std::to_string(i));
+    }
   }
 }
 
@@ -275,6 +308,42 @@ TEST(WideRecurrent, CotangentsOfAllLayouts) {
       compare([] { return nn::LSTM(8, 36); });
       compare([] { return nn::GRU(8, 36); });
       compare([] { return nn::RNN(8, 36); });
+    }
+}
+
+// Inputs and first states that are expanded, turned, backwards or have gaps, of fused steps (36 units) and others (30).
+TEST(WideRecurrent, OperandsOfAllLayouts) {
+  for (const Device& device : test::devices())
+    for (const int64_t size : {36, 30}) {
+      const std::vector<Tensor> inputs = cotangents({5, 12, 8}), states = cotangents({1, 12, size});
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const Tensor &x = inputs[i], &h = states[(i + 1) % 5];
+        const auto compare = [&](const auto& make, const char* kind) {
+          const auto run = [&](const Device& on, DType dtype) {
+            manual_seed(3);
+            auto layer = make();
+            to(layer, dtype);
+            to(layer, on);
+            const auto leaf = [&](const Tensor& t) { return there(t, on, dtype).detach().requires_grad_(); };
+            const Tensor in = leaf(x), hidden = leaf(h);
+            std::vector<Tensor> operands{in, hidden};
+            for (const auto& p : parameters(layer)) operands.push_back(p);
+            const Tensor cell = std::string(kind) == "lstm" ? hidden : Tensor();
+            const Tensor y = layer.run(in, {hidden, cell}).output;
+            std::vector<Tensor> all = grad(std::vector<Tensor>{(y * y).sum()}, operands);
+            all.push_back(y);
+            return all;
+          };
+          const auto wanted = run("cpu", f64), got = run(device, f32);
+          for (size_t k = 0; k < wanted.size(); ++k)
+            expect_near(got[k], wanted[k], 1e-4,
+                        std::string(kind) + " on " + device.str() + ", form " + std::to_string(i) + ", result " +
+                            std::to_string(k));
+        };
+        compare([&] { return nn::LSTM(8, size); }, "lstm");
+        compare([&] { return nn::GRU(8, size); }, "gru");
+        compare([&] { return nn::RNN(8, size); }, "rnn");
+      }
     }
 }
 

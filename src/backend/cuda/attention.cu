@@ -208,17 +208,22 @@ __global__ __launch_bounds__(forward_threads<D>) void forward(const __grid_const
     add_product<S, D, keys_each>(out, s, tile(2 + t % 2));
   }
   char* const target = a.out.data + 2 * place_of(a, a.out, head, 1);
+  // Under a mask a query may see nothing, and is 0; else scores that are all -inf are those of a softmax that is NaN.
+  const bool masked = a.mask.data;
   unroll<2 * R>([&](int i) {
     const int r = i / 2, half = i % 2;
     float total = sum[r][half] + __shfl_xor_sync(~0u, sum[r][half], 1);
     total += __shfl_xor_sync(~0u, total, 2);
     const int query = first + own + 16 * r + row_of(2 * half);
     if (query >= a.queries) return;
+    const float none = masked ? 0 : NAN;
     // A NaN stays one.
-    const float scale = (total > 0 ? 1 / total : total == 0 ? 0 : total) * (Drops ? a.kept : 1);
+    const float scale = (total > 0 ? 1 / total : total == 0 ? none : total) * (Drops ? a.kept : 1);
     // Of a query that sees nothing it is +inf, so that its weights come out as 0 again.
     if (lane() % 4 == 0)
-      a.logsumexp[int64_t(head) * a.queries + query] = total == 0 ? INFINITY : (top[r][half] + log2f(total)) * ln_2;
+      a.logsumexp[int64_t(head) * a.queries + query] = total != 0 ? (top[r][half] + log2f(total)) * ln_2
+                                                       : masked   ? INFINITY
+                                                                  : NAN;
     unroll<D / 8>([&](int j) {
       const int column = column_of(j, 0);
       if (column < a.width)

@@ -44,12 +44,7 @@ class Builder {
   CudnnGraph graph;
 
   Node tensor(int64_t name, cudnnDataType_t type, const Sizes& sizes, const Sizes& strides) {
-    Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
-    d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
-    d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
-    d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, name);
-    d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, cudnn_alignment);
+    Descriptor d = cudnn_tensor(name, type, sizes, strides);
     if (name >= inner) d.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
     if (name == scale || name == unseen || name == one)  // passed by the host with every run
       d.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);

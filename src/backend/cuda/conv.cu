@@ -28,12 +28,7 @@ Layout dense(const Shape& shape, bool channels_last) {
 
 Descriptor tensor_of(int64_t id, DType dtype, const Layout& layout) {
   const auto numbers = [](const Shape& s) { return std::vector<int64_t>(s.begin(), s.end()); };
-  Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(dtype));
-  d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, numbers(layout.shape));
-  d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, numbers(layout.strides));
-  d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
-  d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, cudnn_alignment);
+  Descriptor d = cudnn_tensor(id, cudnn_type(dtype), numbers(layout.shape), numbers(layout.strides));
   d.finalize();
   return d;
 }

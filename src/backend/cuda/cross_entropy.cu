@@ -79,11 +79,9 @@ template <int team, class T> __device__ inline ScoreSum<T> merge_team(ScoreSum<T
 template <int team> struct Row {
   uint32_t number, outer, inner;
   bool valid;
-  __device__ explicit Row(const Rows& a)
-      : number(team == 1 ? blockIdx.x * blockDim.x + threadIdx.x : (blockIdx.x * blockDim.x + threadIdx.x) / team),
-        outer(number / a.inner),
-        inner(number % a.inner),
-        valid(number < a.count) {}
+  __device__ explicit Row(const Rows& a) : Row(a, (blockIdx.x * blockDim.x + threadIdx.x) / team) {}
+  __device__ Row(const Rows& a, uint32_t row)
+      : number(row), outer(number / a.inner), inner(number % a.inner), valid(number < a.count) {}
   __device__ const char* scores(const Rows& a) const { return a.scores + outer * a.outer_step + inner * a.inner_step; }
   __device__ int64_t label(const Rows& a) const {
     return *reinterpret_cast<const int64_t*>(a.labels + outer * a.label_step[0] + inner * a.label_step[1]);
@@ -141,10 +139,18 @@ template <class T, class S, int team> __device__ inline ScoreSum<T> sum_of_packs
   return s;
 }
 
+// The sums of losses and of factors.
+template <class T> struct LossSums {
+  struct State {
+    T losses, factors;
+  };
+  __device__ static State start() { return {T(0), T(0)}; }
+  __device__ static State merge(State a, State b) { return {a.losses + b.losses, a.factors + b.factors}; }
+};
+
+// What a row adds to them, known to the first thread of its team.
 template <class T, class S, int team>
-__global__ __launch_bounds__(threads) void forward(const __grid_constant__ ForwardArgs a) {
-  const Row<team> row(a);
-  if (team <= 32 && !row.valid) return;
+__device__ inline typename LossSums<T>::State loss_of(const ForwardArgs& a, const Row<team>& row) {
   const char* x = row.scores(a);
   ScoreSum<T> s{-std::numeric_limits<T>::infinity(), T(0)};
   if constexpr (!std::is_void_v<S>) s = sum_of_packs<T, S, team>(x, a.classes);
@@ -152,16 +158,27 @@ __global__ __launch_bounds__(threads) void forward(const __grid_constant__ Forwa
     for (int64_t c = row.rank(); c < a.classes; c += team)
       s = merged(s, {load<T>(x + c * a.class_step, a.dtype), T(1)});
   s = merge_team<team>(s);
-  if (row.rank() != 0) return;
+  if (row.rank() != 0) return LossSums<T>::start();
+  if (!scalar::isfinite(s.top)) s.sum = s.top - s.top;  // such a row has no softmax
   const int64_t label = row.label(a);
   const bool counts = !(a.ignores && label == a.ignore);
   const int64_t at = counts ? clamped(a, label) : 0;
   const T factor = !counts ? T(0) : a.weight ? load<T>(a.weight + at * a.size, a.dtype) : T(1);
-  const T loss = scalar::log(s.sum) - (load<T>(x + at * a.class_step, a.dtype) - s.top);
-  store(a.losses + row.number * a.size, a.dtype, factor == T(0) ? T(0) : loss * factor);
+  const T plain = counts ? scalar::log(s.sum) - (load<T>(x + at * a.class_step, a.dtype) - s.top) : T(0);
+  // An infinite loss counts nothing under a factor of 0, one of NaN does; an ignored row says nothing of its scores.
+  const T loss = factor == T(0) && !scalar::isnan(plain) ? T(0) : plain * factor;
+  store(a.losses + row.number * a.size, a.dtype, loss);
   if (a.factors) store(a.factors + row.number * a.size, a.dtype, factor);
-  a.statistics[2 * int64_t(row.number)] = double(s.top);
-  a.statistics[2 * int64_t(row.number) + 1] = double(s.sum);
+  a.statistics[2 * int64_t(row.number)] = counts ? double(s.top) : 0;
+  a.statistics[2 * int64_t(row.number) + 1] = counts ? double(s.sum) : 1;
+  return {loss, factor};
+}
+
+template <class T, class S, int team>
+__global__ __launch_bounds__(threads) void forward(const __grid_constant__ ForwardArgs a) {
+  const Row<team> row(a);
+  if (team <= 32 && !row.valid) return;
+  loss_of<T, S>(a, row);
 }
 
 template <class T, class S, int team>
@@ -173,12 +190,14 @@ __global__ __launch_bounds__(threads) void backward(const __grid_constant__ Back
   const T divisor = a.divisor ? *static_cast<const T*>(a.divisor) : T(a.number);
   const T upstream = load<T>(a.g + row.outer * a.g_step[0] + row.inner * a.g_step[1], a.dtype) / divisor * factor;
   const T top = T(a.statistics[2 * int64_t(row.number)]);
-  const T scale = T(double(upstream) / a.statistics[2 * int64_t(row.number) + 1]);
-  const int64_t label = factor == T(0) ? 0 : clamped(a, row.label(a));
+  const double sum = a.statistics[2 * int64_t(row.number) + 1];
+  const T scale = T(double(upstream) / sum);
+  const bool silent = factor == T(0) && !scalar::isnan(sum);
+  const int64_t label = silent ? 0 : clamped(a, row.label(a));
   char* out = a.out + (row.outer * a.classes * a.inner + row.inner) * a.size;
   const auto slope = [&](T score, int64_t c) {
     const T p = power<S>(score - top) * scale;
-    return factor == T(0) ? T(0) : c == label ? p - upstream : p;
+    return silent ? T(0) : c == label ? p - upstream : p;
   };
   if constexpr (!std::is_void_v<S>) {
     constexpr int V = pack_size<S>, U = packs_at_once;
@@ -194,15 +213,6 @@ __global__ __launch_bounds__(threads) void backward(const __grid_constant__ Back
       store(out + c * a.inner * a.size, a.dtype, slope(load<T>(x + c * a.class_step, a.dtype), c));
   }
 }
-
-// The sums of losses and of factors.
-template <class T> struct LossSums {
-  struct State {
-    T losses, factors;
-  };
-  __device__ static State start() { return {T(0), T(0)}; }
-  __device__ static State merge(State a, State b) { return {a.losses + b.losses, a.factors + b.factors}; }
-};
 
 template <class T> __device__ inline void conclude(const MeanArgs& a, typename LossSums<T>::State s) {
   const T divisor = a.factors ? s.factors : T(a.count);
@@ -245,6 +255,17 @@ __global__ __launch_bounds__(mean_threads) void merge_losses(const __grid_consta
   if (threadIdx.x == 0) conclude<T>(a, s);
 }
 
+// Few rows: one block goes over them and has their mean at once.
+template <class T, class S, int team>
+__global__ __launch_bounds__(mean_threads) void forward_with_mean(const __grid_constant__ ForwardArgs a,
+                                                                  const __grid_constant__ MeanArgs mean) {
+  auto s = LossSums<T>::start();
+  for (uint32_t row = threadIdx.x / team; row < a.count; row += mean_threads / team)
+    s = LossSums<T>::merge(s, loss_of<T, S>(a, Row<team>(a, row)));
+  s = team_merge<LossSums<T>>(Team{false}, s);
+  if (threadIdx.x == 0) conclude<T>(mean, s);
+}
+
 template <class T> void take_mean(const Context& c, MeanArgs a) {
   const char* op = "cross_entropy";
   if (a.count <= one_block) return launch(c, op, &sum_losses<T>, 1, mean_threads, a);
@@ -272,6 +293,11 @@ Rows rows_of(const Context& c, const Arg& scores, const Arg& labels, const Arg& 
 
 // Threads to a row.
 int team_of(const Rows& a) { return a.inner > 1 || a.classes < 8 ? 1 : a.classes <= 2048 ? 32 : threads; }
+
+// Whether one block that goes over all rows takes less time than a kernel for their mean would.
+bool is_brief(const Rows& a, int team) {
+  return team == 1 ? a.count <= mean_threads && a.classes <= 32 : team == 32 && a.count <= 64 && a.classes <= 256;
+}
 
 // Whether rows can be read by packs.
 bool packed(const Rows& a) {
@@ -312,10 +338,14 @@ void Context::cross_entropy(const CrossEntropyCall& call) {
                       bytes(call.weight),
                       bytes(call.losses),
                       bytes(call.factors)};
-  with_form(a, [&]<class T, class S, int team>() { start(*this, a, team, &forward<T, S, team>); });
-  if (!call.mean.data) return;
   const MeanArgs m{a.count, a.count,          a.losses,          a.factors, a.dtype,
                    a.size,  bytes(call.mean), call.divisor.data, nullptr};
+  if (call.mean.data && is_brief(a, team_of(a)))
+    return with_form(a, [&]<class T, class S, int team>() {
+      if constexpr (team <= 32) launch(*this, "cross_entropy", &forward_with_mean<T, S, team>, 1, mean_threads, a, m);
+    });
+  with_form(a, [&]<class T, class S, int team>() { start(*this, a, team, &forward<T, S, team>); });
+  if (!call.mean.data) return;
   if (a.dtype == f64) take_mean<double>(*this, m);
   else take_mean<float>(*this, m);
 }

@@ -35,6 +35,17 @@ cudnnDataType_t cudnn_type(DType t) {
   return t == f32 ? CUDNN_DATA_FLOAT : t == f16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
+Descriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const std::vector<int64_t>& sizes,
+                        const std::vector<int64_t>& strides) {
+  Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
+  d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
+  d.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
+  d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
+  d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, cudnn_alignment);
+  return d;
+}
+
 CudnnHandle& CudnnHandle::of(const Context& c) {
   static CudnnHandle* const handles = new CudnnHandle[most_devices];  // never destroyed, as contexts are not
   return handles[c.device];

@@ -67,6 +67,10 @@ class Descriptor {
 
 cudnnDataType_t cudnn_type(DType t);
 
+// A tensor that a graph calls `id`; more can be said of it before it is finalized.
+Descriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const std::vector<int64_t>& sizes,
+                        const std::vector<int64_t>& strides);
+
 // The library's handle of a device; used by one thread at a time.
 struct CudnnHandle {
   std::mutex mutex;

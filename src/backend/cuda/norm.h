@@ -16,10 +16,10 @@ template <class T> struct Moments {
     const T count = a.count + b.count;
     return count == T(0) ? a : merge(a, b, b.count / count);
   }
-  // With the share of b in both.
+  // With the share of b in both. Where one is empty the means may be so far apart that their square is infinite.
   __device__ static State merge(State a, State b, T share) {
     const T apart = b.mean - a.mean;
-    return {a.count + b.count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
+    return {a.count + b.count, a.mean + apart * share, a.squares + b.squares + apart * (a.count * share) * apart};
   }
 };
 // The same of states that have all seen as many elements.
@@ -37,11 +37,11 @@ template <class T> struct TwoSums {
 
 template <class T> using TwoSumsOf = typename TwoSums<T>::State;
 
-// The moments of N elements by themselves.
+// The moments of N elements by themselves. Counted from the first of them, equal values have exactly that as their mean.
 template <class T, int N> __device__ typename Moments<T>::State moments_of(const T* v) {
   typename Moments<T>::State s{T(N), T(0), T(0)};
-  unroll<N>([&](int j) { s.mean += v[j]; });
-  s.mean /= T(N);
+  unroll<N>([&](int j) { s.mean += v[j] - v[0]; });
+  s.mean = v[0] + s.mean / T(N);
   unroll<N>([&](int j) { s.squares += (v[j] - s.mean) * (v[j] - s.mean); });
   return s;
 }

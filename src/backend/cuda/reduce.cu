@@ -11,6 +11,7 @@ struct FoldArgs {
   DType in_dtype, out_dtype;
   bool across;
   double count, parameter;
+  bool again;  // only what the first pass could not hold is taken
   uint32_t first_piece = 0, pieces = 0;
   Strided<3> kept = {};     // in, values, indices
   Strided<2> reduced = {};  // counted: offset in `in`, and position among the reduced elements (where it matters)
@@ -19,10 +20,22 @@ struct FoldArgs {
   __device__ uint32_t end() const { return ::min(begin() + piece_length, reduced.n); }
 };
 
-template <class F>
-__device__ void conclude(const FoldArgs& a, const Team& team, typename F::State s, uint32_t result, void* partial) {
+// Whether a result is to be taken: where that is done again, in f64, those whose squares left the range of f32. A result
+// in f32 would be 0 as well where its squares underflow; one in f64 would not.
+template <class F> __device__ bool is_wanted(const FoldArgs& a, uint32_t result) {
+  if (result >= a.kept.n) return false;
+  if constexpr (std::is_same_v<F, Formula<reducers::Var, double>>) {
+    if (!a.again) return true;
+    const double found = load<double>(place(a.kept, result).p[0][1], a.out_dtype);
+    return !scalar::isfinite(found) || !(found >= (a.out_dtype == DType::f64 ? 0x1p-100 : 0));
+  }
+  return true;
+}
+
+template <class F> __device__ void conclude(const FoldArgs& a, const Team& team, typename F::State s, uint32_t result,
+                                            bool wanted, void* partial) {
   s = team_merge<F>(team, s);
-  if (team.rank() != 0 || result >= a.kept.n) return;
+  if (team.rank() != 0 || !wanted) return;
   if (partial) {
     static_cast<typename F::State*>(partial)[size_t(result) * a.pieces + a.first_piece + blockIdx.y] = s;
     return;
@@ -46,7 +59,8 @@ __global__ __launch_bounds__(threads) void fold_rows(const __grid_constant__ Fol
   const auto take = [&](int way, typename F::Element x, int64_t position) {
     s[way] = F::merge(s[way], F::lift(x, position, a.parameter));
   };
-  if (result < a.kept.n) {
+  const bool wanted = is_wanted<F>(a, result);
+  if (wanted) {
     const char* row = place(a.kept, result).p[0][0];
     const uint32_t end = a.end(), last = end / V, step = team.size();
     const P* packs = reinterpret_cast<const P*>(row + counted(a.reduced.data[0]));
@@ -75,7 +89,7 @@ __global__ __launch_bounds__(threads) void fold_rows(const __grid_constant__ Fol
         take(0, convert<float>(reinterpret_cast<const S*>(packs)[r]), first + r);
   }
   for (int w = 1; w < ways; ++w) s[0] = F::merge(s[0], s[w]);
-  conclude<F>(a, team, s[0], result, a.partial);
+  conclude<F>(a, team, s[0], result, wanted, a.partial);
 }
 
 // A warp, or of many pieces a block, merges those of a result.
@@ -84,9 +98,10 @@ template <class F> __global__ __launch_bounds__(threads) void fold_pieces(const 
   const uint32_t result = blockIdx.x * team.rows() + team.row();
   typename F::State s = F::start();
   const auto* states = static_cast<const typename F::State*>(a.partial) + size_t(result) * a.pieces;
-  if (result < a.kept.n)
+  const bool wanted = is_wanted<F>(a, result);
+  if (wanted)
     for (uint32_t p = team.rank(); p < a.pieces; p += team.size()) s = F::merge(s, states[p]);
-  conclude<F>(a, team, s, result, nullptr);
+  conclude<F>(a, team, s, result, wanted, nullptr);
 }
 
 struct FoldKernels {
@@ -120,13 +135,9 @@ FoldKernels find(const ReduceCall& call) {
 constexpr int64_t enough_blocks = 132 * 8;
 constexpr int64_t elements_per_thread = 32;  // at least, before a result is shared among blocks
 
-}  // namespace
-
-void Context::reduce(const ReduceCall& call) {
+void fold(Context& c, const ReduceCall& call, const FoldKernels& k, bool again) {
   const char* op = "fold";
-  const OnDevice current(device);
   const Arg none, &values = call.out.data ? call.out : none, &indices = call.indices.data ? call.indices : none;
-  const FoldKernels k = find(call);
   const Shape& shape = call.in.layout->shape;
   const Operands<3> kept(shape, {&call.in, &values, &indices}, call.reduced);
   const int64_t results = kept.count();
@@ -159,23 +170,33 @@ void Context::reduce(const ReduceCall& call) {
   const auto kernel = packed ? k.packs[size_t(t)] : k.strided;
 
   const int64_t whole = std::clamp<int64_t>((length + 63) / 64 * 64, 64, chunk_limit);  // packs
-  FoldArgs a{uint32_t(whole), t, call.out.dtype, across, double(count), call.parameter};
+  FoldArgs a{uint32_t(whole), t, call.out.dtype, across, double(count), call.parameter, again};
   const auto pieces_of = [&](const Strided<2>& stretch) { return std::max(1u, blocks_for(stretch.n, a.piece_length)); };
   in_chunks(reduced, [&](const Strided<2>& stretch) { a.pieces += pieces_of(stretch); });
   in_chunks(kept, [&](const Strided<3>& chunk) {
-    const Room partial = memory().take(a.pieces > 1 ? int64_t(chunk.n) * a.pieces * k.state_bytes : 0, op);
+    const Room partial = c.memory().take(a.pieces > 1 ? int64_t(chunk.n) * a.pieces * k.state_bytes : 0, op);
     a.kept = chunk;
     a.partial = a.pieces > 1 ? partial->data : nullptr;
     a.first_piece = 0;
     in_chunks(reduced, [&](const Strided<2>& stretch) {
       a.reduced = stretch;
       const unsigned pieces = pieces_of(stretch);
-      launch(*this, op, kernel, dim3(blocks_for(chunk.n, together), pieces), block, a);
+      launch(c, op, kernel, dim3(blocks_for(chunk.n, together), pieces), block, a);
       a.first_piece += pieces;
     });
     const unsigned merging = a.pieces > threads ? threads : 32, merged = threads / merging;
-    if (a.partial) launch(*this, op, k.pieces, blocks_for(chunk.n, merged), dim3(merging, merged), a);
+    if (a.partial) launch(c, op, k.pieces, blocks_for(chunk.n, merged), dim3(merging, merged), a);
   });
+}
+
+}  // namespace
+
+void Context::reduce(const ReduceCall& call) {
+  const OnDevice current(device);
+  fold(*this, call, find(call), false);
+  // Squares of f32 leave its range long before their root does: then once more, in f64.
+  if (call.reducer == index_of<reducers::Var>(Reducers{}) && call.compute == f32)
+    fold(*this, call, find<double>(call.reducer), true);
 }
 
 }  // namespace volta::cuda
