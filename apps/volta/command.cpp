@@ -118,10 +118,8 @@ static void require_command(const Command& program, int count, char** arguments)
   throw Program::UsageError("there is no command '" + std::string(arguments[1]) + "'");
 }
 
-void Program::run(int count, char** arguments) try {
-  require_command(root(), count, arguments);
-  app_->parse(count, arguments);
-} catch (const CLI::ParseError& e) {
+void Program::run(int count, char** arguments) try { app_->parse(count, arguments); } catch (const CLI::ParseError& e) {
+  require_command(root(), count, arguments);  // now that it is known whether to answer in JSON
   if (e.get_exit_code() != int(CLI::ExitCodes::Success)) throw UsageError(e.what());
   app_->exit(e);  // --help and --version
 }

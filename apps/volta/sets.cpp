@@ -96,8 +96,9 @@ NamedSet folder_set(const std::string& path, SetFlags f) {
     }));
   };
   const auto part = [&](std::initializer_list<const char*> names) -> std::optional<std::string> {
+    std::error_code error;
     for (const char* name : names)
-      if (fs::is_directory(fs::path(path) / name)) return (fs::path(path) / name).string();
+      if (fs::is_directory(fs::path(path) / name, error)) return (fs::path(path) / name).string();
     return {};
   };
   const auto train = part({"train", "training"}), test = part({"test", "val", "valid", "validation"});
