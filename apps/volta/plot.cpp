@@ -90,10 +90,8 @@ void add_plot(Command program, Common& common) {
     const std::filesystem::path run(flags->run);
     std::error_code error;
     const bool folder = std::filesystem::is_directory(run, error);
-    std::vector<std::string> pictures;
-    Program::check_usage([&] { pictures = pictures_of(flags->out, folder ? run : run.parent_path()); });
     const Drawing drawing = drawn(charts_of(folder ? (run / "log.csv").string() : flags->run));
-    for (const std::string& picture : pictures) {
+    for (const std::string& picture : pictures_of(flags->out, folder ? run : run.parent_path())) {
       write(picture, drawing);
       std::printf("%s\n", common.json ? dumped({{"file", picture}}).c_str() : picture.c_str());
     }
