@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 
 namespace volta::app {
@@ -33,6 +34,10 @@ template Option& Option::within(double low, double high);
 // CLI11's own say which numbers there are, in 309 digits.
 static void check_number(CLI::Option* option, bool zero) {
   option->check([zero](const std::string& text) {
+    // Which CLI11 would take for the largest there is.
+    uint64_t whole = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), whole).ec == std::errc::result_out_of_range)
+      return text + " is more than 64 bits hold";
     double number = 0;
     const bool fine =
         CLI::detail::lexical_cast(text, number) && std::isfinite(number) && (number > 0 || (zero && number == 0));

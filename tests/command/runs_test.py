@@ -365,6 +365,8 @@ class Formats(Folder):
             self.assertIn(word, volta(*arguments, status=2).stderr)
         for seed in [["train", "mlp", "--data", "digits"], ["eval", "x", "--data", "digits"]]:
             self.assertIn("-1 is not a number from 0 on", volta(*seed, "--seed=-1", status=2).stderr)
+            self.assertIn("more than 64 bits", volta(*seed, f"--seed={2**64}", status=2).stderr)
+        self.assertEqual(recipe_of(json.loads(volta(*train, "--epochs", 1, "--seed", 2**64 - 1, "--out", self.folder / "run", "--json").stdout)["file"])["seed"], 2**64 - 1)
         config = self.folder / "run.toml"
         self.assertIn("is a folder", volta(*train, "--config", self.folder, status=1).stderr)
         for value in ["nan", "inf"]:

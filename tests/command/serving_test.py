@@ -193,6 +193,13 @@ class Answers(Table):
                 polite.sendall(GOOD.encode())
                 self.assertIn(b'"label":"b"', rest_of(polite))
 
+    def test_a_folder_has_a_name_too(self):
+        folder = pathlib.Path(self.model).parent
+        for given in [f"{folder}", f"{folder}/", f"{folder}//"]:
+            with Served(given) as server:
+                self.assertEqual(json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["id"], folder.name)
+                self.assertEqual(server.ask("GET", f"/v1/models/{folder.name}")[0], 200)
+
     def test_a_header_whose_name_is_not_one_word_is_refused(self):
         with Served(self.model) as server:
             for header in ["Content-Length : 12", "\tContent-Length: 12", "Content Length: 12", ": 12"]:
