@@ -185,6 +185,8 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
   if (set.test.size() == 0)
     refuse_training("'" + f.set.name + "' has no items left to test on: raise --held-out, now " +
                     nlohmann::json(f.set.held_out).dump() + ", or give more data");
+  for (const std::string& column : set.left_out)
+    std::fprintf(stderr, "volta: the column '%s' is left out: it holds words\n", printable(column).c_str());
   Network network(combined(f, set));
   if (last) go_on_with(*last, f, network.recipe);
   const Device device(f.device);

@@ -147,6 +147,15 @@ class Runs(Folder):
         volta("train", "--out", run, "--resume", "--optimizer", "sgd", "--set", "hidden=24")  # the rest is in the checkpoint
         self.assertEqual(safetensors(run / "model.safetensors"), whole)
 
+    def test_columns_that_are_left_out_are_named(self):
+        table = self.folder / "words.csv"
+        table.write_text("a,note,b,kind\n" + "".join(f"{i},n{i},{'x' if i == 7 else i},{'xy'[i % 2]}\n" for i in range(40)))
+        for more in [[], ["--json"]]:
+            done = volta("train", "mlp", "--data", f"csv:{table}", "--epochs", 1, "--out", self.folder / "run", *more)
+            self.assertEqual([line for line in done.stderr.splitlines() if "left out" in line],
+                             [f"volta: the column '{name}' is left out: it holds words" for name in ["note", "b"]])
+        self.assertEqual(recipe_of(self.folder / "run/model.safetensors")["columns"], ["a"])
+
     def test_a_run_of_a_constant_rate_can_be_made_longer(self):
         table = iris_like(self.folder / "kinds.csv")
         train = ["train", "mlp", "--data", f"csv:{table}", "--schedule", "constant", "--json"]
