@@ -79,13 +79,15 @@ static CLI::Option* option_named(CLI::App& app, const std::string& name) {
   CLI::Option* const option = app.get_option_no_throw("--" + name);
   return option ? option : app.get_option_no_throw(name);
 }
-bool Command::fill(const std::string& name, const std::function<std::vector<std::string>()>& values) {
+bool Command::fill(const std::string& name, const std::function<std::vector<std::string>()>& values) try {
   CLI::Option* const option = option_named(*app_, name);
-  if (!option) return false;
+  if (!option || name == "help") return false;
   if (option->count() > 0) return true;
   for (const std::string& value : values()) option->add_result(value);
   option->run_callback();
   return true;
+} catch (const CLI::ParseError& e) {
+  throw Program::UsageError(e.what());
 }
 bool Command::given(const std::string& name) const {
   const CLI::Option* const option = option_named(*app_, name);

@@ -45,7 +45,11 @@ void read_config(const std::string& path, Command command) {
       else list.push_back(text(node));
       return list;
     };
-    if (!command.fill(name, texts)) wrong("there is no option ", name, "");
+    try {
+      if (name == "config" || !command.fill(name, texts)) wrong("there is no option ", name, "");
+    } catch (const Program::UsageError& e) {
+      throw Program::UsageError(path + ": " + e.what());
+    }
   }
 }
 

@@ -384,6 +384,14 @@ class Formats(Folder):
             self.assertIn("run.toml: 'lr' must be finite", said)
             self.assertLess(len(said), 200)
         self.assertLess(len(volta(*train, "--lr=inf", status=2).stderr), 100)
+        for line in ["epochs = 'x'", "epochs = 1.5", "epochs = [1, 2]", "lr = 0", "seed = -1", "resume = 'maybe'", "set = []"]:
+            config.write_text(line + "\n")
+            said = volta(*train, "--config", config, status=2).stderr
+            self.assertIn("run.toml: ", said)
+            self.assertIn(f"--{line.split()[0]}", said)
+        for name in ["help", "config", "threads"]:
+            config.write_text(f"{name} = true\n")
+            self.assertIn(f"run.toml: there is no option '{name}'", volta(*train, "--config", config, status=1).stderr)
 
     def test_names_that_no_file_can_have(self):
         loop = self.folder / "loop"
