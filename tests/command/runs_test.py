@@ -96,6 +96,7 @@ class Runs(Folder):
             said = volta(*again, *wrong, status=1).stderr
             self.assertIn(word, said)
             self.assertNotIn("max_grad_norm", said)
+            self.assertNotIn("-nan", said)
             self.assertEqual(files_of(self.folder / "lm"), there, wrong)
         self.assertIn("the size 'context' is 0", volta(*again, "--set", "context=0", status=1).stderr)
         volta(*again, *small)
