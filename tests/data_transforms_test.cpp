@@ -420,6 +420,8 @@ TEST(DataTransforms, HugeSizesAreRefused) {
     EXPECT_THROW((void)F::crop(x, huge, huge, huge, huge), Error);
     EXPECT_THROW((void)F::crop(x, -huge, 0, 2, huge), Error);
   }
+  for (const int64_t far : {int64_t(-3), -(int64_t(1) << 62), std::numeric_limits<int64_t>::min()})
+    EXPECT_TRUE(equal(F::crop(x, far, far, 2, 2), zeros({3, 2, 2}))) << far;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need all addresses

@@ -49,6 +49,12 @@ TEST(IoStateMap, Names) {
   expect_in("'model.a.weight' and 'model.b.weight' would both be called 'z'",
             error_of([&] { return StateMap().rename("model.a.weight", "z").rename("model.b.weight", "z").apply(s); }));
   EXPECT_FALSE(attempt([&] { return StateMap().rename("other", "model.a.weight").plan(s); }));
+  for (const StateMap& map : {StateMap().strip_prefix("other"), StateMap().rename("other", ""),
+                              StateMap().rename_pattern("o*r", "*").strip_prefix("the")}) {
+    expect_in("'other' would have no name left", error_of([&] { return map.apply(s); }));
+    expect_in("'other' would have no name left", error_of([&] { return map.plan(s).lines; }));
+  }
+  EXPECT_EQ(StateMap().apply(named({""})).names(), (Names{""}));  // one that had none keeps it
   EXPECT_EQ(StateMap().rename("other", "t").rename("model.a.weight", "other").apply(s).size(), 3u);
   expect_in("'*' has 1 stars, 'a' has 0", error_of([] { return StateMap().rename_pattern("*", "a"); }));
 }

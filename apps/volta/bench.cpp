@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "network.h"
+#include "training.h"
 
 namespace volta::app {
 namespace {
@@ -66,6 +67,7 @@ void add_bench(Command program, Common& common) {
   auto device = std::make_shared<std::string>("cpu");
   command.option("--device", *device, "cpu or cuda").shown();
   command.on_run([&common, device] {
+    Program::check_usage([&] { check_device(*device); });
     if (common.threads > 0) set_num_threads(common.threads);
     const Device on(*device);
     for (const Measure& m : measures(on)) {

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 
 namespace volta::app {
@@ -33,6 +34,10 @@ template Option& Option::within(double low, double high);
 // CLI11's own say which numbers there are, in 309 digits.
 static void check_number(CLI::Option* option, bool zero) {
   option->check([zero](const std::string& text) {
+    // Which CLI11 would take for the largest there is.
+    uint64_t whole = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), whole).ec == std::errc::result_out_of_range)
+      return text + " is more than 64 bits hold";
     double number = 0;
     const bool fine =
         CLI::detail::lexical_cast(text, number) && std::isfinite(number) && (number > 0 || (zero && number == 0));
@@ -74,13 +79,15 @@ static CLI::Option* option_named(CLI::App& app, const std::string& name) {
   CLI::Option* const option = app.get_option_no_throw("--" + name);
   return option ? option : app.get_option_no_throw(name);
 }
-bool Command::fill(const std::string& name, const std::function<std::vector<std::string>()>& values) {
+bool Command::fill(const std::string& name, const std::function<std::vector<std::string>()>& values) try {
   CLI::Option* const option = option_named(*app_, name);
-  if (!option) return false;
+  if (!option || name == "help") return false;
   if (option->count() > 0) return true;
   for (const std::string& value : values()) option->add_result(value);
   option->run_callback();
   return true;
+} catch (const CLI::ParseError& e) {
+  throw Program::UsageError(e.what());
 }
 bool Command::given(const std::string& name) const {
   const CLI::Option* const option = option_named(*app_, name);
@@ -118,10 +125,8 @@ static void require_command(const Command& program, int count, char** arguments)
   throw Program::UsageError("there is no command '" + std::string(arguments[1]) + "'");
 }
 
-void Program::run(int count, char** arguments) try {
-  require_command(root(), count, arguments);
-  app_->parse(count, arguments);
-} catch (const CLI::ParseError& e) {
+void Program::run(int count, char** arguments) try { app_->parse(count, arguments); } catch (const CLI::ParseError& e) {
+  require_command(root(), count, arguments);  // now that it is known whether to answer in JSON
   if (e.get_exit_code() != int(CLI::ExitCodes::Success)) throw UsageError(e.what());
   app_->exit(e);  // --help and --version
 }

@@ -258,8 +258,8 @@ bool Connections::answer_arrived(int socket, Connection& c) {
     }
     const size_t size = c.framer.size();
     const std::string_view arrived = std::string_view(c.buffer).substr(0, size);
-    const std::string joined = c.framer.chunked() ? c.framer.joined(arrived) : std::string();
-    Answered answered = handlers_.answer(c.framer.chunked() ? joined : arrived, socket, stopping_);
+    const std::string joined = c.framer.plain() ? std::string() : c.framer.joined(arrived);
+    Answered answered = handlers_.answer(c.framer.plain() ? arrived : joined, socket, stopping_);
     c.buffer.erase(0, size);
     buffered_ -= int64_t(size);
     c.framer = Framer(limits_.max_body);

@@ -56,7 +56,13 @@ StateMap map_of(const Flags& f) {
 void write(const std::string& path, const StateDict& state, const Metadata& metadata) {
   const std::string kind = std::filesystem::path(path).extension().string();
   if (kind == ".safetensors") return write_safetensors(path, state, metadata);
-  if (kind == ".npz") return write_npz(path, state);
+  if (kind == ".npz") {
+    for (const auto& [name, x] : state)
+      if (x.dtype() == bf16)
+        throw Error(Error::Kind::dtype, "convert",
+                    path + ": tensor '" + name + "' is of bf16, which NumPy does not have: add --cast f32");
+    return write_npz(path, state);
+  }
   if (kind == ".pt" || kind == ".pth" || kind == ".bin") return write_torch(path, state);
   throw Error(Error::Kind::argument, "convert",
               "cannot tell the format of '" + path + "' from its ending; use .safetensors, .pt or .npz");
@@ -106,8 +112,9 @@ void print_json(const StatePlan& plan) {
 }
 
 void convert(const Flags& f, const Common& common) {
+  StateMap map;
+  Program::check_usage([&] { map = map_of(f); });
   const StateDict given = read_state(f.from);
-  const StateMap map = map_of(f);
   if (f.dry_run) {
     StatePlan plan = map.plan(given);
     if (common.json) return print_json(plan);

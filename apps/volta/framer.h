@@ -16,9 +16,10 @@ class Framer {
   // byte by byte costs no more than one that comes at once.
   State look(std::string_view all);
 
-  size_t size() const { return size_; }  // of a whole request
-  bool chunked() const { return chunked_; }
-  std::string joined(std::string_view all) const;  // a whole request in chunks, as one with its length
+  size_t size() const { return size_; }                  // of a whole request
+  bool plain() const { return !chunked_ && !altered_; }  // a whole request can be handed on as it came
+  // A whole request as one with its length: without chunks, and without fields that nobody should act on.
+  std::string joined(std::string_view all) const;
   bool expects_continue() const { return continue_; }
   int status() const { return status_; }  // of a refused one
   const std::string& why() const { return why_; }
@@ -31,7 +32,7 @@ class Framer {
   State look_at_chunks(std::string_view all);
 
   size_t max_body_, head_ = 0, at_ = 0, size_ = 0, body_ = 0;
-  bool length_given_ = false, chunked_ = false, trailers_ = false, continue_ = false;
+  bool length_given_ = false, chunked_ = false, altered_ = false, trailers_ = false, continue_ = false;
   int status_ = 0;
   std::string why_;
 };

@@ -1,6 +1,7 @@
 // volta info: what a file of tensors holds.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -14,11 +15,14 @@ struct Contents {
   Metadata metadata;
 };
 
-// Safetensors are asked without loading anything; other files are read.
+// Safetensors are asked without loading anything; other files are read. What a file is, its content says.
 Contents contents(const std::string& path) {
-  if (path.ends_with(".safetensors") || path.ends_with(".json")) {
-    SafetensorsInfo info = read_safetensors_info(path);
-    return {std::move(info.tensors), std::move(info.metadata)};
+  const auto info = attempt([&] { return read_safetensors_info(path); });
+  if (info) return {info->tensors, info->metadata};
+  if (path.ends_with(".safetensors") || path.ends_with(".json")) throw Error(info.error());
+  if (const auto array = attempt([&] { return read_npy(path); }); array || path.ends_with(".npy")) {
+    if (!array) throw Error(array.error());
+    return {{{std::filesystem::path(path).stem().string(), array->dtype(), array->shape(), array->nbytes()}}, {}};
   }
   Contents found;
   for (const auto& [name, x] : read_state(path)) found.tensors.push_back({name, x.dtype(), x.shape(), x.nbytes()});

@@ -45,6 +45,15 @@ Tensor image_of_bytes(const std::string&, const Recipe&) {
 Tensor image_of_file(const std::string& path, const Recipe& recipe) { return image_of_bytes(path, recipe); }
 #endif
 
+Tensor numbers_of(const data::Table& table, const std::vector<std::string>& columns, const std::string& file,
+                  DType dtype) {
+  data::CsvOptions numbers;
+  for (const std::string& name : columns)
+    if (std::holds_alternative<std::vector<std::string>>(table.column(name))) numbers.types.emplace(name, "number");
+  return numbers.types.empty() ? table.to_tensor(columns, dtype)
+                               : data::read_csv(file, numbers).to_tensor(columns, dtype);
+}
+
 std::optional<int64_t> not_finite(const Tensor& items) {
   if (!is_floating(items.dtype()) || items.numel() == 0) return {};
   const Tensor bad = logical_not(isfinite(items.to(f32)).reshape({items.size(0), -1}).all(1));

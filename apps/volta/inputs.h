@@ -10,6 +10,10 @@ namespace volta::app {
 Tensor image_of_bytes(const std::string& bytes, const Recipe& recipe);
 Tensor image_of_file(const std::string& path, const Recipe& recipe);
 
+// Columns of a table as numbers, [rows, columns]; what is none is told with the file and its line.
+Tensor numbers_of(const data::Table& table, const std::vector<std::string>& columns, const std::string& file,
+                  DType dtype = f32);
+
 // The first of [n, …] that is not finite as the model would see it, in f32.
 std::optional<int64_t> not_finite(const Tensor& items);
 

@@ -7,6 +7,7 @@
 
 #include "chart.h"
 #include "command.h"
+#include "inputs.h"
 #include "network.h"
 #include "requests.h"
 
@@ -22,15 +23,17 @@ std::vector<Chart> charts_of(const std::string& log) {
   const data::Table table = data::read_csv(log);
   if (!table.contains("epoch"))
     throw Error(Error::Kind::argument, "plot", log + " is no log of volta train: it has no column 'epoch'");
-  const std::vector<double> epochs = table["epoch"].to(f64).to_vector<double>();
+  const auto column = [&](const std::string& name) {
+    return numbers_of(table, {name}, log, f64).flatten().to_vector<double>();
+  };
+  const std::vector<double> epochs = column("epoch");
   std::vector<Chart> charts;
   for (const std::string& name : table.names()) {
     if (name == "epoch" || name == "step" || name == "seconds" || name == "lr" || name == "skipped" ||
         name.rfind("val_", 0) == 0)
       continue;
-    Chart chart{name, "epoch", {{"train", epochs, table[name].to(f64).to_vector<double>()}}};
-    if (table.contains("val_" + name))
-      chart.series.push_back({"test", epochs, table["val_" + name].to(f64).to_vector<double>()});
+    Chart chart{name, "epoch", {{"train", epochs, column(name)}}};
+    if (table.contains("val_" + name)) chart.series.push_back({"test", epochs, column("val_" + name)});
     charts.push_back(std::move(chart));
   }
   if (charts.empty() || epochs.empty())
@@ -50,12 +53,15 @@ std::string png(const Drawing&) {
 }
 #endif
 
+// The whole picture or, on a full disk, the one before it.
 void write(const std::string& path, const Drawing& drawing) {
-  const std::string picture = path.ends_with(".png") ? png(drawing) : svg(drawing);
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  const std::string picture = path.ends_with(".png") ? png(drawing) : svg(drawing), fresh = path + ".new";
+  std::FILE* const file = std::fopen(fresh.c_str(), "wb");
   const bool written = file && std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
-  if (!file || std::fclose(file) != 0 || !written)
-    throw Error(Error::Kind::io, "plot", "cannot write " + path + ": " + std::strerror(errno));
+  if (file && std::fclose(file) == 0 && written && std::rename(fresh.c_str(), path.c_str()) == 0) return;
+  const int error = errno;
+  if (file) std::remove(fresh.c_str());
+  throw Error(Error::Kind::io, "plot", "cannot write " + path + ": " + std::strerror(error));
 }
 
 // What --out says, or both kinds beside the log.
@@ -82,7 +88,8 @@ void add_plot(Command program, Common& common) {
   command.option("--out", flags->out, "a picture, .svg or .png (default: curves.svg and .png in the run's folder)");
   command.on_run([&common, flags] {
     const std::filesystem::path run(flags->run);
-    const bool folder = std::filesystem::is_directory(run);
+    std::error_code error;
+    const bool folder = std::filesystem::is_directory(run, error);
     const Drawing drawing = drawn(charts_of(folder ? (run / "log.csv").string() : flags->run));
     for (const std::string& picture : pictures_of(flags->out, folder ? run : run.parent_path())) {
       write(picture, drawing);

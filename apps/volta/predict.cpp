@@ -24,7 +24,7 @@ Tensor inputs_of(const std::string& path, const Recipe& recipe) {
                                     [&](const std::string& column) { return !table.contains(column); });
   if (missing != recipe.columns.end())
     throw Error(Error::Kind::argument, "predict", path + " lacks the column '" + *missing + "'");
-  return table.to_tensor(recipe.columns);
+  return numbers_of(table, recipe.columns.empty() ? table.names() : recipe.columns, path);
 }
 
 std::string place(const std::string& file, int64_t row, bool several) {

@@ -57,7 +57,28 @@ Settings settings_of(const TrainFlags& f) {
 std::optional<Checkpoint> last_checkpoint(const std::string& run) {
   const fs::path folder = fs::path(run) / "checkpoints";
   std::error_code error;
-  return fs::is_directory(folder, error) ? CheckpointFolder(folder.string()).load_latest() : std::nullopt;
+  if (!fs::is_directory(folder, error)) return {};
+  try {
+    return CheckpointFolder(folder.string()).load_latest();
+  } catch (const Error& e) {
+    if (e.kind() != Error::Kind::io) throw;
+    throw Error(Error::Kind::io, "train", std::string(e.what()) + "; to begin anew, leave out --resume");
+  }
+}
+
+std::vector<std::string> passed_over(const std::string& run, const Checkpoint& last) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator i(fs::path(run) / "checkpoints", error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    long long step = 0;
+    int length = 0;
+    if (std::sscanf(name.c_str(), "step_%lld.ckpt%n", &step, &length) == 1 && size_t(length) == name.size() &&
+        step > last.step)
+      files.push_back(i->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 void keep_settings(const TrainFlags& f, const Recipe& recipe, Checkpoint& to) {

@@ -14,6 +14,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 Settings settings_of(const TrainFlags& flags);
 
 std::optional<Checkpoint> last_checkpoint(const std::string& run);  // nothing where the folder has none
+std::vector<std::string> passed_over(const std::string& run, const Checkpoint& last);  // newer ones, which are damaged
 void keep_settings(const TrainFlags& flags, const Recipe& recipe, Checkpoint& to);
 // The settings of a checkpoint; nothing in one of a version that did not keep them.
 Settings kept_settings(const Checkpoint& from);

@@ -23,11 +23,17 @@ sigset_t shutdown_signals() {
   return set;
 }
 
+// That of the file, or of the folder.
+std::string usual_name(const std::filesystem::path& file) {
+  const std::string name = (file.has_filename() ? file : file.parent_path()).stem().string();
+  return name.empty() ? "model" : name;
+}
+
 void serve(const std::string& file, const std::string& name, const ServerOptions& options, const Common& common) {
   const sigset_t signals = shutdown_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const auto network = std::make_shared<const Network>(Network::load(file));
-  Server server(network, name.empty() ? std::filesystem::path(file).stem().string() : name, options);
+  Server server(network, name.empty() ? usual_name(file) : name, options);
   const int port = server.bind();
   const bool six = options.host.find(':') != std::string::npos;
   const std::string address = "http://" + (six ? "[" + options.host + "]" : options.host) + ":" + std::to_string(port);

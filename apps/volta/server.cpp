@@ -21,6 +21,13 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
+// Types of media are the same in capitals.
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+  return text;
+}
+
 void reply(httplib::Response& to, int status, const json& body) {
   to.status = status;
   to.set_content(dumped(body), "application/json");
@@ -175,7 +182,7 @@ void Server::State::route() {
 
 // The items of a request, each of the shape the model takes: JSON, NumPy's .npy, or an image file.
 std::vector<Tensor> Server::State::items_of(const httplib::Request& from) const {
-  const std::string type = from.get_header_value("Content-Type");
+  const std::string type = lower(from.get_header_value("Content-Type"));
   const bool array = type.starts_with("application/x-npy") || type.starts_with("application/octet-stream");
   Tensor all;
   if (array) {
@@ -207,8 +214,6 @@ json Server::State::described(const std::vector<Tensor>& outputs) const {
   const Recipe& recipe = network->recipe;
   for (const Tensor& y : outputs) {
     const std::vector<float> values = y.to(f32).to_vector<float>();
-    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
-      throw Refused(400, "the inputs are so large that the model's answer is not finite", "inputs");
     json one = {{"output", values}};
     if (recipe.task == Task::classify) {
       const Tensor p = softmax(y.to(f32), -1);
@@ -225,7 +230,12 @@ json Server::State::described(const std::vector<Tensor>& outputs) const {
 void Server::State::predict(const httplib::Request& from, httplib::Response& to) {
   if (!batcher) throw Refused(404, "this is a language model: use /v1/completions");
   const std::vector<Tensor> outputs = (*batcher)(items_of(from));
-  if (from.get_header_value("Accept").rfind("application/x-npy", 0) == 0 && !outputs.empty())
+  for (const Tensor& y : outputs) {
+    const std::vector<float> values = y.to(f32).to_vector<float>();
+    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
+      throw Refused(400, "the inputs are so large that the model's answer is not finite", "inputs");
+  }
+  if (lower(from.get_header_value("Accept")).rfind("application/x-npy", 0) == 0 && !outputs.empty())
     return to.status = 200, to.set_content(npy_bytes(stack(outputs)), "application/x-npy");
   reply(to, 200, {{"model", name}, {"predictions", described(outputs)}});
 }

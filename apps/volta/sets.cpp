@@ -96,8 +96,9 @@ NamedSet folder_set(const std::string& path, SetFlags f) {
     }));
   };
   const auto part = [&](std::initializer_list<const char*> names) -> std::optional<std::string> {
+    std::error_code error;
     for (const char* name : names)
-      if (fs::is_directory(fs::path(path) / name)) return (fs::path(path) / name).string();
+      if (fs::is_directory(fs::path(path) / name, error)) return (fs::path(path) / name).string();
     return {};
   };
   const auto train = part({"train", "training"}), test = part({"test", "val", "valid", "validation"});
@@ -122,7 +123,7 @@ NamedSet folder_set(const std::string& path, SetFlags f) {
 struct TableData {
   Tensor x, y;
   std::string target;
-  std::vector<std::string> columns, labels;
+  std::vector<std::string> columns, labels, left_out;
   Task task = Task::regress;
 };
 
@@ -133,8 +134,8 @@ TableData table_data(const std::string& path, const std::string& wanted) {
   const std::string target = d.target = wanted.empty() ? table.names().back() : wanted;
   if (!table.contains(target)) fail(path + " has no column '" + target + "'");
   for (const std::string& name : table.names())
-    if (name != target && !std::holds_alternative<std::vector<std::string>>(table.column(name)))
-      d.columns.push_back(name);
+    if (name != target)
+      (std::holds_alternative<std::vector<std::string>>(table.column(name)) ? d.left_out : d.columns).push_back(name);
   if (d.columns.empty()) fail(path + " has no columns of numbers beside '" + target + "'");
   d.x = table.to_tensor(d.columns);
   const auto check_finite = [&](const Tensor& values) {
@@ -164,6 +165,7 @@ NamedSet table_set(const std::string& path, const SetFlags& f) {
   made.recipe.task = d.task;
   made.recipe.sizes = {{"inputs", d.x.size(1)}, {"classes", int64_t(d.labels.size())}};
   made.recipe.labels = d.labels, made.recipe.columns = d.columns, made.recipe.target = d.target;
+  made.left_out = d.left_out;
   measure(made.train, made.recipe);
   return made;
 }

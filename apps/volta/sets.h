@@ -21,7 +21,8 @@ struct SetFlags {
 
 struct NamedSet {
   Items train, test;
-  Recipe recipe;  // what the data knows: task, sizes, labels, normalisation
+  Recipe recipe;                           // what the data knows: task, sizes, labels, normalisation
+  std::vector<std::string> left_out = {};  // columns of words
 };
 
 // "image", "table" or "text": what the set of this name is made of, without opening it. Throws Error, listing the known

@@ -27,7 +27,8 @@ void add_summary(Command program, Common& common) {
       }
       return;
     }
-    const bool from_file = std::filesystem::exists(*model);
+    std::error_code error;
+    const bool from_file = std::filesystem::exists(*model, error);
     if (!from_file) Program::check_usage([&] { architecture(*model); });
     Recipe recipe;
     recipe.model = *model;

@@ -17,7 +17,8 @@ namespace {
 // The file's values for the options that the command line does not give. Its keys are the long names of the flags.
 void read_config(const std::string& path, Command command) {
   toml::table table;
-  if (std::filesystem::is_directory(path)) refuse_training("--config " + path + " is a folder");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) refuse_training("--config " + path + " is a folder");
   try {
     table = toml::parse_file(path);
   } catch (const toml::parse_error& e) {
@@ -44,7 +45,11 @@ void read_config(const std::string& path, Command command) {
       else list.push_back(text(node));
       return list;
     };
-    if (!command.fill(name, texts)) wrong("there is no option ", name, "");
+    try {
+      if (name == "config" || !command.fill(name, texts)) wrong("there is no option ", name, "");
+    } catch (const Program::UsageError& e) {
+      throw Program::UsageError(path + ": " + e.what());
+    }
   }
 }
 
@@ -93,12 +98,16 @@ void report(const TrainResult& r, const TrainFlags& f, const Common& common) {
     text += (text.empty() ? "" : ", ") + std::string(number);
   }
   if (terminal.json) {
-    std::printf("%s\n", dumped({{"file", r.file},
+    std::printf("%s\n", dumped({{"file", r.file.empty() ? nlohmann::json() : nlohmann::json(r.file)},
                                 {"test", test},
                                 {"seconds", r.seconds},
                                 {"parameters", r.parameters},
                                 {"interrupted", r.interrupted}})
                             .c_str());
+    return;
+  }
+  if (r.file.empty()) {
+    std::printf("interrupted before the first step: nothing was saved\n");
     return;
   }
   std::printf("%s%s\n", r.interrupted ? "interrupted; so far on the test items: " : "on the test items: ",
@@ -142,7 +151,7 @@ void train(State& state, Common& common, Command command) {
   TrainFlags& f = state.flags;
   if (!state.config.empty()) read_config(state.config, command);
   const bool named = !f.model.empty() && !f.set.name.empty();
-  f.sizes = sizes_of(state.sizes);
+  Program::check_usage([&] { f.sizes = sizes_of(state.sizes); });
   f.augment = !state.no_augment;
   if (f.out.empty() && named) f.out = default_folder(f);
   std::optional<Checkpoint> last = f.resume && !f.out.empty() ? last_checkpoint(f.out) : std::nullopt;

@@ -75,6 +75,8 @@ SetFlags sized_for(const TrainFlags& f) {
   const bool fixed = a.name == "lenet";
   if (fixed) set.height = set.width = 28;
   if (f.sizes.count("context")) set.context = f.sizes.at("context");
+  if (set.context < 1)
+    refuse_training("the size 'context' is " + std::to_string(set.context) + "; it must be at least 1");
   const std::string kind = kind_of_items(set.name);
   if (std::find(a.inputs.begin(), a.inputs.end(), kind) == a.inputs.end())
     refuse_training("the model " + a.name + " does not take " + kind + "s, which '" + set.name + "' is made of");
@@ -183,6 +185,8 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
   if (set.test.size() == 0)
     refuse_training("'" + f.set.name + "' has no items left to test on: raise --held-out, now " +
                     nlohmann::json(f.set.held_out).dump() + ", or give more data");
+  for (const std::string& column : set.left_out)
+    std::fprintf(stderr, "volta: the column '%s' is left out: it holds words\n", printable(column).c_str());
   Network network(combined(f, set));
   if (last) go_on_with(*last, f, network.recipe);
   const Device device(f.device);
@@ -223,6 +227,8 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
     default_generator().set_state(last->generator);
     loader.set_state(last->loader);
     options.start_epoch = last->loader.epoch, options.start_step = last->step;
+    for (const std::string& file : passed_over(f.out, *last))
+      std::fprintf(stderr, "volta: %s is damaged: the checkpoint before it is taken\n", printable(file).c_str());
     if (!terminal.json) std::printf("resumed after %lld steps\n", static_cast<long long>(last->step));
     for (const char* log : {"log.csv", "log.jsonl"}) drop_epochs(run.file(log), options.start_epoch);
   } else if (f.resume && !terminal.json) {
@@ -241,11 +247,16 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
     if (std::exchange(old_is_there, false)) run.start_anew(saved);
   };
   const auto save = [&](FitState& state) {
+    data::LoaderState place = loader.state();
+    // Behind the step of an epoch's last, smaller group the loader stands in the next epoch, but this one has yet to end.
+    const auto& ended = state.history.epochs;
+    if (place.epoch == state.epoch + 1 && (ended.empty() || ended.back().epoch != state.epoch))
+      place.epoch = state.epoch, place.batch = loader.size();
     Checkpoint checkpoint{.model = state_dict(network.module),
                           .optimizer = optimizer->state_dict(),
                           .scheduler = schedule ? schedule->state_dict() : optim::SchedulerState{},
                           .generator = default_generator().state(),
-                          .loader = loader.state(),
+                          .loader = place,
                           .step = state.step,
                           .scaler = scaler.state_dict()};
     keep_settings(f, network.recipe, checkpoint);
@@ -261,10 +272,12 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
   callbacks::CheckpointOptions every{};
   if (f.save_every > 0) every = {.every = f.save_every, .unit = "step"};
   if (f.patience > 0) options.callbacks.push_back(patience);  // first: checkpoints hold what it makes of the epoch
-  for (const CallbackPtr& one :
-       {callbacks::checkpoint(save, every), callbacks::lambda({.epoch_end = [&](FitState&) { found_good(""); }}),
-        callbacks::csv(run.file("log.csv"), {.append = true}),
-        callbacks::json_lines(run.file("log.jsonl"), {.append = true})})
+  int64_t steps_done = options.start_step;
+  for (const CallbackPtr& one : {callbacks::checkpoint(save, every),
+                                 callbacks::lambda({.epoch_end = [&](FitState&) { found_good(""); },
+                                 .end = [&](FitState& state) { steps_done = state.step; }}),
+                                 callbacks::csv(run.file("log.csv"), {.append = true}),
+                                 callbacks::json_lines(run.file("log.jsonl"), {.append = true})})
     options.callbacks.push_back(one);
   if (f.tensorboard) options.callbacks.push_back(callbacks::tensorboard(run.file("events")));
   options.callbacks.push_back(callbacks::progress({.out = terminal.json ? stderr : stdout}));
@@ -275,15 +288,17 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
   } catch (const Error& e) {
     refuse_loss(e);
   }
-  patience->restore(network.module);
   TrainResult result;
+  result.interrupted = history.interrupted;
+  result.parameters = num_parameters(network.module);
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (result.interrupted && steps_done == 0) return result;  // weights that nothing was learned by are no result
+  patience->restore(network.module);
   result.test =
       evaluate(network.module, test, {.loss = options.loss, .metrics = metrics_of(network.recipe), .device = device});
   result.file = run.file("model.safetensors");
   to(network.module, Device("cpu"));
   network.save(result.file);
-  result.parameters = num_parameters(network.module);
-  result.interrupted = history.interrupted;
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
 }

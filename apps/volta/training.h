@@ -18,7 +18,7 @@ struct TrainFlags {
 };
 
 struct TrainResult {
-  std::string file;   // of the trained model
+  std::string file;   // of the trained model; empty where an interrupt came before the first step
   Dict<double> test;  // loss and metrics on the items held out
   double seconds = 0;
   int64_t parameters = 0;

@@ -120,8 +120,8 @@ Tensor crop(const Tensor& x, Int top, Int left, Int height, Int width) {
   const auto cut = [](int64_t a, int64_t size) { return std::clamp<int64_t>(a, 0, size); };
   const Tensor part = x.slice(-2, cut(top, h), cut(bottom, h)).slice(-1, cut(left, w), cut(right, w));
   if (part.size(-2) == height && part.size(-1) == width) return part;
-  const int64_t before_h = std::min<int64_t>(height, std::max<int64_t>(0, -top));
-  const int64_t before_w = std::min<int64_t>(width, std::max<int64_t>(0, -left));
+  const auto before = [](int64_t begin, int64_t size) { return begin >= 0 ? 0 : begin <= -size ? size : -begin; };
+  const int64_t before_h = before(top, height), before_w = before(left, width);
   return volta::pad(part, {before_w, width - before_w - part.size(-1), before_h, height - before_h - part.size(-2)});
 }
 

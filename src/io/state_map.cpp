@@ -407,6 +407,7 @@ namespace {
 void require_distinct(const std::vector<Entry>& entries) {
   std::map<std::string, const Entry*> seen;
   for (const Entry& e : entries) {
+    require(!e.name.empty() || e.from.empty(), ErrorKind::argument, op, "'", e.from, "' would have no name left");
     const auto [place, fresh] = seen.emplace(e.name, &e);
     require(fresh, ErrorKind::argument, op, "'", place->second->from, "' and '", e.from, "' would both be called '",
             e.name, "'");

@@ -16,6 +16,7 @@
 #include "backend/backend.h"
 #include "core/check.h"
 #include "train/interrupt.h"
+#include "train/text.h"
 
 namespace volta {
 namespace {
@@ -249,7 +250,7 @@ class Trainer {
 
   void require_finite(double loss) const {
     require(o_.non_finite != NonFinite::error || std::isfinite(loss), ErrorKind::argument, "fit", "the loss is ",
-            std::to_string(loss), " at batch ", state_.batch, " of epoch ", state_.epoch, ", step ", state_.step,
+            short_text(loss), " at batch ", state_.batch, " of epoch ", state_.epoch, ", step ", state_.step,
             ": lower the learning rate, set .max_grad_norm, or leave such batches out with .non_finite = \"skip\"");
   }
 

@@ -219,6 +219,11 @@ class Disk(Folder):
     def test_a_plot_that_does_not_fit_says_so(self):
         self.train_table()
         self.assertRegex(self.limited(512, "plot", self.folder / "run").stderr, r"cannot write .*curves.*: File too large")
+        self.assertEqual(list((self.folder / "run").glob("curves*")), [])
+        volta("plot", self.folder / "run")
+        before = (self.folder / "run/curves.svg").read_bytes()
+        self.limited(512, "plot", self.folder / "run")
+        self.assertEqual((self.folder / "run/curves.svg").read_bytes(), before)
 
 
 class Training(Folder):

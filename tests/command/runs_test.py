@@ -10,6 +10,7 @@ import pathlib
 import pty
 import random
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -25,6 +26,21 @@ def noise(path, rows=200, seed=5):
     path.write_text("a,b,c,kind\n" + "".join(f"{draw.gauss(0, 1):.4f},{draw.gauss(0, 1):.4f},{draw.gauss(0, 1):.4f},{draw.choice('xy')}\n"
                                              for _ in range(rows)))
     return path
+
+
+# Ctrl-C at the moment from which on the training takes note of it.
+INTERRUPTS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <unistd.h>
+int sigaction(int number, const struct sigaction* now, struct sigaction* before) {
+  int (*const next)(int, const struct sigaction*, struct sigaction*) = dlsym(RTLD_NEXT, "sigaction");
+  const int result = next(number, now, before);
+  if (number == SIGINT && now && now->sa_handler != SIG_DFL && now->sa_handler != SIG_IGN && write(2, "raised\n", 7) == 7) raise(SIGINT);
+  return result;
+}
+"""
 
 
 def files_of(folder):
@@ -80,7 +96,9 @@ class Runs(Folder):
             said = volta(*again, *wrong, status=1).stderr
             self.assertIn(word, said)
             self.assertNotIn("max_grad_norm", said)
+            self.assertNotIn("-nan", said)
             self.assertEqual(files_of(self.folder / "lm"), there, wrong)
+        self.assertIn("the size 'context' is 0", volta(*again, "--set", "context=0", status=1).stderr)
         volta(*again, *small)
         self.assertEqual(len((self.folder / "lm/log.csv").read_text().splitlines()), 2)
         table = self.folder / "small.csv"
@@ -130,6 +148,15 @@ class Runs(Folder):
         volta("train", "--out", run, "--resume", "--optimizer", "sgd", "--set", "hidden=24")  # the rest is in the checkpoint
         self.assertEqual(safetensors(run / "model.safetensors"), whole)
 
+    def test_columns_that_are_left_out_are_named(self):
+        table = self.folder / "words.csv"
+        table.write_text("a,note,b,kind\n" + "".join(f"{i},n{i},{'x' if i == 7 else i},{'xy'[i % 2]}\n" for i in range(40)))
+        for more in [[], ["--json"]]:
+            done = volta("train", "mlp", "--data", f"csv:{table}", "--epochs", 1, "--out", self.folder / "run", *more)
+            self.assertEqual([line for line in done.stderr.splitlines() if "left out" in line],
+                             [f"volta: the column '{name}' is left out: it holds words" for name in ["note", "b"]])
+        self.assertEqual(recipe_of(self.folder / "run/model.safetensors")["columns"], ["a"])
+
     def test_a_run_of_a_constant_rate_can_be_made_longer(self):
         table = iris_like(self.folder / "kinds.csv")
         train = ["train", "mlp", "--data", f"csv:{table}", "--schedule", "constant", "--json"]
@@ -153,6 +180,66 @@ class Runs(Folder):
             self.assertEqual([json.loads(line)["epoch"] for line in (self.folder / "cut/log.jsonl").read_text().splitlines()], epochs)
             volta(*flags, "--out", self.folder / "cut", "--resume")
             self.assertEqual(safetensors(self.folder / "cut/model.safetensors"), whole)
+
+    @unittest.skipUnless(shutil.which("cc"), "needs a C compiler")
+    def test_a_ctrl_c_before_the_first_step_is_no_result(self):
+        (self.folder / "interrupts.c").write_text(INTERRUPTS)
+        library = self.folder / "interrupts.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(self.folder / "interrupts.c"), "-ldl"], check=True)
+        self.train_table()
+        there = files_of(self.folder / "run")
+        train = [PROGRAM, "train", "mlp", "--data", f"csv:{self.folder / 'kinds.csv'}", "--seed", "9", "--out"]
+        for out, more in [("run", []), ("new", []), ("new", ["--json"]), ("new", ["--patience", "2", "--save-every", "1"])]:
+            done = subprocess.run([*train, str(self.folder / out), *more], env={**ENVIRONMENT, "LD_PRELOAD": str(library)}, capture_output=True, text=True,
+                                  timeout=60)
+            if "raised" not in done.stderr:
+                self.skipTest("this build does not let its calls of sigaction be replaced")
+            self.assertEqual(done.returncode, 130, done)
+            if "--json" in more:
+                said = json.loads(done.stdout)
+                self.assertEqual((said["file"], said["interrupted"], said["test"]), (None, True, {}))
+            else:
+                self.assertIn("nothing was saved", done.stdout)
+            self.assertEqual(files_of(self.folder / "run"), there)
+            self.assertEqual({name: data for name, data in files_of(self.folder / "new").items() if data} if out == "new" else {}, {})
+        (self.folder / "run/model.safetensors").unlink()
+        done = subprocess.run([PROGRAM, "train", "--out", str(self.folder / "run"), "--resume"], env={**ENVIRONMENT, "LD_PRELOAD": str(library)},
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 130)
+        self.assertEqual((self.folder / "run/model.safetensors").read_bytes(), there["model.safetensors"])  # what was learned before is a result
+
+    def test_an_epoch_whose_last_group_is_smaller_ends_after_a_kill(self):
+        flags = ["train", "mlp", "--data", f"csv:{iris_like(self.folder / 'kinds.csv')}", "--epochs", 2, "--batch", 16, "--accumulate", 4, "--save-every", 1,
+                 "--out", self.folder / "run"]
+        volta(*flags)
+        log = self.folder / "run/log.csv"
+        whole = log.read_text().splitlines()
+        weights = safetensors(self.folder / "run/model.safetensors")
+        log.write_text("\n".join(whole[:2]) + "\n")  # as after a kill behind the last step, before the epoch's row
+        volta(*flags, "--resume")
+        again = log.read_text().splitlines()
+        self.assertEqual([row.split(",")[:2] for row in again], [row.split(",")[:2] for row in whole])
+        column = whole[0].split(",").index("val_loss")
+        self.assertEqual(again[2].split(",")[column], whole[2].split(",")[column])
+        self.assertEqual(safetensors(self.folder / "run/model.safetensors"), weights)
+
+    def test_damaged_checkpoints_are_named(self):
+        self.train_table()
+        weights = safetensors(self.folder / "run/model.safetensors")
+        resume = ["train", "--out", self.folder / "run", "--resume"]
+        self.assertNotIn("damaged", volta(*resume).stderr)
+        before, newest = sorted((self.folder / "run/checkpoints").iterdir())
+        for damage in [lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), lambda raw: raw[:100], lambda raw: b""]:
+            newest.write_bytes(damage(newest.read_bytes()))
+            self.assertIn(f"{newest} is damaged", volta(*resume).stderr)
+            self.assertEqual(safetensors(self.folder / "run/model.safetensors"), weights)
+            before, newest = sorted((self.folder / "run/checkpoints").iterdir())
+        for file in [before, newest]:
+            file.write_bytes(b"")
+        for more in [[], ["--json"]]:
+            said = volta(*resume, *more, status=1).stderr
+            self.assertIn(str(newest), said)
+            self.assertIn("leave out --resume", said)
 
     def test_an_interrupted_run_says_the_command_that_goes_on(self):
         folder = self.folder / "a folder"
@@ -224,11 +311,25 @@ class Formats(Folder):
         volta("convert", checkpoint, other, "--select", "model.*")
         self.assertNotIn("volta.checkpoint", volta("info", other).stdout)
 
+    def test_info_goes_by_the_content(self):
+        model = self.train_table()["file"]
+        checkpoint = next((self.folder / "run/checkpoints").glob("*.ckpt"))
+        self.assertEqual(json.loads(volta("info", checkpoint, "--json").stdout)["metadata"]["format"], "volta.checkpoint")
+        (self.folder / "weights.bin").write_bytes(pathlib.Path(model).read_bytes())
+        self.assertIn("volta.recipe", volta("info", self.folder / "weights.bin").stdout)
+        self.assertIn("volta.recipe", volta("info", self.folder / "run").stdout)
+        (self.folder / "numbers.npy").write_bytes(npy("<f4", (2, 3), bytes(24)))
+        self.assertRegex(volta("info", self.folder / "numbers.npy").stdout, r"^numbers +f32 +\[2, 3\]\n1 tensors")
+        (self.folder / "cut.npy").write_bytes(npy("<f4", (2, 3), bytes(20)))
+        self.assertIn("takes 24 bytes", volta("info", self.folder / "cut.npy", status=1).stderr)
+
     def test_json_is_json_everywhere(self):
         model = self.train_table()["file"]
         plan = [json.loads(line) for line in volta("convert", model, "x.pt", "--exclude", "*bias", "--dry-run", "--json").stdout.splitlines()]
         self.assertEqual(sum(line.get("to") is None for line in plan), 3)
         self.assertEqual({tuple(line["shape"]) for line in plan if line["to"]}, {(16, 2), (16, 16), (3, 16)})
+        for wrong in [["fly"], ["fly", "--help"], ["train", "--fly"], ["train", "--epochs", "many"], []]:
+            self.assertIn("see volta --help", json.loads(volta(*wrong, "--json", status=2).stderr)["error"])
         self.assertIn("complete -o", json.loads(volta("completion", "zsh", "--json").stdout)["script"])
         table = self.folder / "input.csv"
         table.write_text("x,input\n" + "".join(f"{i},{i}.5\n" for i in range(40)))
@@ -266,10 +367,16 @@ class Formats(Folder):
         table = iris_like(self.folder / "kinds.csv")
         train = ["train", "mlp", "--data", f"csv:{table}"]
         for arguments in [["train", "lenot", "--data", "digits"], ["train", "mlp", "--data", "digit"], [*train, "--optimizer", "adamx"],
-                          [*train, "--schedule", "wave"], [*train, "--precision", "f8"], [*train, "--device", "tpu"], ["summary", "lenot"], ["eval", "x", "--data", "digit"]]:
+                          [*train, "--schedule", "wave"], [*train, "--precision", "f8"], [*train, "--device", "tpu"], ["summary", "lenot"], ["eval", "x", "--data", "digit"],
+                          ["bench", "--device", "tpu"], ["convert", "x", "y.pt", "--map", "gpt3"]]:
             self.assertIn("known are", volta(*arguments, status=2).stderr)
+        for arguments, word in [([*train, "--set", "hidden"], "NAME=NUMBER"), (["convert", "x", "y.pt", "--rename", "a"], "OLD=NEW"),
+                                (["convert", "x", "y.pt", "--cast", "f8"], "--cast takes"), (["convert", "x", "y.pt", "--rename", "a.*=b"], "stars")]:
+            self.assertIn(word, volta(*arguments, status=2).stderr)
         for seed in [["train", "mlp", "--data", "digits"], ["eval", "x", "--data", "digits"]]:
             self.assertIn("-1 is not a number from 0 on", volta(*seed, "--seed=-1", status=2).stderr)
+            self.assertIn("more than 64 bits", volta(*seed, f"--seed={2**64}", status=2).stderr)
+        self.assertEqual(recipe_of(json.loads(volta(*train, "--epochs", 1, "--seed", 2**64 - 1, "--out", self.folder / "run", "--json").stdout)["file"])["seed"], 2**64 - 1)
         config = self.folder / "run.toml"
         self.assertIn("is a folder", volta(*train, "--config", self.folder, status=1).stderr)
         for value in ["nan", "inf"]:
@@ -278,6 +385,40 @@ class Formats(Folder):
             self.assertIn("run.toml: 'lr' must be finite", said)
             self.assertLess(len(said), 200)
         self.assertLess(len(volta(*train, "--lr=inf", status=2).stderr), 100)
+        for line in ["epochs = 'x'", "epochs = 1.5", "epochs = [1, 2]", "lr = 0", "seed = -1", "resume = 'maybe'", "set = []"]:
+            config.write_text(line + "\n")
+            said = volta(*train, "--config", config, status=2).stderr
+            self.assertIn("run.toml: ", said)
+            self.assertIn(f"--{line.split()[0]}", said)
+        for name in ["help", "config", "threads"]:
+            config.write_text(f"{name} = true\n")
+            self.assertIn(f"run.toml: there is no option '{name}'", volta(*train, "--config", config, status=1).stderr)
+
+    def test_names_that_no_file_can_have(self):
+        loop = self.folder / "loop"
+        loop.symlink_to(loop)
+        table = iris_like(self.folder / "kinds.csv")
+        for name in ["x" * 5000, loop]:
+            self.assertIn("there is no model", volta("summary", name, status=2).stderr)
+            for arguments in [("plot", name), ("info", name), ("predict", name, table), ("train", "mlp", "--data", f"csv:{name}", "--out", self.folder / "run"),
+                              ("train", "mlp", "--data", f"csv:{table}", "--config", name), ("train", "mlp", "--data", f"csv:{table}", "--out", name),
+                              ("train", "resnet18", "--data", f"images:{name}", "--out", self.folder / "run"), ("convert", name, "x.pt")]:
+                said = volta(*arguments, status=1).stderr
+                self.assertIn(str(name), said)
+                self.assertNotIn("unexpected", said)
+
+    def test_words_among_numbers_are_told_with_their_line(self):
+        model = self.train_table()["file"]
+        rows = self.folder / "rows.csv"
+        rows.write_text("length,width,kind\n1,2,a\n1,wide,a\n")
+        done = volta("predict", model, rows, status=1)
+        self.assertRegex(done.stderr, r"rows\.csv: line 3, column 'width': 'wide' is not a number")
+        self.assertEqual(done.stdout, "")
+        rows.write_text("epoch,step,loss\n0,1,0.5\n1,2,low\n")
+        self.assertRegex(volta("plot", rows, status=1).stderr, r"rows\.csv: line 3, column 'loss': 'low' is not a number")
+        volta("convert", model, self.folder / "half.safetensors", "--cast", "bf16")
+        self.assertIn("--cast f32", volta("convert", self.folder / "half.safetensors", self.folder / "half.npz", status=1).stderr)
+        self.assertFalse((self.folder / "half.npz").exists())
 
     def test_nothing_is_shown_of_what_fails(self):
         text = train_text(self.folder)

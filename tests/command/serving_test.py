@@ -6,6 +6,7 @@
 
 import collections
 import concurrent.futures
+import gzip
 import http.client
 import json
 import os
@@ -192,6 +193,53 @@ class Answers(Table):
                 polite.sendall(GOOD.encode())
                 self.assertIn(b'"label":"b"', rest_of(polite))
 
+    def test_a_folder_has_a_name_too(self):
+        folder = pathlib.Path(self.model).parent
+        for given in [f"{folder}", f"{folder}/", f"{folder}//"]:
+            with Served(given) as server:
+                self.assertEqual(json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["id"], folder.name)
+                self.assertEqual(server.ask("GET", f"/v1/models/{folder.name}")[0], 200)
+
+    def test_a_header_whose_name_is_not_one_word_is_refused(self):
+        with Served(self.model) as server:
+            for header in ["Content-Length : 12", "\tContent-Length: 12", "Content Length: 12", ": 12"]:
+                with raw(server.port, post(b"GET / HTTP/1.1\r\n\r\n", header, "Connection: close")) as connection:
+                    answer = rest_of(connection)
+                self.assertEqual((answer[:12], answer.count(b"HTTP/1.1 "), b"name of a header" in answer), (b"HTTP/1.1 400", 1, True), header)
+
+    def test_compressed_bodies_are_refused(self):
+        bomb = gzip.compress(bytes(64 << 20))
+        with Served(self.model, "--max-body", 1 << 20) as server:
+            for encoding, body, wanted in [("gzip", bomb, 415), ("GZIP", gzip.compress(GOOD.encode()), 415), ("br", b"x", 415), ("identity", GOOD.encode(), 200)]:
+                status, _, answer = server.ask("POST", "/v1/predict", body, {"Content-Encoding": encoding})
+                self.assertEqual(status, wanted, encoding)
+                self.assertEqual("Content-Encoding" in answer.decode(), wanted == 415)
+
+    def test_types_of_bodies(self):
+        with Served(self.model) as server:
+            status, headers, _ = server.ask("POST", "/v1/predict", npy(4, -2), {"Content-Type": "Application/X-NPY", "Accept": "APPLICATION/x-npy"})
+            self.assertEqual((status, headers["Content-Type"]), (200, "application/x-npy"))
+            form = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl -d says
+            self.assertEqual(server.ask("POST", "/v1/predict", GOOD, form)[0], 200)
+            self.assertEqual(server.ask("POST", "/v1/predict", GOOD + " " * 100000, form)[0], 200)
+            chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(GOOD) + 9000, GOOD.encode() + b" " * 9000)
+            with raw(server.port, post(chunks, "Content-Type: application/x-www-form-urlencoded", "Transfer-Encoding: chunked", "Connection: close")) as connection:
+                self.assertIn(b'"label":"b"', rest_of(connection))
+
+    def test_answers_are_whole_whatever_range_is_asked_for(self):
+        with Served(self.model) as server:
+            for method, path, body in [("POST", "/v1/predict", GOOD), ("GET", "/health", None), ("GET", "/", None)]:
+                whole = server.ask(method, path, body)[2]
+                for wanted in ["bytes=0-3", "bytes=99999999-", "bytes=0-0,2-2", "lines=1"]:
+                    status, _, part = server.ask(method, path, body, {"Range": wanted})
+                    self.assertEqual((status, part), (200, whole), (path, wanted))
+
+    def test_an_answer_that_is_not_finite_is_400_in_every_form(self):
+        with Served(self.model) as server:
+            for accept in ["application/json", "application/x-npy"]:
+                status, _, body = server.ask("POST", "/v1/predict", npy(3e38, 3e38), {"Content-Type": "application/x-npy", "Accept": accept})
+                self.assertEqual((status, "not finite" in json.loads(body)["error"]["message"]), (400, True))
+
     def test_the_port_in_use_is_named_with_a_cure(self):
         with Served(self.model) as server:
             said = volta("serve", self.model, "--port", server.port, status=1).stderr
@@ -253,7 +301,7 @@ class Crowds(Table):
                                  (post(b"fffffffffffffffff\r\n", "Transfer-Encoding: chunked"), 400),
                                  (post(b"2\r\nabcd", "Transfer-Encoding: chunked"), 400),
                                  (post(b"", "Content-Length: 99999999999"), 413), (post(b"fffffff\r\n", "Transfer-Encoding: chunked"), 413),
-                                 (post(b"", "Expect: magic"), 417), (b"GET / HTTP/1.1\r\nX: " + b"y" * 20000, 431),
+                                 (post(b"", "Expect: magic"), 417), (post(b"12345", "X: y\nContent-Length: 5"), 400), (post(b"", "X: a\0b"), 400), (b"GET / HTTP/1.1\r\nX: " + b"y" * 20000, 431),
                                  (b"GET /" + b"y" * 10000 + b" HTTP/1.1\r\n\r\n", 414), (b"FLY / HTTP/1.1\r\n\r\n", 400),
                                  (b"\r\n\r\n", 400), (b"GET  / HTTP/1.1\r\n\r\n", 400), (b"GET / HTTP/9.9\r\n\r\n", 400)]:
                 with raw(server.port, head) as connection:
