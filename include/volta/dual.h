@@ -21,25 +21,25 @@ template <class T> struct Dual {
 
   VOLTA_HD friend constexpr Dual operator+(Dual a, Dual b) {
     return chain(
-        a.v + b.v, a, b, [](T d) { return d; }, [](T d) { return d; });
+        a.v + b.v, a, b, [](T t) { return t; }, [](T t) { return t; });
   }
   VOLTA_HD friend constexpr Dual operator-(Dual a, Dual b) {
     if (!a.still && !b.still) return {a.v - b.v, a.d - b.d};
     return chain(
-        a.v - b.v, a, b, [](T d) { return d; }, [](T d) { return neg(d); });
+        a.v - b.v, a, b, [](T t) { return t; }, [](T t) { return neg(t); });
   }
   VOLTA_HD friend constexpr Dual operator-(Dual a) {
-    return chain(neg(a.v), a, [](T d) { return neg(d); });
+    return chain(neg(a.v), a, [](T t) { return neg(t); });
   }
   VOLTA_HD friend constexpr Dual operator*(Dual a, Dual b) {
     return chain(
-        a.v * b.v, a, b, [&](T d) { return d * b.v; }, [&](T d) { return a.v * d; });
+        a.v * b.v, a, b, [&](T t) { return t * b.v; }, [&](T t) { return a.v * t; });
   }
   VOLTA_HD friend constexpr Dual operator/(Dual a, Dual b) {
     const T q = a.v / b.v;
     if (!a.still && !b.still) return {q, (a.d - q * b.d) / b.v};
     return chain(
-        q, a, b, [&](T d) { return d / b.v; }, [&](T d) { return neg(q * d) / b.v; });
+        q, a, b, [&](T t) { return t / b.v; }, [&](T t) { return neg(q * t) / b.v; });
   }
   VOLTA_HD friend constexpr auto operator<(Dual a, Dual b) { return a.v < b.v; }
   VOLTA_HD friend constexpr auto operator<=(Dual a, Dual b) { return a.v <= b.v; }
