@@ -374,6 +374,9 @@ TEST(ApiFunctions, SchedulersThatAreNone) {
   const optim::SequentialLR other = taken(one);
   refused([&] { return one.step(), 0; });
   refused([&] { return one.rate(1, 1, 0); });
+  optim::ChainedScheduler chain(opt, {moved, optim::ExponentialLR(opt, {.gamma = 0.9})});
+  const optim::ChainedScheduler whole = taken(chain);
+  refused([&] { return chain.step(), 0; });
   optim::LambdaLR factor(opt, [](int64_t) { return 0.5; });
   const optim::LambdaLR kept = taken(factor);
   refused([&] { return factor.step(), 0; });
@@ -398,6 +401,23 @@ TEST(ApiFunctions, MovedFromOnesAreErrors) {
   for (const nn::Lambda* layer : std::initializer_list<const nn::Lambda*>{&twice, &flat, &same})
     EXPECT_EQ(kind_of([&] { return (*layer)(x); }), Error::Kind::argument) << layer->type();
   EXPECT_EQ(kind_of([&] { return any(x); }), Error::Kind::argument);
+  nn::Sequential net{nn::ReLU(), nn::Flatten()};
+  const nn::Sequential net_now = taken(net);
+  EXPECT_EQ(net_now(x).shape(), (Shape{1, 4}));
+  EXPECT_EQ(kind_of([&] { return net(x); }), Error::Kind::argument);
+  EXPECT_EQ(kind_of([&] { return nn::Sequential(net)(x); }), Error::Kind::argument);
+  net = net_now;
+  EXPECT_EQ(net(x).shape(), (Shape{1, 4}));
+  nn::Sequential other;
+  std::swap(net, other);
+  EXPECT_EQ(other(x).shape(), (Shape{1, 4}));
+  EXPECT_TRUE(equal(net(x), x));
+  net = nn::Sequential();
+  EXPECT_TRUE(equal(net(x), x));
+  auto builder = nn::Sequential::builder().add(nn::ReLU());
+  const nn::Sequential first = builder.build(), second = builder.build();
+  EXPECT_TRUE(equal(first(x), x));
+  EXPECT_EQ(kind_of([&] { return second(x); }), Error::Kind::argument);
   auto step = capture([] { return 1; });
   auto later = taken(step);
   EXPECT_EQ(later(), 1);

@@ -496,6 +496,7 @@ ChainedScheduler::ChainedScheduler(Optimizer& optimizer, std::vector<AnySchedule
   begin();
 }
 double ChainedScheduler::rate(double base, int64_t step, size_t group) const {
+  require(!schedulers_.empty(), "ChainedScheduler", "the schedule was moved from");
   double result = base;
   for (const AnyScheduler& s : schedulers_) result *= base == 0 ? 1 : s.rate(base, step, group) / base;
   return result;

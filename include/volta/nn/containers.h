@@ -115,7 +115,10 @@ class Sequential : public Layer {
     for (AnyModule& m : modules) add(std::move(m));
   }
   Sequential(const Sequential&) = default;
-  Sequential(Sequential&&) noexcept = default;
+  Sequential(Sequential&& other) noexcept
+      : Layer(std::move(other)),
+        modules_(std::move(other.modules_)),
+        given_away_(std::exchange(other.given_away_, true)) {}
   Sequential& operator=(Sequential other);  // one by one if the names are the same: handles stay valid
 
   void add(AnyModule module);                           // seq.add(nn::ReLU())
@@ -141,6 +144,7 @@ class Sequential : public Layer {
 
  private:
   volta::Dict<AnyModule> modules_;
+  bool given_away_ = false;  // moved from, so that being empty does not mean the identity
 };
 
 class Sequential::Builder {
