@@ -255,6 +255,56 @@ TEST(CreateSpaces, EndsAreExact) {
   expect_says([&] { return linspace(0, INFINITY, 3); }, {"linspace", "finite"});
 }
 
+// Each against its definition in 128 bits, cut off at the fraction.
+TEST(CreateSpaces, IntegersAreExact) {
+  __extension__ using Wide = __int128;
+  const auto check = [](auto start, auto end, int64_t n, DType dtype) {
+    const Tensor x = linspace(start, end, n, {.dtype = dtype});
+    ASSERT_EQ(x.dtype(), dtype);
+    for (int64_t i = 0; i < n; ++i) {
+      const Wide gaps = n - 1, cut = n == 1 ? Wide(start) : (Wide(start) * (gaps - i) + Wide(end) * i) / gaps;
+      ASSERT_TRUE(dtype == u64 ? Wide(x[i].item<uint64_t>()) == cut : Wide(x[i].item<int64_t>()) == cut)
+          << "element " << i << " of " << n << " is " << x[i].item<double>() << ", not " << double(cut);
+    }
+  };
+  constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
+  constexpr uint64_t all = std::numeric_limits<uint64_t>::max();
+  for (const int64_t n : {1, 2, 3, 4, 7, 99, 1000}) {
+    check(int64_t(9007199254740993), int64_t(9007199254740993) + 10, n, i64);
+    check(most, most - 12345, n, i64);
+    check(least, most, n, i64);
+    check(most, least, n, i64);
+    check(least, int64_t(-1), n, i64);
+    check(uint64_t(0), all, n, u64);
+    check(all, uint64_t(3), n, u64);
+    check(int64_t(0), int64_t(2), n, i64);  // in doubles, 49 times 1 / 49 is less than 1
+    check(-7, 5, n, i8);
+    check(5, -7, n, i32);
+    check(3, 3, n, i16);
+    check(255, 0, n, u8);
+  }
+  EXPECT_EQ(linspace(0x1p62, 0x1p62, 3, {.dtype = i64}).to_vector<int64_t>(),
+            std::vector<int64_t>(3, int64_t(1) << 62));
+  EXPECT_EQ(linspace(-2.5, 2.5, 3, {.dtype = i64}).to_vector<int>(), (std::vector<int>{-2, 0, 2}));
+  EXPECT_EQ(linspace(0, 1e300, 1, {.dtype = i64}).to_vector<int>(), (std::vector<int>{0}));
+  EXPECT_THROW((void)linspace(0, 0x1p63, 2, {.dtype = i64}), Error);
+}
+
+TEST(CreateSpaces, SpansBeyondTheLargestDouble) {
+  constexpr double most = std::numeric_limits<double>::max();
+  for (const int64_t n : {2, 3, 4, 5, 6, 11, 12, 1001}) {
+    const auto x = linspace(-most, most, n, {.dtype = f64}).to_vector<double>();
+    EXPECT_EQ(x.front(), -most);
+    EXPECT_EQ(x.back(), most);
+    for (size_t i = 1; i < x.size(); ++i) EXPECT_TRUE(std::isfinite(x[i]) && x[i] > x[i - 1]) << i << " of " << n;
+    const auto down = linspace(most, -most, n, {.dtype = f64}).to_vector<double>();
+    EXPECT_EQ(down.front(), most);
+    EXPECT_EQ(down.back(), -most);
+    for (size_t i = 1; i < x.size(); ++i) EXPECT_LT(down[i], down[i - 1]) << i << " of " << n;
+  }
+  EXPECT_EQ(linspace(-most, most, 2, {.dtype = f64, .requires_grad = true}).requires_grad(), true);
+}
+
 TEST(CreateSpaces, Logarithmic) {
   const auto x = logspace(0, 3, 4, 10, {.dtype = f64}).to_vector<double>();
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(x[size_t(i)], std::pow(10, i), 1e-12 * std::pow(10, i));

@@ -7,6 +7,8 @@
 
 #include <volta/volta.h>
 
+#include "taken.h"
+
 namespace volta::test {
 namespace {
 
@@ -313,6 +315,122 @@ TEST(ApiTypes, ItemsThatDoNotFit) {
   EXPECT_EQ(tensor(65).item<char>(), 'A');
   EXPECT_TRUE(tensor(300).item<bool>());
   EXPECT_EQ(full({}, ~uint64_t(0), {.dtype = u64}).item<uint64_t>(), ~uint64_t(0));
+}
+
+// Functions that hold none and pointers to none, where a function is asked for.
+TEST(ApiFunctions, EmptyOnesAreErrors) {
+  using Function = std::function<Tensor(const Tensor&)>;
+  using Pointer = Tensor (*)(const Tensor&);
+  const Tensor x = tensor({1.0, 2.0}).requires_grad_();
+  const auto refused = [](auto f) { EXPECT_EQ(kind_of(f), Error::Kind::argument); };
+  refused([] { return capture(std::function<int()>()); });
+  refused([] { return capture(static_cast<void (*)()>(nullptr)); });
+  refused([] { return nn::Lambda("Mine", nullptr), 0; });
+  refused([] { return nn::AnyModule(Function()), 0; });
+  refused([] { return nn::AnyModule(Pointer()), 0; });
+  refused([] { return nn::Sequential(nn::ReLU(), Pointer()), 0; });
+  refused([] { return nn::Sequential::builder().add("f", Function()).build(), 0; });
+  refused([&] { return gradcheck(Function(), x); });
+  refused([&] { return gradgradcheck(Pointer(), x); });
+  refused([&] { return gradcheck_all({}, {x}); });
+  refused([&] { return checkpoint(Function(), x); });
+  refused([&] { return checkpoint(Pointer(), x); });
+  refused([&] { return jacobian({}, x); });
+  refused([&] { return with_backward("f", x, {x}, std::function<std::vector<Tensor>(const Tensor&)>()); });
+  refused([&] { return x.register_hook({}); });
+  nn::AnyModule held = Function(relu);
+  held.get<Function>() = nullptr;
+  refused([&] { return held(x); });
+  struct Pair {
+    nn::Linear fc{2, 2};
+    Tensor operator()(const Tensor& a, const Tensor& b) const { return fc(a) + b; }
+  };
+  refused([&] { return nn::ModelView(Pair())(x); });
+}
+
+TEST(ApiFunctions, SchedulersThatAreNone) {
+  const Tensor w = ones({2}).requires_grad_();
+  optim::SGD opt({w}, {.lr = 0.1});
+  const auto refused = [](auto f) { EXPECT_EQ(kind_of(f), Error::Kind::argument); };
+  refused([] { return optim::AnyScheduler(std::shared_ptr<optim::Scheduler>()), 0; });
+  optim::AnyScheduler any = optim::ConstantLR(opt);
+  const optim::AnyScheduler moved = taken(any);
+  EXPECT_EQ(moved.last_epoch(), 0);
+  optim::SchedulerState state;
+  refused([&] { return any.step(), 0; });
+  refused([&] { return any.last_epoch(); });
+  refused([&] { return any.get_last_lr(); });
+  refused([&] { return any.state_dict(); });
+  refused([&] { return any.load_state_dict({}), 0; });
+  refused([&] { return any.rate(1, 1, 0); });
+  refused([&] { return any.onward(1, 1, 1, 0); });
+  refused([&] { return any.momentum(1, 0); });
+  refused([&] { return any.advance(1), 0; });
+  refused([&] { return any.save(state, "a."), 0; });
+  refused([&] { return any.load(state, "a."), 0; });
+  refused([&] { return optim::SequentialLR(opt, {moved, any}, {0}), 0; });
+  refused([&] { return optim::ChainedScheduler(opt, {moved, any}), 0; });
+  optim::SequentialLR one(opt, {moved, optim::ExponentialLR(opt, {.gamma = 0.9})}, {3});
+  const optim::SequentialLR other = taken(one);
+  refused([&] { return one.step(), 0; });
+  refused([&] { return one.rate(1, 1, 0); });
+  optim::ChainedScheduler chain(opt, {moved, optim::ExponentialLR(opt, {.gamma = 0.9})});
+  const optim::ChainedScheduler whole = taken(chain);
+  refused([&] { return chain.step(), 0; });
+  optim::LambdaLR factor(opt, [](int64_t) { return 0.5; });
+  const optim::LambdaLR kept = taken(factor);
+  refused([&] { return factor.step(), 0; });
+  EXPECT_EQ(kept.rate(1, 1, 0), 0.5);
+  optim::WarmupLR warm(opt, {.steps = 1}, optim::ExponentialLR(opt, {.gamma = 0.9}));
+  const optim::WarmupLR rest = taken(warm);
+  refused([&] { return warm.rate(1, 2, 0); });
+}
+
+TEST(ApiFunctions, MovedFromOnesAreErrors) {
+  const Tensor x = ones({1, 2, 2});
+  nn::Lambda twice("Twice", [](const Tensor& t) { return t * 2; });
+  nn::Flatten flat;
+  nn::Identity same;
+  nn::AnyModule any = nn::ReLU();
+  const nn::Lambda twice_now = taken(twice);
+  const nn::Flatten flat_now = taken(flat);
+  const nn::Identity same_now = taken(same);
+  const nn::AnyModule any_now = taken(any);
+  EXPECT_EQ(twice_now(x).sum().item<float>() + flat_now(x).sum().item<float>(), 12.f);
+  EXPECT_EQ(same_now(x).sum().item<float>() + any_now(x).sum().item<float>(), 8.f);
+  for (const nn::Lambda* layer : std::initializer_list<const nn::Lambda*>{&twice, &flat, &same})
+    EXPECT_EQ(kind_of([&] { return (*layer)(x); }), Error::Kind::argument) << layer->type();
+  EXPECT_EQ(kind_of([&] { return any(x); }), Error::Kind::argument);
+  nn::Sequential net{nn::ReLU(), nn::Flatten()};
+  const nn::Sequential net_now = taken(net);
+  EXPECT_EQ(net_now(x).shape(), (Shape{1, 4}));
+  EXPECT_EQ(kind_of([&] { return net(x); }), Error::Kind::argument);
+  EXPECT_EQ(kind_of([&] { return nn::Sequential(net)(x); }), Error::Kind::argument);
+  net = net_now;
+  EXPECT_EQ(net(x).shape(), (Shape{1, 4}));
+  nn::Sequential other;
+  std::swap(net, other);
+  EXPECT_EQ(other(x).shape(), (Shape{1, 4}));
+  EXPECT_TRUE(equal(net(x), x));
+  net = nn::Sequential();
+  EXPECT_TRUE(equal(net(x), x));
+  auto builder = nn::Sequential::builder().add(nn::ReLU());
+  const nn::Sequential first = builder.build(), second = builder.build();
+  EXPECT_TRUE(equal(first(x), x));
+  EXPECT_EQ(kind_of([&] { return second(x); }), Error::Kind::argument);
+  auto step = capture([] { return 1; });
+  auto later = taken(step);
+  EXPECT_EQ(later(), 1);
+  EXPECT_EQ(kind_of([&] { return step(); }), Error::Kind::argument);
+  auto stored = capture(std::function<void()>([] {}));
+  auto stored_now = taken(stored);
+  stored_now();
+  EXPECT_EQ(kind_of([&] { return stored(), 0; }), Error::Kind::argument);
+  const Error cause(Error::Kind::io, "read", "gone");
+  Error error = cause;
+  const Error kept = taken(error);
+  EXPECT_STREQ(error.what(), kept.what());
+  EXPECT_EQ(error.kind(), Error::Kind::io);
 }
 
 }  // namespace

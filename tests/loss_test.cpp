@@ -187,6 +187,14 @@ TEST(LossCrossEntropy, LabelsOfEveryIntegerType) {
     EXPECT_TRUE(equal(cross_entropy(x, tensor({3, 0, 2, 1, 1}).to(t)), want)) << name(t);
 }
 
+TEST(LossCrossEntropy, ProbabilitiesHaveNoLabelToIgnore) {
+  const Tensor x = randn({2, 3}), target = softmax(randn({2, 3}), 1);
+  EXPECT_EQ(cross_entropy(x, target, {.ignore_index = -7}).numel(), 1);
+  const auto refused = attempt([&] { return cross_entropy(x, target, {.ignore_index = 1}); });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), Error::Kind::argument);
+}
+
 TEST(LossCrossEntropy, ManyRowsAndClasses) {
   for (const auto& [rows, classes] : {std::pair{1000, 10}, {3, 5000}, {70, 130}, {1, 1}, {9, 17}}) {
     Tensor x = (randn({rows, classes}) * 4).requires_grad_();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <unordered_map>
 
 #include "core/impl.h"
@@ -408,6 +409,37 @@ TEST(NnFields, ALambdaThatOwnsALayerIsRefused) {
     EXPECT_NE(std::string(r.error().what()).find("captures a layer"), std::string::npos);
   }
   EXPECT_FALSE(attempt([] { static_cast<void>(nn::Lambda("Empty", nn::Lambda::Function())); }));
+}
+
+// Ranges that own what they show, views of the standard library, and sums and products of types.
+struct Owning {
+  std::vector<nn::Linear> list;
+  auto begin() { return list.begin(); }
+  auto end() { return list.end(); }
+};
+TEST(NnFields, RangesAndViewsShowAllTheirLayers) {
+  nn::Linear outside = dot();
+  std::vector<nn::Linear> viewed;
+  viewed.push_back(dot()), viewed.push_back(dot());
+  struct Net {
+    Owning owning;
+    std::span<nn::Linear> view;
+    std::variant<std::monostate, nn::Linear, std::vector<nn::Linear>> choice;
+    std::tuple<nn::Linear, int, std::optional<std::optional<nn::Linear>>> parts{dot(), 1, {}};
+    std::array<std::array<nn::Linear*, 2>, 2> grid{};
+    std::list<std::reference_wrapper<nn::Linear>> references;
+    std::multimap<std::string, nn::Linear> twice;
+  } net;
+  net.owning.list.push_back(dot()), net.owning.list.push_back(dot());
+  net.view = viewed;
+  net.choice = std::vector<nn::Linear>();
+  std::get<2>(net.choice).push_back(dot());
+  std::get<2>(net.parts).emplace(dot());
+  net.references.emplace_back(outside);
+  EXPECT_EQ(names_of(net), (Names{"owning.list.0.weight", "owning.list.1.weight", "view.0.weight", "view.1.weight",
+                                  "choice.0.weight", "parts.0.weight", "parts.2.weight", "references.0.weight"}));
+  net.twice.emplace("key", dot()), net.twice.emplace("key", dot());
+  EXPECT_FALSE(attempt([&] { return state_dict(net).size(); }));
 }
 
 struct Small {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PUBLIC = os.path.join(ROOT, "include", "volta")
 # Foundations of the scalar formulas and of reflection; users never name them.
-INNER = ("scalar", "scalar.h", "elementwise_rows.h", "intrusive_ptr.h", "op_traits.h", "tensor_expr.h", "update_rule.h", "aggregate_fields.h", "reflect.h", "names.h")
+INNER = ("scalar", "scalar.h", "elementwise_rows.h", "given.h", "intrusive_ptr.h", "op_traits.h", "tensor_expr.h", "update_rule.h", "aggregate_fields.h", "reflect.h", "names.h")
 
 
 @dataclass

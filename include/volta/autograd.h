@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include <volta/given.h>
 #include <volta/grad_mode.h>
 #include <volta/tensor.h>
 
@@ -73,8 +74,8 @@ namespace detail {
 inline std::vector<Tensor> as_list(Tensor y) { return {std::move(y)}; }
 inline std::vector<Tensor> as_list(std::vector<Tensor> ys) { return ys; }
 inline std::vector<Tensor> as_list(ValuesIndices r) { return {std::move(r.values)}; }
-template <class F, class... X> TensorFunction as_function(const F& f, const X&...) {
-  return [f](const std::vector<Tensor>& in) {
+template <class F, class... X> TensorFunction as_function(const F& f, const char* op, const X&...) {
+  return [f = given(f, op)](const std::vector<Tensor>& in) {
     return [&]<size_t... I>(std::index_sequence<I...>) { return as_list(f(in[I]...)); }
     (std::index_sequence_for<X...>());
   };
@@ -85,12 +86,12 @@ template <class F, class... X> TensorFunction as_function(const F& f, const X&..
 template <class F, class... X>
 requires std::is_invocable_v<const F&, const Tensor&, const X&...>
 bool gradcheck(const F& f, const Tensor& x, const X&... more) {
-  return gradcheck_all(detail::as_function(f, x, more...), {x, more...});
+  return gradcheck_all(detail::as_function(f, "gradcheck", x, more...), {x, more...});
 }
 template <class F, class... X>
 requires std::is_invocable_v<const F&, const Tensor&, const X&...>
 bool gradgradcheck(const F& f, const Tensor& x, const X&... more) {
-  return gradgradcheck_all(detail::as_function(f, x, more...), {x, more...});
+  return gradgradcheck_all(detail::as_function(f, "gradgradcheck", x, more...), {x, more...});
 }
 
 namespace detail {
@@ -166,8 +167,7 @@ concept TakesList = std::is_invocable_v<F&, ListArgument>;
 // call(f, inputs) says how f takes its inputs.
 template <class F, class Call> auto checkpoint_with(F&& f, const std::vector<Tensor>& inputs, const Call& call) {
   using Result = std::decay_t<decltype(call(f, inputs))>;
-  if constexpr (requires { f.target_type(); })
-    if (!f) throw Error(Error::Kind::argument, "checkpoint", "the function is empty");
+  static_cast<void>(given(f, "checkpoint"));
   std::optional<Result> result;
   if (!is_grad_enabled()) return Result(call(f, inputs));
   const auto finish = [&](const TensorFunction& first, TensorFunction again) {

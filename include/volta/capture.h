@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include <volta/given.h>
+
 namespace volta {
 namespace detail {
 
@@ -29,9 +31,10 @@ class Replay {
 template <class Step> class [[nodiscard]] Captured {
  public:
   using Result = std::invoke_result_t<Step&>;
-  explicit Captured(Step step) : step_(std::move(step)) {}
+  explicit Captured(Step step) : step_(std::move(step)) { static_cast<void>(detail::given(step_, "capture")); }
 
   Result operator()() {
+    static_cast<void>(detail::given(step_, "capture"));
     if constexpr (std::is_void_v<Result>) replay_.run(std::ref(step_));
     else {
       replay_.run([this] { result_.emplace(step_()); });

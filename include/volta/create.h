@@ -108,7 +108,7 @@ template <std::integral T> [[nodiscard]] Tensor empty(std::initializer_list<T> s
 [[nodiscard]] Tensor arange(Scalar end, const Options& options = {});  // arange(5): 0, 1, 2, 3, 4
 [[nodiscard]] Tensor arange(Scalar start, Scalar end, const Options& options);
 [[nodiscard]] Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
-[[nodiscard]] Tensor linspace(double start, double end, Int steps, const Options& options = {});
+[[nodiscard]] Tensor linspace(Scalar start, Scalar end, Int steps, const Options& options = {});
 [[nodiscard]] Tensor logspace(double start, double end, Int steps, double base = 10, const Options& options = {});
 [[nodiscard]] Tensor eye(Int n, std::optional<Int> m = {}, const Options& options = {});
 [[nodiscard]] Tensor tri(Int n, std::optional<Int> m = {}, int64_t k = 0,

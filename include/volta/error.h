@@ -18,6 +18,10 @@ class Error : public std::exception {
 
   Error(Kind kind, std::string_view op, std::string_view message)
       : state_(std::make_shared<State>(kind, std::string(op), std::string(op) + ": " + std::string(message))) {}
+  // One that was moved from still says what it said.
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
+  ~Error() override = default;
 
   Kind kind() const noexcept { return state_->kind; }
   const std::string& op() const noexcept { return state_->op; }

@@ -46,11 +46,14 @@ Sequential& Sequential::operator=(Sequential other) {
   if (names() == other.names())
     for (size_t i = 0; i < modules_.size(); ++i) modules_.item(i) = std::move(other.modules_.item(i));
   else modules_ = std::move(other.modules_);
+  given_away_ = other.given_away_;
   Layer::operator=(std::move(other));
   return *this;
 }
 Tensor Sequential::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
+    if (given_away_ && modules_.empty())
+      throw Error(Error::Kind::argument, "Sequential", "it was moved from, or its builder was built before");
     Tensor y = in;
     for (const auto& [name, module] : modules_) y = module(y);
     return y;

@@ -53,6 +53,7 @@ Replay::Replay(Replay&&) noexcept = default;
 Replay& Replay::operator=(Replay&&) noexcept = default;
 
 void Replay::run(const std::function<void()>& step) {
+  require(state_ != nullptr, ErrorKind::argument, "capture", "the captured step was moved from");
   State& s = *state_;
   require(!Recording::current(), ErrorKind::device, "capture", "a captured step cannot be part of another");
   if (s.recorded) {

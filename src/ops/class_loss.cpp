@@ -240,7 +240,11 @@ Tensor Plain::cross_entropy(const Tensor& input, const Tensor& target, const Cro
   loss::reduction(o.reduction, op);
   require_floating(input, op);
   probability(o.label_smoothing, op, "label_smoothing");
-  if (is_floating(target.checked(op).dtype())) return of_probabilities(input, target, o);
+  if (is_floating(target.checked(op).dtype())) {
+    require(o.ignore_index < 0, ErrorKind::argument, op, "ignore_index ", o.ignore_index,
+            " leaves labels out, and a target of probabilities has none");
+    return of_probabilities(input, target, o);
+  }
   if (o.label_smoothing == 0) {
     const Labels labels = checked_labels(input, target, o.weight, o.ignore_index, op);
     if (const Tensor loss = fused_cross_entropy(input, labels, o.weight, o.reduction); loss.defined()) return loss;

@@ -102,18 +102,47 @@ void check_integers(Scalar start, Scalar step, int64_t count, DType dtype) {
 // As an integer of 64 bits: iota counts modulo 2^64.
 Scalar as_integer(const Scalar& x) { return x.fits<int64_t>() ? Scalar(x.as<int64_t>()) : Scalar(x.as<uint64_t>()); }
 
+void check_spaces(Scalar start, Scalar end, int64_t steps, const char* op) {
+  require(steps >= 0, ErrorKind::argument, op, "the number of steps must not be negative, got ", steps);
+  require(std::isfinite(start.as<double>()) && std::isfinite(end.as<double>()), ErrorKind::argument, op, "the ends ",
+          start, " and ", end, " must be finite");
+}
+
 // start, start + step, … up to the middle, and end, end - step, … down to it: both ends are exact.
 Tensor spaced(double start, double end, int64_t steps, DType dtype, Device device, const char* op) {
-  require(steps >= 0, ErrorKind::argument, op, "the number of steps must not be negative, got ", steps);
-  require(std::isfinite(start) && std::isfinite(end), ErrorKind::argument, op, "the ends ", start, " and ", end,
-          " must be finite");
+  check_spaces(start, end, steps, op);
+  if (!std::isfinite(end - start)) return spaced(start / 2, end / 2, steps, dtype, device, op) * 2;
   const Tensor x = allocate({steps}, is_floating(dtype) ? dtype : f64, device, op);
   const int64_t half = steps / 2 + steps % 2;
-  const double gaps = double(std::max<int64_t>(steps - 1, 1)), range = end - start;
-  const double step = std::isfinite(range) ? range / gaps : end / gaps - start / gaps;
+  const double step = (end - start) / double(std::max<int64_t>(steps - 1, 1));
   const Layout upper = views::narrow(views::flip(layout(x), {0}), 0, 0, steps - half);
   if (steps > 0) backend(device).iota(arg(alias(x, views::narrow(layout(x), 0, 0, half))), start, step);
   if (steps > half) backend(device).iota(arg(alias(x, upper)), end, -step);
+  return x;
+}
+
+bool is_whole(const Scalar& x) { return !x.is_floating() || x.as<double>() == std::trunc(x.as<double>()); }
+Wide whole(const Scalar& x) { return x.is_floating() ? Wide(x.as<double>()) : exactly<Wide>(x); }
+
+// The same between whole ends, exact where a double has too few bits; what is no integer is cut off as a float would be.
+// Element i from the lower end is low + floor(i range / gaps), computed modulo 2^64 and in blocks, within which the
+// rests fit 63 bits.
+Tensor spaced_integers(Wide start, Wide end, int64_t steps, DType dtype, Device device, const char* op) {
+  const Tensor x = allocate({steps}, dtype, device, op);
+  const Wide low = std::min(start, end), range = std::max(start, end) - low, gaps = std::max<int64_t>(steps - 1, 1);
+  const auto rest = int64_t(range % gaps);
+  const int64_t block = int64_t(std::min<Wide>(Wide(1) << 24, INT64_MAX / gaps - 1));
+  const Tensor upward = start <= end ? x : alias(x, views::flip(layout(x), {0}));
+  for (int64_t from = 0; from < steps; from += block) {
+    const int64_t n = std::min(block, steps - from);
+    const Wide first = low + Wide(from) * (range / gaps) + Wide(from) * rest / gaps;
+    const Tensor rests = arange(0, n, 1, {i64, device}) * rest + int64_t(Wide(from) * rest % gaps);
+    const Tensor base = allocate({n}, u64, device, op);
+    backend(device).iota(arg(base), uint64_t(first), uint64_t(range / gaps));
+    Tensor part = (base + floor_divide(rests, int64_t(gaps)).to(u64)).to(low < 0 ? i64 : u64);
+    if (low < 0) part = part + logical_and(part < 0, remainder(rests, int64_t(gaps)) != 0).to(i64);
+    alias(upward, views::narrow(layout(upward), 0, from, n)).copy_(part.to(dtype));
+  }
   return x;
 }
 
@@ -275,11 +304,17 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& given) {
 
 Tensor counting(int64_t n, const Tensor& like) { return arange(0, n, 1, {i64, like.device()}); }
 
-Tensor linspace(double start, double end, Int steps, const Options& given) {
-  const Options options = resolved(given, default_dtype(), "linspace");
-  if (steps > 0) require_held(start, *options.dtype, "linspace");
-  if (steps > 1) require_held(end, *options.dtype, "linspace");
-  return finished(spaced(start, end, steps, *options.dtype, *options.device, "linspace").to(*options.dtype), options);
+Tensor linspace(Scalar start, Scalar end, Int steps, const Options& given) {
+  const char* op = "linspace";
+  const Options options = resolved(given, default_dtype(), op);
+  const DType dtype = *options.dtype;
+  check_spaces(start, end, steps, op);
+  if (steps > 0) require_held(start, dtype, op);
+  if (steps > 1) require_held(end, dtype, op);
+  const Scalar last = steps > 1 ? end : start;
+  if (is_integral(dtype) && steps > 0 && is_whole(start) && is_whole(last))
+    return finished(spaced_integers(whole(start), whole(last), steps, dtype, *options.device, op), options);
+  return finished(spaced(start.as<double>(), end.as<double>(), steps, dtype, *options.device, op).to(dtype), options);
 }
 
 Tensor logspace(double start, double end, Int steps, double base, const Options& given) {

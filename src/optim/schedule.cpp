@@ -184,9 +184,17 @@ void Scheduler::require_momentum(const char* op) const {
             optimizer().name() + " has no momentum to cycle; set cycle_momentum = false");
 }
 
+AnyScheduler::AnyScheduler(std::shared_ptr<Scheduler> scheduler) : inner_(std::move(scheduler)) {
+  require_that(inner_ != nullptr, "AnyScheduler", "the pointer to the scheduler is null");
+}
+Scheduler& AnyScheduler::held() const {
+  require_that(inner_ != nullptr, "AnyScheduler", "it holds no scheduler: it was moved from");
+  return *inner_;
+}
+
 void AnyScheduler::save(SchedulerState& state, const std::string& prefix) const {
   SchedulerState own;
-  inner_->save(own);
+  held().save(own);
   for (const auto& [key, value] : own) state[prefix + key] = value;
 }
 
@@ -194,7 +202,7 @@ void AnyScheduler::load(const SchedulerState& saved, const std::string& prefix) 
   SchedulerState own;
   for (const auto& [key, value] : saved)
     if (key.starts_with(prefix)) own[key.substr(prefix.size())] = value;
-  inner_->load(own);
+  held().load(own);
 }
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& o) : Scheduler(optimizer), o_(o) {
@@ -459,6 +467,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<AnyScheduler> sched
   begin();
 }
 std::pair<size_t, int64_t> SequentialLR::place(int64_t step) const {
+  require(!schedulers_.empty(), "SequentialLR", "the schedule was moved from");
   const auto i = size_t(std::upper_bound(milestones_.begin(), milestones_.end(), step) - milestones_.begin());
   return {i, i == 0 ? step : step - milestones_[i - 1]};
 }
@@ -487,6 +496,7 @@ ChainedScheduler::ChainedScheduler(Optimizer& optimizer, std::vector<AnySchedule
   begin();
 }
 double ChainedScheduler::rate(double base, int64_t step, size_t group) const {
+  require(!schedulers_.empty(), "ChainedScheduler", "the schedule was moved from");
   double result = base;
   for (const AnyScheduler& s : schedulers_) result *= base == 0 ? 1 : s.rate(base, step, group) / base;
   return result;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <volta/given.h>
 #include <volta/nn/dict.h>
 #include <volta/nn/reflect.h>
 
@@ -26,7 +27,8 @@ class AnyModule : public Layer {
   AnyModule() : Layer("AnyModule") {}  // holds nothing; calling it is an Error
   template <Callable M> AnyModule(M module)
       : Layer("AnyModule"), held_(std::make_unique<HeldModel<M>>(std::move(module))) {
-    if constexpr (reflect::Closure<M>) check_captures(static_cast<HeldModel<M>&>(*held_).module, "AnyModule");
+    [[maybe_unused]] const M& m = detail::given(static_cast<HeldModel<M>&>(*held_).module, "AnyModule");
+    if constexpr (reflect::Closure<M>) check_captures(m, "AnyModule");
   }
   AnyModule(const AnyModule& other) : Layer(other), held_(other.held_ ? other.held_->copy() : nullptr) {}
   AnyModule(AnyModule&&) noexcept = default;
@@ -68,7 +70,7 @@ class AnyModule : public Layer {
       if constexpr (std::is_move_assignable_v<M>) module = std::move(static_cast<HeldModel&>(other).module);
       return std::is_move_assignable_v<M>;
     }
-    Tensor run(const Tensor& x) const override { return reflect::run(module, x); }
+    Tensor run(const Tensor& x) const override { return reflect::run(detail::given(module, "AnyModule"), x); }
     void fields(Fields& f) override {
       if constexpr (!reflect::Closure<M>) f("", module);
     }
@@ -113,7 +115,10 @@ class Sequential : public Layer {
     for (AnyModule& m : modules) add(std::move(m));
   }
   Sequential(const Sequential&) = default;
-  Sequential(Sequential&&) noexcept = default;
+  Sequential(Sequential&& other) noexcept
+      : Layer(std::move(other)),
+        modules_(std::move(other.modules_)),
+        given_away_(std::exchange(other.given_away_, true)) {}
   Sequential& operator=(Sequential other);  // one by one if the names are the same: handles stay valid
 
   void add(AnyModule module);                           // seq.add(nn::ReLU())
@@ -139,6 +144,7 @@ class Sequential : public Layer {
 
  private:
   volta::Dict<AnyModule> modules_;
+  bool given_away_ = false;  // moved from, so that being empty does not mean the identity
 };
 
 class Sequential::Builder {

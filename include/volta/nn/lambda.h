@@ -1,5 +1,6 @@
 // Lambda, a function as a layer, and layers that only rearrange.
 #pragma once
+#include <volta/given.h>
 #include <volta/nn/layer.h>
 
 namespace volta::nn {
@@ -11,10 +12,11 @@ class Lambda : public Layer {
   using Function = std::function<Tensor(const Tensor&)>;
   Lambda(const char* type, Function function, double flops_per_output = 1)
       : Layer(type), function_(std::move(function)), flops_(flops_per_output) {
-    if (!function_) throw Error(Error::Kind::argument, type, "the function is empty");
-    check_captures(function_, type);
+    check_captures(detail::given(function_, type), type);
   }
-  Tensor operator()(const Tensor& x) const { return call(x, function_); }
+  Tensor operator()(const Tensor& x) const {
+    return call(x, [&](const Tensor& in) { return detail::given(function_, type())(in); });
+  }
   void fields(Fields&) override {}
   double flops(const Tensor&, const Tensor& y) const override { return flops_ * double(y.numel()); }
 

@@ -108,7 +108,8 @@ template <class T> concept Holder = in_std<T> && requires(T& x) { bool(x); *x; }
 template <class T> concept Reference = in_std<T> && requires(T& x) { typename T::type; x.get(); };
 template <class T> concept Watcher = in_std<T> && requires(T& x) { x.lock(); x.expired(); };
 template <class T> concept Range = in_std<T> && requires(T& x) { typename T::value_type; x.begin(); x.end(); x.size(); };
-template <class T> concept Tuple = in_std<T> && requires { std::tuple_size<T>::value; };
+template <class T> concept Tuple = in_std<T> && requires { std::tuple_size<T>::value; } && !requires(T& x) { x.begin(); };
+template <class T> concept LikeRange = requires(T& x) { x.begin(); x.end(); } || requires(T& x) { begin(x); end(x); } || requires(T& x, size_t i) { x[i]; };
 // clang-format on
 template <class T> inline constexpr bool is_variant = false;
 template <class... T> inline constexpr bool is_variant<std::variant<T...>> = true;
@@ -238,6 +239,21 @@ template <class T> constexpr size_t visible_fields() {
   return n <= most_fields ? n : 0;
 }
 
+// Whether among the members of T, or of structs in it, there is a pointer that may lead to layers.
+template <class T> constexpr bool points_to_layers() {
+  if constexpr (std::is_pointer_v<T>) {
+    return !nothing_inside<T>();
+  } else if constexpr (std::is_array_v<T>) {
+    return points_to_layers<std::remove_all_extents_t<T>>();
+  } else if constexpr (std::is_aggregate_v<T> && !in_std<T> && !HasFields<T> && !nothing_inside<T>()) {
+    return []<class... M>(std::type_identity<std::tuple<M&...>>) {
+      return (points_to_layers<M>() || ...);
+    }(std::type_identity<decltype(tie_fields<visible_fields<T>()>(std::declval<T&>()))>());
+  } else {
+    return false;
+  }
+}
+
 // Room for a T that is never made; the addresses of its members carry their names.
 template <class T> union Specimen {
   constexpr Specimen() : none() {}
@@ -282,6 +298,10 @@ template <class T> void walk_members(T& x, const Path& path, Visitor& visitor) {
       if (*whole.type != typeid(T) && !fields_of(&T::fields).is_virtual) refuse_base(path, *whole.type, type_name<T>());
     x.fields(fields);
   } else {
+    static_assert(!LikeRange<T> || !points_to_layers<T>(),
+                  "this struct looks like a range (it has begin() and end(), or a subscript) and holds a pointer, "
+                  "behind which Volta sees one layer, while there may be more: hold them in a std::vector or a "
+                  "std::span, or add to the struct `void fields(nn::Fields& f) { f(\"name\", member); }`");
     constexpr size_t n = visible_fields<T>();
     auto members = tie_fields<n>(x);
     [&]<size_t... I>(std::index_sequence<I...>) { (fields(field_name<T, I>(), std::get<I>(members)), ...); }
@@ -380,7 +400,12 @@ class ModelView {
   }
   void walk(Visitor& visitor) const { walk_(object_, Path{}, visitor); }
   bool callable() const { return forward_; }
-  Tensor operator()(const Tensor& x) const { return forward_(object_, x); }
+  Tensor operator()(const Tensor& x) const {
+    if (!forward_)
+      throw Error(Error::Kind::argument, "forward",
+                  "the model has no call operator or forward that takes a tensor and gives one");
+    return forward_(object_, x);
+  }
 
  private:
   void* object_;

@@ -63,23 +63,24 @@ class AnyScheduler {
  public:
   template <std::derived_from<Scheduler> S> AnyScheduler(S scheduler)
       : inner_(std::make_shared<S>(std::move(scheduler))) {}
-  explicit AnyScheduler(std::shared_ptr<Scheduler> scheduler) : inner_(std::move(scheduler)) {}
-  double rate(double base, int64_t step, size_t group) const { return inner_->rate(base, step, group); }
+  explicit AnyScheduler(std::shared_ptr<Scheduler> scheduler);  // an Error where it points to none
+  double rate(double base, int64_t step, size_t group) const { return held().rate(base, step, group); }
   double onward(double lr, double base, int64_t step, size_t group) const {
-    return inner_->onward(lr, base, step, group);
+    return held().onward(lr, base, step, group);
   }
-  void step() const { inner_->step(); }
-  int64_t last_epoch() const { return inner_->last_epoch(); }
-  std::vector<double> get_last_lr() const { return inner_->get_last_lr(); }
-  SchedulerState state_dict() const { return inner_->state_dict(); }
-  void load_state_dict(const SchedulerState& saved) const { inner_->load_state_dict(saved); }
+  void step() const { held().step(); }
+  int64_t last_epoch() const { return held().last_epoch(); }
+  std::vector<double> get_last_lr() const { return held().get_last_lr(); }
+  SchedulerState state_dict() const { return held().state_dict(); }
+  void load_state_dict(const SchedulerState& saved) const { held().load_state_dict(saved); }
   // For a schedule that holds others: what it passes on to them beside rate and onward.
-  std::optional<double> momentum(int64_t step, size_t group) const { return inner_->momentum(step, group); }
-  void advance(int64_t step) const { inner_->advance(step); }
+  std::optional<double> momentum(int64_t step, size_t group) const { return held().momentum(step, group); }
+  void advance(int64_t step) const { held().advance(step); }
   void save(SchedulerState& state, const std::string& prefix) const;  // under keys that begin with the prefix
   void load(const SchedulerState& saved, const std::string& prefix) const;
 
  private:
+  Scheduler& held() const;  // an Error where it was moved from
   std::shared_ptr<Scheduler> inner_;
 };
 
