@@ -506,6 +506,25 @@ TEST(CudaStreams, MeasureTime) {
 }
 
 // A tensor that a stream still reads goes, and its memory is asked for again at once by others.
+TEST(CudaStreams, MovedFromOnesAreErrors) {
+  if (!cuda::is_available()) GTEST_SKIP();
+  cuda::Event event;
+  cuda::Stream stream;
+  cuda::Event& no_event = event;
+  const cuda::Stream& no_stream = stream;
+  const cuda::Event taken = std::move(event);
+  const cuda::Stream kept = std::move(stream);
+  EXPECT_THROW(no_event.record(), Error);
+  EXPECT_THROW(no_event.wait(), Error);
+  EXPECT_THROW((void)no_event.query(), Error);
+  EXPECT_THROW(no_event.synchronize(), Error);
+  EXPECT_THROW((void)taken.elapsed_time(no_event), Error);
+  EXPECT_THROW((void)no_stream.query(), Error);
+  EXPECT_THROW(no_stream.synchronize(), Error);
+  EXPECT_THROW(cuda::OnStream{no_stream}, Error);
+  kept.synchronize();
+}
+
 TEST(CudaStreams, KeepMemoryThatAnotherStreamReads) {
   NEEDS_GPU;
   cuda::Stream side;

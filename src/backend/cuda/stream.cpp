@@ -13,6 +13,11 @@ bool passed(cudaError_t status, const char* op) {
   return true;
 }
 
+template <class T> T& held(const std::unique_ptr<T>& state, const char* op) {
+  require(state != nullptr, ErrorKind::argument, op, "it was moved from");
+  return *state;
+}
+
 }  // namespace
 
 struct Event::State {
@@ -34,22 +39,24 @@ Event& Event::operator=(Event&&) noexcept = default;
 
 void Event::record() {
   Recording::refuse("event", "replays do not pass it");
-  const OnDevice current(state_->device);
-  check(cudaEventRecord(state_->event, context(state_->device).stream()), "event");
+  const State& s = held(state_, "event");
+  const OnDevice current(s.device);
+  check(cudaEventRecord(s.event, context(s.device).stream()), "event");
 }
 void Event::wait() const {
   Recording::refuse("event", "replays do not wait for it");
-  const OnDevice current(state_->device);
-  check(cudaStreamWaitEvent(context(state_->device).stream(), state_->event, 0), "event");
+  const State& s = held(state_, "event");
+  const OnDevice current(s.device);
+  check(cudaStreamWaitEvent(context(s.device).stream(), s.event, 0), "event");
 }
-bool Event::query() const { return passed(cudaEventQuery(state_->event), "event"); }
+bool Event::query() const { return passed(cudaEventQuery(held(state_, "event").event), "event"); }
 void Event::synchronize() const {
   Recording::refuse("event", "it waits for the device");
-  wait_for(state_->event, "event");
+  wait_for(held(state_, "event").event, "event");
 }
 double Event::elapsed_time(const Event& end) const {
   float time = 0;
-  check(cudaEventElapsedTime(&time, state_->event, end.state_->event), "event");
+  check(cudaEventElapsedTime(&time, held(state_, "event").event, held(end.state_, "event").event), "event");
   return double(time);
 }
 
@@ -67,15 +74,16 @@ Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;
 
-bool Stream::query() const { return passed(cudaStreamQuery(state_->lane->stream), "stream"); }
+bool Stream::query() const { return passed(cudaStreamQuery(held(state_, "stream").lane->stream), "stream"); }
 void Stream::synchronize() const {
   Recording::refuse("stream", "it waits for the device");
-  const OnLane here(*state_->lane);
-  state_->context.synchronize("stream");
+  const State& s = held(state_, "stream");
+  const OnLane here(*s.lane);
+  s.context.synchronize("stream");
 }
 OnStream::OnStream(const Stream& stream) : outer_(current_lane) {
   Recording::refuse("stream", "a step is captured on a stream of its own");
-  current_lane = stream.state_->lane;
+  current_lane = held(stream.state_, "stream").lane;
 }
 OnStream::~OnStream() { current_lane = static_cast<const Lane*>(outer_); }
 
