@@ -265,11 +265,13 @@ TEST(AutogradFunctional, GradcheckFindsWrongRules) {
     return with_backward("wrong", t.detach().exp(), {t}, [](const Tensor& g) { return std::vector{g}; });
   };
   EXPECT_FALSE(gradcheck(wrong, x));
-  EXPECT_NE(why([&] { gradcheck_all(detail::as_function(wrong, x), {x}, {.raise = true}); }).find("numeric"),
-            std::string::npos);
+  EXPECT_NE(
+      why([&] { gradcheck_all(detail::as_function(wrong, "gradcheck", x), {x}, {.raise = true}); }).find("numeric"),
+      std::string::npos);
   const Tensor big = randn({200, 300}, {.dtype = f64, .requires_grad = true});
-  EXPECT_TRUE(gradcheck_all(detail::as_function([](const Tensor& t) { return t.softmax(1).pow(2).sum(); }, big), {big},
-                            {.fast = true}));
+  EXPECT_TRUE(
+      gradcheck_all(detail::as_function([](const Tensor& t) { return t.softmax(1).pow(2).sum(); }, "gradcheck", big),
+                    {big}, {.fast = true}));
 }
 
 TEST(AutogradGraph, Printable) {
