@@ -124,7 +124,8 @@ struct CountNonzero : Reducer<Elements::truth> {
 struct Var : Reducer<Elements::real> {
   template <class T> struct State { T count, mean, squares; };
   template <class T> static constexpr State<T> start() { return {0, 0, 0}; }
-  template <class T> static constexpr State<T> lift(T x) { return {1, x, 0}; }
+  // The difference is 0 of numbers, and NaN of infinities: a merge of two elements would not see that they have no variance.
+  template <class T> static constexpr State<T> lift(T x) { return {1, x, x - x}; }
   template <class T> static constexpr State<T> next(State<T> s, T x, int64_t) {
     const T count = s.count + T(1), delta = x - s.mean, mean = s.mean + delta / count;
     return {count, mean, s.squares + delta * (x - mean)};
