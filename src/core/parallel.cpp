@@ -15,12 +15,17 @@
 #include "core/check.h"
 #include "core/fork.h"
 #include "core/processors.h"
+#include "core/profile.h"
+#include "core/region_watch.h"
 #include "core/serial.h"
 #ifdef __linux__
 #include <sched.h>
 #endif
 
 namespace volta {
+
+constinit std::atomic<RegionWatch> region_watch = nullptr;
+
 namespace {
 
 using std::memory_order_acquire;
@@ -57,6 +62,10 @@ class Pool {
 
   // For the thread between acquire() and release().
   std::exception_ptr run(int64_t begin, int64_t end, detail::PartFunction function, void* context) {
+    const RegionWatch watch = region_watch.load(memory_order_relaxed);
+    const int64_t start = watch ? profile::now() : 0;
+    if (watch) stints_.assign(workers_.size(), {});
+    watched_ = watch != nullptr;
     end_ = end;
     function_ = function;
     context_ = context;
@@ -71,7 +80,9 @@ class Pool {
     do perform(part++);
     while (take());
     in_region = false;
+    const int64_t done = watch ? profile::now() : 0;
     await_workers();
+    if (watch) watch({end - begin, int(workers_.size()) + 1, start, done, profile::now(), stints_});
     if (!error_) return nullptr;
     failed_.store(false, memory_order_relaxed);
     return std::exchange(error_, nullptr);
@@ -113,7 +124,7 @@ class Pool {
       const uint32_t word = word_.load(memory_order_acquire);  // before limit_, which changes first
       if (index >= limit_.load(memory_order_relaxed)) return;
       if (parts_left(word) > 0) {
-        if (join(word)) tries = 0;
+        if (join(word, index)) tries = 0;
       } else if (++tries < worker_spins) {
         relax();
       } else if (word & has_work) {
@@ -126,12 +137,15 @@ class Pool {
     }
   }
 
-  bool join(uint32_t word) {
+  bool join(uint32_t word, int index) {
     if (!word_.compare_exchange_weak(word, word - one_part + 1, memory_order_acquire, memory_order_relaxed))
       return false;
+    const bool watched = watched_;
+    const int64_t joined = watched ? profile::now() : 0;
     int64_t mine = 0;
-    do perform(end_ - 1 - (alone_ ? mine++ : taken_behind_.fetch_add(1, memory_order_relaxed)));
+    do perform(end_ - 1 - (alone_ ? mine : taken_behind_.fetch_add(1, memory_order_relaxed))), ++mine;
     while (take());
+    if (watched) stints_[size_t(index)] = {joined, profile::now(), mine};
     if ((word_.fetch_sub(1) & at_work) == 1 && owner_asleep_.exchange(false)) owner_asleep_.notify_one();
     return true;
   }
@@ -167,6 +181,7 @@ class Pool {
   alignas(64) std::atomic<uint32_t> word_{0};
   std::atomic<uint32_t> taken_behind_{0};  // of several workers
   bool alone_ = false;                     // there is one worker
+  bool watched_ = false;
   int64_t end_ = 0;
   detail::PartFunction function_ = nullptr;
   void* context_ = nullptr;
@@ -177,6 +192,7 @@ class Pool {
   std::atomic<bool> owner_asleep_{false};
   alignas(64) std::atomic<bool> busy_{false};
   std::vector<std::thread> workers_;
+  std::vector<WorkerStint> stints_;  // of a watched region
 };
 
 // Never destroyed: loops may still run while static objects are being destroyed, and idle workers end with the process.
@@ -236,7 +252,10 @@ int within_quota(int count, const std::string& cpu_max) {
 void detail::run_parts(int64_t parts, PartFunction function, void* context) {
   const int threads = in_region ? 1 : get_num_threads();
   if (threads == 1 || !pool().acquire()) {
+    const RegionWatch watch = in_region ? nullptr : region_watch.load(memory_order_relaxed);
+    const int64_t start = watch ? profile::now() : 0;
     for (int64_t i = 0; i < parts; ++i) function(context, i);
+    if (watch) watch({parts, 1, start, profile::now(), profile::now(), {}});
     return;
   }
   pool().resize(threads);
