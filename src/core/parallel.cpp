@@ -3,11 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,9 +15,6 @@
 #include "core/profile.h"
 #include "core/region_watch.h"
 #include "core/serial.h"
-#ifdef __linux__
-#include <sched.h>
-#endif
 
 namespace volta {
 
@@ -213,25 +207,13 @@ Pool& pool() {
   in_region = false;
 });
 
-int available_processors() {
-  int count = int(std::thread::hardware_concurrency());
-#ifdef __linux__
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
-#endif
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  std::getline(file, quota);
-  return std::min(within_quota(count, quota), max_threads);
-}
-
 int default_threads() {
   if (const char* text = std::getenv("VOLTA_NUM_THREADS")) {
     char* end = nullptr;
     const long count = std::strtol(text, &end, 10);
     if (end != text && *end == '\0' && count >= 1 && count <= max_threads) return int(count);
   }
-  return available_processors();
+  return std::min(available_processors(), max_threads);
 }
 
 std::atomic<int>& thread_count() {
@@ -240,14 +222,6 @@ std::atomic<int>& thread_count() {
 }
 
 }  // namespace
-
-int within_quota(int count, const std::string& cpu_max) {
-  std::istringstream text(cpu_max);
-  double quota = 0, period = 0;
-  if (text >> quota >> period && quota > 0 && period > 0)
-    count = int(std::min<double>(count, std::round(quota / period)));
-  return std::max(count, 1);
-}
 
 void detail::run_parts(int64_t parts, PartFunction function, void* context) {
   const int threads = in_region ? 1 : get_num_threads();
