@@ -72,6 +72,7 @@ template <class T> struct ConvRows {
 
 // Parts have a multiple of so many rows of the left operand, but for the last: fewer would not be worth staging a box again.
 constexpr int64_t least_rows = 32;
+constexpr int64_t gathered_rows = 16;  // where nothing is staged again, nor weights prepared by these
 
 // The work on one box. Its patches are the matrix P(p, j) = image[offsets[p] + place of pixel j], p < depth, j < pixels;
 // pixels lie in rows of `row`, `rows` to a plane. Where `regular` has a value, it may be 0, P(p, j) = image[p *
@@ -85,6 +86,7 @@ template <class T> struct ConvPart {
   ConvRows<T> a;                // m rows of weights along the depth, or of gradients along the pixels
   int64_t all_rows, first_row;  // of the group, of which this part has m from first_row on
   const T* prepared;            // what prepare() made of all its weights, or null
+  const T* gathered;            // what gather() made of the box, and there is no image; or null
   const T* bias;                // one for each row, or null
   T* c;
   int64_t c_step;
@@ -102,6 +104,10 @@ template <class T> struct ConvKernels {
   // The weights [m x depth] in a form of its own, for so many parts: how many values, and the values of some rows.
   int64_t (*prepared)(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts) = nullptr;
   void (*prepare)(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) = nullptr;
+  // The image of a box in a form of its own, for slices of rows to share: how many values, and those of some channels, which
+  // alone the part's image holds.
+  int64_t (*gathered)(const ConvPart<T>& part) = nullptr;
+  void (*gather)(const ConvPart<T>& part, int64_t first, int64_t count, T* to) = nullptr;
 };
 
 // For algorithms that want contiguous rows: weights are prepared as such unless they are.

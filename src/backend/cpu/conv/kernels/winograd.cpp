@@ -47,6 +47,7 @@ struct Values {
   int64_t end() const { return across ? whole_rows<float>(n) : whole_columns<float>(n); }
 };
 
+// To v, from where on the values of these channels lie.
 void gather_all(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, const Values& x) {
   for (int64_t i = 0; i < products * channels && x.n < x.end(); ++i) {
     float* const row = v + i / channels * x.step + i % channels * x.each;
@@ -54,6 +55,13 @@ void gather_all(const ConvPart<float>& part, const Tiles& tiles, int64_t channel
   }
   for (int64_t c = 0; c < channels; c += groups)
     gather_inputs(part, tiles, c, smaller(groups, channels - c), v + c * x.each, x.each, x.step);
+}
+
+int64_t gathered(const ConvPart<float>& part) { return products * Values(Tiles(part), part.depth / taps).step; }
+void gather(const ConvPart<float>& part, int64_t first, int64_t count, float* to) {
+  const Tiles tiles(part);
+  const Values x(tiles, part.depth / taps);
+  gather_all(part, tiles, count, to + first * x.each, x);
 }
 
 float* room_for(int64_t values) {
@@ -66,12 +74,13 @@ void correlate(const ConvPart<float>& part) {
   const Values x(tiles, channels);
   const int64_t m_step =
       product_step(x.across ? whole_rows<float>(x.n) * block_rows : whole_rows<float>(block_rows) * x.each);
-  float* const v = room_for(products * (x.step + m_step + u_step));
-  float *const m = v + products * x.step, *const own = m + products * m_step;
+  float* const room = room_for(products * ((part.gathered ? 0 : x.step) + m_step + u_step));
+  float *const m = room, *const own = m + products * m_step, *const gathers = own + products * u_step;
+  const float* const v = part.gathered ? part.gathered : gathers;
   const Kernels weights(part.a, channels);
   const float* prepared = part.prepared;
   if (prepared) prepared += part.first_row / block_rows * ceil_div(channels, block_channels) * products * u_step;
-  gather_all(part, tiles, channels, v, x);
+  if (!part.gathered) gather_all(part, tiles, channels, gathers, x);
   each_block(part.m, block_rows, [&](Range rows) {
     each_block(channels, block_channels, [&](Range some) {
       const float* u = prepared ? prepared : own;
@@ -180,6 +189,6 @@ void weight_gradient(const ConvPart<float>& part) {
 namespace volta::cpu {
 template <> ConvKernels<float> conv_winograd<Isa::VOLTA_ISA>() {
   using namespace VOLTA_ISA;
-  return {correlate, weight_gradient, tile, false, 1 << 19, prepared, prepare};
+  return {correlate, weight_gradient, tile, false, 1 << 19, prepared, prepare, gathered, gather};
 }
 }  // namespace volta::cpu
