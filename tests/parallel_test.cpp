@@ -145,23 +145,23 @@ TEST_F(Parallel, WorkersSleepWhenToldTo) {
   EXPECT_LT(double(std::clock() - before) / CLOCKS_PER_SEC, 0.1);  // of the whole process
 }
 
-WatchedRegion seen;
+WatchedRegion watched = {};
 std::vector<WorkerStint> stints;
 TEST_F(Parallel, AWatchIsToldWhatThreadsDid) {
   for (int threads : {1, 4}) {
     set_num_threads(threads);
     int64_t told = 0, parts = 0;
     for (int round = 0; round < 200; ++round) {
-      seen = {};
-      region_watch = [](const WatchedRegion& r) { seen = r, stints.assign(r.workers.begin(), r.workers.end()); };
+      watched = {};
+      region_watch = [](const WatchedRegion& r) { watched = r, stints.assign(r.workers.begin(), r.workers.end()); };
       parallel(9, [](int64_t) { parallel(3, [](int64_t) {}); });  // loops inside are not told
       region_watch = nullptr;
-      told += seen.parts == 9 && seen.threads == threads;
-      EXPECT_LE(seen.start, seen.owner_done);
-      EXPECT_LE(seen.owner_done, seen.end);
+      told += watched.parts == 9 && watched.threads == threads;
+      EXPECT_LE(watched.start, watched.owner_done);
+      EXPECT_LE(watched.owner_done, watched.end);
       for (const WorkerStint& w : stints) {
         parts += w.parts;
-        EXPECT_TRUE(w.parts == 0 || (seen.start <= w.joined && w.joined <= w.done && w.done <= seen.end));
+        EXPECT_TRUE(w.parts == 0 || (watched.start <= w.joined && w.joined <= w.done && w.done <= watched.end));
       }
     }
     EXPECT_EQ(told, 200);
