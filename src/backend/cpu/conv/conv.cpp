@@ -142,11 +142,14 @@ template <class T> struct Convolver {
     part.regular.reset();
     part.chunk = call.chunk;
   }
+  bool in_place(const Pass& pass, const Image& source) const {
+    const int64_t sizes[] = {pass.axes[0].size, pass.axes[1].size, pass.axes[2].size};
+    return kernels.in_place && native() && pass.in_place() && source.dense(sizes);
+  }
   // The image of a box, staged unless it can be read where it is.
   void set_image(ConvPart<T>& part, const Image& source, const Pass& pass, const Box& box, const Staged& staged,
                  int64_t b, int64_t c, int64_t channels) const {
-    const int64_t sizes[] = {pass.axes[0].size, pass.axes[1].size, pass.axes[2].size};
-    if (kernels.in_place && native() && pass.in_place() && source.dense(sizes)) {
+    if (in_place(pass, source)) {
       part.image = reinterpret_cast<const T*>(source.at(b, c)) + first_pixel(pass, box);
       part.regular = source.channel / int64_t(sizeof(T));
     } else {
@@ -224,12 +227,13 @@ template <class T> struct Convolver {
     };
     Cut cut = cut_of(pass, channels, rows, least_rows, kernels.tile > 1 ? 40 : 8);
     int64_t gathered = 0;
-    if (kernels.gathered && cut.slices > 1 && depth > 0) {
-      const Cut other = cut_of(pass, channels, rows, prepared_for(most_parts) > 0 ? least_rows : gathered_rows, 4);
+    if (kernels.gathered && cut.slices > (kernels.tile > 1 ? 1 : 2) && depth > 0 && !in_place(pass, source)) {
+      const Cut other = cut_of(pass, channels, rows, prepared_for(most_parts) > 0 ? least_rows : gathered_rows,
+                               kernels.tile > 1 ? 4 : 8);
       ConvPart<T> part;
       const Box box = other.boxes.largest(pass);
       set_pixels(part, box, staged_of(pass, box, kernels.tile));
-      part.depth = depth;
+      part.depth = depth, part.taps = pass.taps();
       gathered = kernels.gathered(part);
       if (other.slices > 1 && other.items * gathered * int64_t(sizeof(T)) <= gathered_bytes) cut = other;
       else gathered = 0;
@@ -255,7 +259,7 @@ template <class T> struct Convolver {
         ConvPart<T> part;
         set_pixels(part, box, staged);
         part.offsets = offsets.data();
-        part.depth = depth;
+        part.depth = depth, part.taps = pass.taps();
         part.image =
             stage<T>(source, image / g.groups, image % g.groups * channels + some.begin, some.size, pass, box, staged);
         kernels.gather(part, some.begin, some.size, inputs.data() + item * gathered);
@@ -271,7 +275,7 @@ template <class T> struct Convolver {
       ConvPart<T> part;
       set_pixels(part, box, staged);
       part.offsets = offsets.data();
-      part.depth = depth;
+      part.depth = depth, part.taps = pass.taps();
       part.m = some.size;
       part.a = weights(group, some.begin);
       part.prepared = prepared > 0 ? room.data() + group * prepared : nullptr;
@@ -347,7 +351,7 @@ template <class T> struct Convolver {
       const Range channels = slice_of(in, least_channels, grid.columns, cell % grid.columns);
       ConvPart<T> part;
       part.offsets = offsets.data();
-      part.depth = channels.size * pass.taps();
+      part.depth = channels.size * pass.taps(), part.taps = pass.taps();
       part.m = some.size;
       part.all_rows = out;
       part.bias = part.prepared = part.gathered = nullptr;

@@ -80,7 +80,7 @@ constexpr int64_t gathered_rows = 16;  // where nothing is staged again, nor wei
 template <class T> struct ConvPart {
   const T* image;
   const int64_t* offsets;
-  int64_t depth, pixels, row, rows, row_step, plane_step;
+  int64_t depth, taps, pixels, row, rows, row_step, plane_step;  // taps: of the depth, to a channel
   std::optional<int64_t> regular;
   int64_t m;
   ConvRows<T> a;                // m rows of weights along the depth, or of gradients along the pixels
