@@ -233,7 +233,7 @@ template <class T> struct Convolver {
       ConvPart<T> part;
       const Box box = other.boxes.largest(pass);
       set_pixels(part, box, staged_of(pass, box, kernels.tile));
-      part.depth = depth, part.taps = pass.taps();
+      part.depth = depth, part.taps = pass.taps(), part.all_channels = channels;
       gathered = kernels.gathered(part);
       if (other.slices > 1 && other.items * gathered * int64_t(sizeof(T)) <= gathered_bytes) cut = other;
       else gathered = 0;
@@ -259,7 +259,7 @@ template <class T> struct Convolver {
         ConvPart<T> part;
         set_pixels(part, box, staged);
         part.offsets = offsets.data();
-        part.depth = depth, part.taps = pass.taps();
+        part.depth = depth, part.taps = pass.taps(), part.all_channels = channels;
         part.image =
             stage<T>(source, image / g.groups, image % g.groups * channels + some.begin, some.size, pass, box, staged);
         kernels.gather(part, some.begin, some.size, inputs.data() + item * gathered);
@@ -275,7 +275,7 @@ template <class T> struct Convolver {
       ConvPart<T> part;
       set_pixels(part, box, staged);
       part.offsets = offsets.data();
-      part.depth = depth, part.taps = pass.taps();
+      part.depth = depth, part.taps = pass.taps(), part.all_channels = channels, part.first_channel = 0;
       part.m = some.size;
       part.a = weights(group, some.begin);
       part.prepared = prepared > 0 ? room.data() + group * prepared : nullptr;
@@ -314,14 +314,17 @@ template <class T> struct Convolver {
   }
 
   // How threads share the weight beyond so many items: by rows and, where many channels make up the depth, by these. Each slice of
-  // rows packs or transforms the images again, each of channels the gradients.
-  Grid grid_of(int64_t items, int64_t taps) const {
+  // channels packs or transforms the gradients again, each of rows the patches: as much work as of so many columns and rows.
+  struct Again {
+    int64_t gradients, patches;
+  };
+  Grid grid_of(int64_t items, int64_t taps, const Again& again) const {
     const bool both = algorithm == ConvAlgorithm::winograd || algorithm == ConvAlgorithm::implicit_gemm;
     const int64_t rows = divide_up(out, least_rows), most = both ? divide_up(in, least_channels) : 1;
-    const int64_t again = kernels.tile > 1 ? 27 : 14, across = kernels.tile > 1 ? 1 : taps;
+    const int64_t across = kernels.tile > 1 ? 1 : taps;
     const auto cost = [&](const Grid& grid) {
       const int64_t r = divide_up(rows, grid.rows) * least_rows, c = divide_up(most, grid.columns) * least_channels;
-      return rounds(items * grid.parts()) * double(r * c * across + again * (r + c * across));
+      return rounds(items * grid.parts()) * double(r * c * across + again.gradients * r + again.patches * c * across);
     };
     Grid best;
     for (int64_t i = 1; i <= std::min(rows, 2 * threads()); ++i)
@@ -330,6 +333,10 @@ template <class T> struct Convolver {
     return best;
   }
 
+  // Numbers of an item.
+  struct Gathered {
+    int64_t inputs = 0, gradients = 0;
+  };
   // The weight: images and boxes in a fixed number of segments, each summed apart, then added up in order.
   void weight_gradient(const Pass& pass, const Pass& outputs) const {
     const Image x = image(call.x), y = image(call.y);
@@ -338,9 +345,42 @@ template <class T> struct Convolver {
     const int64_t items = g.batch * boxes.count();
     const int64_t affordable = std::max<int64_t>(1, partial_bytes / (size * int64_t(sizeof(T))));
     const int64_t segments = std::min({items, most_segments, affordable});
-    const Grid grid = grid_of(segments * g.groups, pass.taps());
+    Grid grid = grid_of(segments * g.groups, pass.taps(), kernels.tile > 1 ? Again{27, 27} : Again{16, 50});
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, in);
+    // Where several parts would transform or stage the same, that is done first, for all.
+    ConvPart<T> largest;
+    set_pixels(largest, boxes.largest(pass), staged);
+    largest.taps = pass.taps(), largest.all_rows = out, largest.all_channels = in;
+    Gathered all;
+    if (kernels.gathered && grid.parts() > 2 && !in_place(pass, x)) {
+      all = {kernels.gathered(largest), kernels.gathered_gradients ? kernels.gathered_gradients(largest) : 0};
+      if ((all.inputs + all.gradients) * items * g.groups * int64_t(sizeof(T)) > gathered_bytes) all = {};
+    }
+    const Values<T> inputs(all.inputs * items * g.groups), gradients(all.gradients * items * g.groups);
+    if (all.inputs > 0) {
+      grid = grid_of(segments * g.groups, pass.taps(), kernels.tile > 1 ? Again{6, 2} : Again{16, 40});
+      const int64_t pieces = divide_up(2 * threads(), items * g.groups);
+      const int64_t of_x = std::min(divide_up(in, gathered_rows), pieces),
+                    of_y = all.gradients > 0 ? std::min(divide_up(out, gathered_rows), pieces) : 0;
+      run_parts(items * g.groups * (of_x + of_y), serial, [&](int64_t index) {
+        const int64_t piece = index % (of_x + of_y), image = index / (of_x + of_y);
+        const int64_t group = image % g.groups, item = image / g.groups, b = item / boxes.count();
+        const Box box = boxes.box(pass, item % boxes.count());
+        ConvPart<T> part = largest;
+        set_pixels(part, box, staged);
+        part.offsets = offsets.data();
+        if (piece < of_x) {
+          const Range some = slice_of(in, gathered_rows, of_x, piece);
+          part.image = stage<T>(x, b, group * in + some.begin, some.size, pass, box, staged);
+          return kernels.gather(part, some.begin, some.size, inputs.data() + image * all.inputs);
+        }
+        const Range some = slice_of(out, gathered_rows, of_y, piece - of_x);
+        part.m = some.size;
+        set_gradients(part, y, outputs, box, b, group * out + some.begin);
+        kernels.gather_gradients(part, some.begin, some.size, gradients.data() + image * all.gradients);
+      });
+    }
     const bool whole = segments == 1 && native();
     const Values<T> room(whole ? 0 : segments * size);
     T* partials = whole ? static_cast<T*>(call.w.data) : room.data();
@@ -349,12 +389,12 @@ template <class T> struct Convolver {
       const int64_t group = image % g.groups, segment = image / g.groups;
       const Range some = slice_of(out, least_rows, grid.rows, cell / grid.columns);
       const Range channels = slice_of(in, least_channels, grid.columns, cell % grid.columns);
-      ConvPart<T> part;
+      ConvPart<T> part = largest;
       part.offsets = offsets.data();
-      part.depth = channels.size * pass.taps(), part.taps = pass.taps();
+      part.depth = channels.size * pass.taps();
       part.m = some.size;
-      part.all_rows = out;
-      part.bias = part.prepared = part.gathered = nullptr;
+      part.first_row = some.begin, part.first_channel = channels.begin;
+      part.bias = part.prepared = part.gathered = part.gradients = nullptr;
       part.c = partials + segment * size + (group * out + some.begin) * depth + channels.begin * pass.taps();
       part.c_step = depth;
       part.add = false;
@@ -362,14 +402,17 @@ template <class T> struct Convolver {
         const int64_t b = item / boxes.count();
         const Box box = boxes.box(pass, item % boxes.count());
         set_pixels(part, box, staged);
-        set_image(part, x, pass, box, staged, b, group * in + channels.begin, channels.size);
-        set_gradients(part, y, outputs, box, b, group * out + some.begin);
+        const int64_t gathered = item * g.groups + group;
+        if (all.inputs > 0) part.gathered = inputs.data() + gathered * all.inputs;
+        else set_image(part, x, pass, box, staged, b, group * in + channels.begin, channels.size);
+        if (all.gradients > 0) part.gradients = gradients.data() + gathered * all.gradients;
+        else set_gradients(part, y, outputs, box, b, group * out + some.begin);
         kernels.weight_gradient(part);
         part.add = true;
       }
     });
     if (whole) return;
-    constexpr int64_t grain = 1 << 14;
+    const int64_t grain = finer(size, 1 << 14);
     run_parts(divide_up(size, grain), serial, [&](int64_t part) {
       const int64_t begin = part * grain, n = std::min(grain, size - begin);
       T* sums = partials + begin;

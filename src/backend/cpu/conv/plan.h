@@ -83,11 +83,13 @@ template <class T> struct ConvPart {
   int64_t depth, taps, pixels, row, rows, row_step, plane_step;  // taps: of the depth, to a channel
   std::optional<int64_t> regular;
   int64_t m;
-  ConvRows<T> a;                // m rows of weights along the depth, or of gradients along the pixels
-  int64_t all_rows, first_row;  // of the group, of which this part has m from first_row on
-  const T* prepared;            // what prepare() made of all its weights, or null
-  const T* gathered;            // what gather() made of the box, and there is no image; or null
-  const T* bias;                // one for each row, or null
+  ConvRows<T> a;                        // m rows of weights along the depth, or of gradients along the pixels
+  int64_t all_rows, first_row;          // of the group, of which this part has m from first_row on
+  const T* prepared;                    // what prepare() made of all its weights, or null
+  const T* gathered;                    // what gather() made of the box, and there is no image; or null
+  const T* gradients;                   // what gather_gradients() made of it, and `a` is not set; or null
+  int64_t all_channels, first_channel;  // of the group, of which the depth has some: what was gathered is of all
+  const T* bias;                        // one for each row, or null
   T* c;
   int64_t c_step;
   bool add;  // to what a gradient of weights holds
@@ -108,6 +110,9 @@ template <class T> struct ConvKernels {
   // alone the part's image holds.
   int64_t (*gathered)(const ConvPart<T>& part) = nullptr;
   void (*gather)(const ConvPart<T>& part, int64_t first, int64_t count, T* to) = nullptr;
+  // Gradients of a box's outputs likewise, where they are not used as they lie.
+  int64_t (*gathered_gradients)(const ConvPart<T>& part) = nullptr;
+  void (*gather_gradients)(const ConvPart<T>& part, int64_t first, int64_t count, T* to) = nullptr;
 };
 
 // For algorithms that want contiguous rows: weights are prepared as such unless they are.

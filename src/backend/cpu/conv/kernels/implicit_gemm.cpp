@@ -135,7 +135,9 @@ constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few use
 
 // The patches as a matrix: from one row to the next, with room for a vector after the last.
 template <class T> int64_t gathered_step(const ConvPart<T>& part) { return ceil_div(part.pixels, 16) * 16 + 16; }
-template <class T> int64_t gathered(const ConvPart<T>& part) { return part.depth * gathered_step(part) + 4 * lanes<T>; }
+template <class T> int64_t gathered(const ConvPart<T>& part) {
+  return part.all_channels * part.taps * gathered_step(part) + 4 * lanes<T>;
+}
 // The image holds `count` channels, from `first` on of those that the part has.
 template <class T> void gather(const ConvPart<T>& part, int64_t first, int64_t count, T* to) {
   const int64_t step = gathered_step(part), taps = part.taps;
@@ -174,8 +176,13 @@ template <class T> int64_t prepared(int64_t m, int64_t depth, const ConvRows<T>&
 
 template <class T> void weight_gradient(const ConvPart<T>& part) {
   const MatrixOperand<T, !by_lane> gradients = {part.a.data, part.a.step, 1, false};
-  const MatrixOperand<T, false> pixels = {part.image, part.regular.value_or(0), 1, false};
-  const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
+  MatrixOperand<T, false> pixels = {part.image, part.regular.value_or(0), 1, false};
+  if (part.gathered) {
+    const int64_t step = gathered_step(part);
+    pixels = {part.gathered + part.first_channel * part.taps * step, step, 1, false};
+  }
+  const bool matrix = part.gathered || part.regular;
+  const PanelOperand<T> b = matrix ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
   multiply_panels(
       PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add});
 }
