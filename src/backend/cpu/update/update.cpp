@@ -45,7 +45,7 @@ void update(const UpdateCall& call) {
     for (const UpdateTensor& t : call.tensors) run_piece(call, row, t, 0, t.n);
     return;
   }
-  const int64_t each = finer(total, piece);
+  const int64_t each = std::min(piece, part_size(total, piece));
   std::vector<int64_t> first(call.tensors.size() + 1, 0);  // piece of each tensor
   for (size_t i = 0; i < call.tensors.size(); ++i) first[i + 1] = first[i] + divide_up(call.tensors[i].n, each);
   parallel(first.back(), [&](int64_t part) {
