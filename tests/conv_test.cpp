@@ -304,12 +304,15 @@ TEST(ConvResult, HasTheSameBitsForEveryNumberOfThreads) {
                               {{5, 12, 31, 29}, {12, 1, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 12},
                               {{3, 4, 40, 40}, {9, 4, 5, 5}, {1, 1}, {2, 2}, {1, 1}, 1},
                               {{4, 40, 18, 18}, {96, 40, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
-                              {{2, 300, 7, 7}, {70, 300, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}};
+                              {{2, 300, 7, 7}, {70, 300, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+                              {{3, 40, 12, 12}, {100, 20, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 2},
+                              {{8, 260, 4, 4}, {250, 260, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+                              {{3, 144, 10, 10}, {150, 72, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}};
   for (const Problem& p : problems) {
     const Tensor x = randn(p.x, {.requires_grad = true}), w = randn(p.w, {.requires_grad = true}), g = randn(p.y());
     for (const ConvAlgorithm a : algorithms) {
       std::vector<Tensor> first;
-      for (const int threads : {1, 2, 3, 8}) {
+      for (const int threads : {1, 2, 3, 8, 16, 40}) {
         set_num_threads(threads);
         const Tensor y = conv2d(x, w, {}, p.options(a));
         std::vector<Tensor> all = grad(y, {x, w}, {.grad_outputs = {g}});

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -140,6 +142,56 @@ TEST_F(ThreadsFork, MemoryIsCounted) {
               return memory::stats().in_use == before;
             }),
             0);
+}
+
+// A folder with files of cgroups.
+class ThreadsCgroups : public testing::Test {
+ protected:
+  ThreadsCgroups() : root_(testing::TempDir() + "volta_cgroups_" + std::to_string(getpid())) {}
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& folder, const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(root_ / folder);
+    std::ofstream(root_ / folder / name) << text << "\n";
+  }
+  const std::filesystem::path root_;
+};
+
+TEST_F(ThreadsCgroups, LimitsAreThoseOfAllCgroupsAbove) {
+  EXPECT_EQ(within_cgroups(8, "0::/a/b", root_), 8);
+  write("a/b", "cpu.max", "max 100000");
+  EXPECT_EQ(within_cgroups(8, "0::/a/b", root_), 8);
+  write("a", "cpu.max", "300000 100000");
+  EXPECT_EQ(within_cgroups(8, "0::/a/b", root_), 3);
+  EXPECT_EQ(within_cgroups(8, "0::/a", root_), 3);
+  EXPECT_EQ(within_cgroups(8, "0::/c", root_), 8);
+  EXPECT_EQ(within_cgroups(2, "0::/a/b", root_), 2);
+  write("a/b", "cpu.max", "200000 100000");
+  EXPECT_EQ(within_cgroups(8, "0::/a/b", root_), 2);
+  EXPECT_EQ(within_cgroups(8, "0::/a/b/../..", root_), 2);
+  EXPECT_EQ(within_cgroups(8, "0::/../a", root_), 8);
+}
+
+TEST_F(ThreadsCgroups, AContainerSeesItsOwnAsTheRoot) {
+  write("", "cpu.max", "150000 100000");
+  for (const char* membership : {"0::/", "0::/docker/0123", "", "no colon", "1:"})
+    EXPECT_EQ(within_cgroups(8, membership, root_), 2) << membership;
+}
+
+TEST_F(ThreadsCgroups, OfVersion1) {
+  write("cpu,cpuacct/a", "cpu.cfs_quota_us", "400000");
+  write("cpu,cpuacct/a", "cpu.cfs_period_us", "100000");
+  write("memory/a", "cpu.cfs_quota_us", "100000");
+  write("memory/a", "cpu.cfs_period_us", "100000");
+  const std::string membership = "5:memory:/a\n4:cpu,cpuacct:/a/b\n0::/x\n";
+  EXPECT_EQ(within_cgroups(8, membership, root_), 4);
+  write("cpu,cpuacct/a/b", "cpu.cfs_quota_us", "-1");
+  write("cpu,cpuacct/a/b", "cpu.cfs_period_us", "100000");
+  EXPECT_EQ(within_cgroups(8, membership, root_), 4);
+  write("unified/x", "cpu.max", "300000 100000");
+  EXPECT_EQ(within_cgroups(8, membership, root_), 3);
+  write("cpuset/a", "cpu.cfs_quota_us", "100000");
+  write("cpuset/a", "cpu.cfs_period_us", "100000");
+  EXPECT_EQ(within_cgroups(8, "3:cpuset:/a", root_), 8);
 }
 
 TEST(ThreadsQuota, IsThatOfTheCgroup) {

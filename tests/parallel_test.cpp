@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/region_watch.h"
 #include "volta/error.h"
 
 namespace volta {
@@ -84,6 +86,86 @@ TEST_F(Parallel, WakesSleepingWorkersAndSleepingOwner) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     ASSERT_TRUE(each_part_once(3));
     parallel(2, [&](int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(5 * round)); });
+  }
+}
+
+// Each thread has a stretch of its own, and who is done with it helps others.
+TEST_F(Parallel, PartsOfAThreadThatIsHeldUpAreDoneByOthers) {
+  for (int threads : {2, 3, 8}) {
+    set_num_threads(threads);
+    for (int64_t held : {0, 30, 63}) {
+      std::atomic<int> done{0};
+      parallel(64, [&](int64_t i) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (i == held && done.load() < 63 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        ++done;
+      });
+      EXPECT_EQ(done.load(), 64);
+    }
+  }
+}
+
+TEST_F(Parallel, AFewPartsKeepToAFewThreads) {
+  set_num_threads(8);
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  for (int round = 0; round < 200; ++round)
+    parallel(2, [&](int64_t) {
+      std::lock_guard lock(mutex);
+      ids.insert(std::this_thread::get_id());
+    });
+  EXPECT_LE(ids.size(), 2u);
+}
+
+TEST_F(Parallel, WorkersSleepWhenToldTo) {
+  struct Restore {
+    const int before = get_spin_time();
+    ~Restore() { set_spin_time(before); }
+  } restore;
+  set_num_threads(2);
+  for (int microseconds : {0, 1, 5000, max_spin_time}) {
+    set_spin_time(microseconds);
+    EXPECT_EQ(get_spin_time(), microseconds);
+    for (int round = 0; round < 20; ++round) ASSERT_TRUE(each_part_once(1 + round)) << microseconds;
+  }
+  for (int bad : {-1, max_spin_time + 1}) {
+    try {
+      set_spin_time(bad);
+      FAIL() << bad;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), Error::Kind::argument);
+      EXPECT_EQ(e.op(), "set_spin_time");
+    }
+  }
+  set_spin_time(0);
+  ASSERT_TRUE(each_part_once(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(double(std::clock() - before) / CLOCKS_PER_SEC, 0.1);  // of the whole process
+}
+
+WatchedRegion watched = {};
+std::vector<WorkerStint> stints;
+TEST_F(Parallel, AWatchIsToldWhatThreadsDid) {
+  for (int threads : {1, 4}) {
+    set_num_threads(threads);
+    int64_t told = 0, parts = 0;
+    for (int round = 0; round < 200; ++round) {
+      watched = {};
+      region_watch = [](const WatchedRegion& r) { watched = r, stints.assign(r.workers.begin(), r.workers.end()); };
+      parallel(9, [](int64_t) { parallel(3, [](int64_t) {}); });  // loops inside are not told
+      region_watch = nullptr;
+      told += watched.parts == 9 && watched.threads == threads;
+      EXPECT_LE(watched.start, watched.owner_done);
+      EXPECT_LE(watched.owner_done, watched.end);
+      for (const WorkerStint& w : stints) {
+        parts += w.parts;
+        EXPECT_TRUE(w.parts == 0 || (watched.start <= w.joined && w.joined <= w.done && w.done <= watched.end));
+      }
+    }
+    EXPECT_EQ(told, 200);
+    EXPECT_TRUE(threads == 1 ? parts == 0 : parts < 200 * 9) << parts;
   }
 }
 

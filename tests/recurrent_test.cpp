@@ -193,6 +193,43 @@ TEST_P(RecurrentKinds, BitsDoNotDependOnTheNumberOfThreads) {
   set_num_threads(before);
 }
 
+// Where rows are few, threads share the units of the state: more rows than a strip, a ragged last vector, with and without the inputs
+// in the same product, backwards in time, and rows that end early.
+TEST_P(RecurrentKinds, BitsDoNotDependOnWhoHasWhichUnits) {
+  const int before = get_num_threads();
+  struct Size {
+    int64_t batch, size, inputs;
+    DType dtype;
+  };
+  for (const Size& n : {Size{5, 523, 9, f32}, {11, 203, 41, f32}, {3, 300, 8, f64}}) {
+    manual_seed(8);
+    const auto layer = GetParam().make(n.inputs, n.size, {.bidirectional = true});
+    to(*layer, n.dtype);
+    const Tensor x = randn({5, n.batch, n.inputs}, {n.dtype}).requires_grad_();
+    const Tensor h = randn({2, n.batch, n.size}, {n.dtype}).requires_grad_();
+    std::vector<int64_t> lengths(size_t(n.batch), 5);
+    for (size_t i = 1; i < lengths.size(); ++i) lengths[i] = 5 - int64_t(i) % 4;
+    const auto run = [&](int threads) {
+      set_num_threads(threads);
+      Tensors wanted = parameters(*layer);
+      wanted.push_back(x), wanted.push_back(h);
+      const auto y = layer->run(x, {.h_0 = h});
+      const auto ends = layer->run(x, {.lengths = lengths});
+      const Tensor loss = y.output.square().sum() + y.h_n.sum() + ends.output.square().sum();
+      Tensors all = grad(loss, wanted);
+      all.push_back(y.output.detach());
+      all.push_back(ends.output.detach());
+      return all;
+    };
+    const Tensors one = run(1);
+    for (const int threads : {2, 3, 8, 40}) {
+      const Tensors many = run(threads);
+      for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(equal(one[i], many[i])) << i << " with " << threads;
+    }
+  }
+  set_num_threads(before);
+}
+
 TEST_P(RecurrentKinds, ServeManyThreads) {
   const auto layer = GetParam().make(8, 16, {});
   const nn::Recurrent& model = *layer;

@@ -11,4 +11,12 @@ void set_num_threads(int n);
 // Initially VOLTA_NUM_THREADS if that is a valid count, else the number of processors this process may use.
 int get_num_threads();
 
+inline constexpr int max_spin_time = 10'000'000;
+
+// How many microseconds a thread of the pool that has nothing to do looks for the next loop before it sleeps: 0 saves power, more
+// begins loops sooner, for a thread that sleeps takes some ten microseconds to wake. Initially VOLTA_SPIN_TIME if that is valid,
+// else 100. Where threads are more than processors none looks.
+void set_spin_time(int microseconds);
+int get_spin_time();
+
 }  // namespace volta

@@ -15,9 +15,17 @@ template <class F> void parallel_ranges(int64_t count, int64_t each, F&& f) {
   parallel(divide_up(count, each), [&](int64_t part) { f(part * each, std::min(count, (part + 1) * each)); });
 }
 
-// The elements of a part where none depends on the split: long stretches suit the memory, several parts for each thread
-// even out their speeds.
-inline int64_t part_size(int64_t n, int64_t grain) { return std::max(grain, n / (4 * get_num_threads())); }
+// Where no result depends on the split: of n elements, as many as make a part. So many as `grain` are not worth a second thread,
+// but where there are many threads, more work is shared by more of them.
+inline int64_t finer(int64_t n, int64_t grain) {
+  const int threads = get_num_threads();
+  return n <= grain || threads <= 2 ? grain : threads <= 4 ? grain / 2 : grain / 4;
+}
+// Long stretches suit the memory, several parts for each thread even out their speeds: four where they are still long, else two.
+inline int64_t part_size(int64_t n, int64_t grain) {
+  const int threads = get_num_threads();
+  return std::max({n / (4 * threads), std::min(grain, n / (2 * threads)), finer(n, grain)});
+}
 
 // The loop of operands over a shape they broadcast to, an axis left out: along that they step so many bytes. One
 // without a layout is a number, or missing.

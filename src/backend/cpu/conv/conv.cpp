@@ -1,8 +1,10 @@
 // The driver of convolutions on the CPU: stages boxes of the image, hands them to an algorithm, and puts away the results.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "backend/cpu/conv/plan.h"
+#include "backend/cpu/conv/stage.h"
 #include "backend/cpu/copy/move.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm/plan.h"
@@ -16,140 +18,14 @@ namespace {
 constexpr double serial_work = 1 << 17;      // multiply-adds below which a second thread does not pay
 constexpr int64_t partial_bytes = 16 << 20;  // of all partial gradients of a weight
 constexpr int64_t most_segments = 16;
-constexpr int64_t beyond = 64;  // values an algorithm may read past the end of what was staged
+constexpr int64_t least_channels = 16;                                 // of a part of a weight's gradient
+constexpr int64_t gathered_bytes = 32 << 20;                           // of inputs that slices of rows share
+constexpr int64_t most_parts = 1 << 20;                                // for which weights are prepared, if ever
 constexpr int64_t patch_bytes = 2 << 20, most_patch_bytes = 32 << 20;  // of patches that are made together
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
   if (!serial) return parallel(parts, f);
   for (int64_t i = 0; i < parts; ++i) f(i);
-}
-
-// An image tensor [batch, channels, axes…] as it lies in memory; strides in bytes.
-struct Image {
-  char* data;
-  DType dtype;
-  int64_t batch, channel, axis[conv_space];
-  Image(const Arg& a, bool planes) : data(static_cast<char*>(a.data)), dtype(a.dtype), axis{0, 0, 0} {
-    const int64_t size = size_of(dtype);
-    const Shape& strides = a.layout->strides;
-    batch = strides[0] * size;
-    channel = strides[1] * size;
-    for (int i = conv_space - 1, k = strides.size() - 1; k > 1; --i, --k) axis[i] = strides[k] * size;
-    if (planes) axis[0] = batch;
-  }
-  char* at(int64_t b, int64_t c) const { return data + b * batch + c * channel; }
-  // Whether pixels of an image with these sizes follow each other.
-  bool dense(const int64_t* sizes) const {
-    int64_t expected = size_of(dtype);
-    for (int i = conv_space - 1; i >= 0; expected *= sizes[i--])
-      if (sizes[i] > 1 && axis[i] != expected) return false;
-    return true;
-  }
-};
-
-template <class T> constexpr int64_t lanes = 16 / int64_t(sizeof(T));
-
-// Copies one vector of values that lie `step` (0, 1 or 2) elements apart.
-template <int step, class T> void move_vector(T* to, const T* from) {
-  using Vector [[gnu::vector_size(16)]] = T;
-  if constexpr (step == 1) return void(std::memcpy(to, from, 16));
-  if constexpr (step == 0) {
-    const Vector same = Vector{} + *from;
-    return void(std::memcpy(to, &same, 16));
-  }
-  Vector a, b;
-  std::memcpy(&a, from, 16);
-  std::memcpy(&b, from + lanes<T> - 1, 16);
-  if constexpr (lanes<T> == 4) a = __builtin_shufflevector(a, b, 0, 2, 5, 7);
-  else a = __builtin_shufflevector(a, b, 0, 3);
-  std::memcpy(to, &a, 16);
-}
-
-// As copy_row, where T is one of the dtypes. Most rows are too short for calls; the last of their vectors overlaps.
-template <class T> inline void move_row(int64_t n, char* out, int64_t out_stride, DType to, const char* in,
-                                        int64_t in_stride, DType from) {
-  constexpr int64_t size = sizeof(T), long_row = 64;
-  if (to != from || (n >= long_row && in_stride != 0)) return copy_row(n, out, out_stride, to, in, in_stride, from);
-  const T* values = reinterpret_cast<const T*>(in);
-  T* row = reinterpret_cast<T*>(out);
-  const int64_t last = n - lanes<T>;
-  const auto by_vectors = [&]<int step>(std::integral_constant<int, step>) {
-    for (int64_t i = 0; i < last; i += lanes<T>) move_vector<step>(row + i, values + step * i);
-    move_vector<step>(row + last, values + step * last);
-  };
-  if (last < 0 || out_stride != size || in_stride < 0 || in_stride > 2 * size)
-    for (; n > 0; --n, out += out_stride, in += in_stride) std::memcpy(out, in, size);
-  else if (in_stride == 0) by_vectors(std::integral_constant<int, 0>());
-  else if (in_stride == size) by_vectors(std::integral_constant<int, 1>());
-  else by_vectors(std::integral_constant<int, 2>());
-}
-
-// Elements [0, n) of staged rows read the source at first + i * step, of which [begin, end) are inside it; others are zero.
-struct StagedRow {
-  int64_t n, begin = 0, end;
-  int64_t from, stride;  // in bytes, of the first inside and from one to the next
-  DType dtype;
-
-  StagedRow(int64_t count, const Image& source, int64_t size, int64_t first, int64_t step)
-      : n(count), end(count), from(0), stride(0), dtype(source.dtype) {
-    while (begin < n && first + begin * step < 0) ++begin;
-    while (end > begin && first + (end - 1) * step >= size) --end;
-    if (begin < end) from = (first + begin * step) * source.axis[2];
-    if (begin + 1 < end) stride = step * source.axis[2];
-  }
-
-  // Zeros before `head` and from `tail` on; values in between are written later.
-  template <class T> void clear(T* to, int64_t head, int64_t tail) const {
-    const int64_t last = n - lanes<T>;
-    if (last < 0) {
-      for (int64_t i = 0; i < lanes<T>; ++i)
-        if (i < n) to[i] = T(0);
-      return;
-    }
-    for (int64_t i = 0; i < head; i += lanes<T>) std::memset(to + std::min(i, last), 0, 16);
-    for (int64_t i = last; i > tail - lanes<T>; i -= lanes<T>) std::memset(to + std::max<int64_t>(i, 0), 0, 16);
-  }
-  template <class T> void copy(T* to, const char* row) const {
-    clear(to, begin, end);
-    move_row<T>(end - begin, reinterpret_cast<char*>(to + begin), sizeof(T), dtype_of<T>(), row + from, stride, dtype);
-  }
-};
-
-// One channel of a box, all its phases, with zeros where the source ends.
-template <class T> void stage_channel(T* to, const Image& source, const char* channel, const Pass& pass, const Box& box,
-                                      const Staged& staged) {
-  const PassAxis &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
-  // Read once: for all the compiler knows, rows are written over what references lead to.
-  const int64_t planes = staged.extent[0], rows = staged.extent[1], step = h.step, size = h.size;
-  const int64_t stride = source.axis[1];
-  const auto first = [&](int i, int64_t phase) {
-    return pass.axes[i].start + box.begin[i] * pass.axes[i].step + phase;
-  };
-  for (const int64_t phase_d : d.phases) {
-    for (const int64_t phase_h : h.phases) {
-      for (const int64_t phase_w : w.phases) {
-        const StagedRow row(staged.extent[2], source, w.size, first(2, phase_w), w.step);
-        for (int64_t i = 0; i < planes; ++i) {
-          const int64_t z = first(0, phase_d) + i * d.step, top = first(1, phase_h);
-          const bool inside = z >= 0 && z < d.size;
-          const char* plane = channel + (inside ? z * source.axis[0] : 0);
-          for (int64_t j = 0, y = top; j < rows; ++j, y += step, to += row.n) {
-            if (inside && y >= 0 && y < size) row.copy(to, plane + y * stride);
-            else row.clear(to, row.n, row.n);
-          }
-        }
-      }
-    }
-  }
-}
-
-template <class T> T* stage(const Image& source, int64_t b, int64_t c, int64_t channels, const Pass& pass,
-                            const Box& box, const Staged& staged) {
-  const int64_t each = pass.phases() * staged.plane();
-  T* image = static_cast<T*>(scratch(Scratch::image, size_t(channels * each + beyond) * sizeof(T)));
-  for (int64_t i = 0; i < channels; ++i)
-    stage_channel(image + i * each, source, source.at(b, c + i), pass, box, staged);
-  return image;
 }
 
 // c * step + place(taps of the axes), channel by channel, tap by tap.
@@ -266,11 +142,14 @@ template <class T> struct Convolver {
     part.regular.reset();
     part.chunk = call.chunk;
   }
+  bool in_place(const Pass& pass, const Image& source) const {
+    const int64_t sizes[] = {pass.axes[0].size, pass.axes[1].size, pass.axes[2].size};
+    return kernels.in_place && native() && pass.in_place() && source.dense(sizes);
+  }
   // The image of a box, staged unless it can be read where it is.
   void set_image(ConvPart<T>& part, const Image& source, const Pass& pass, const Box& box, const Staged& staged,
                  int64_t b, int64_t c, int64_t channels) const {
-    const int64_t sizes[] = {pass.axes[0].size, pass.axes[1].size, pass.axes[2].size};
-    if (kernels.in_place && native() && pass.in_place() && source.dense(sizes)) {
+    if (in_place(pass, source)) {
       part.image = reinterpret_cast<const T*>(source.at(b, c)) + first_pixel(pass, box);
       part.regular = source.channel / int64_t(sizeof(T));
     } else {
@@ -295,64 +174,112 @@ template <class T> struct Convolver {
     }
   }
 
-  // In how many slices of rows the threads share so many items the soonest: each of them makes its patches again.
-  int64_t slices_of(int64_t rows, int64_t items) const {
-    const int64_t again = kernels.tile > 1 ? 40 : 8, most = divide_up(rows, least_rows);  // in rows
-    const auto cost = [&](int64_t n) {
-      return divide_up(items * n, threads()) * (divide_up(most, n) * least_rows + again);
-    };
+  // How long so many equal parts take, in parts. Many threads are never equally fast, and the last one is waited for.
+  double rounds(int64_t parts) const {
+    const auto n = double(threads()), whole = std::ceil(double(parts) / n);
+    return threads() < 4 ? whole : std::max(whole, double(parts) / n + 0.3);
+  }
+  // In how many slices of rows, of so many units, the threads share so many items the soonest. What each of them does again takes
+  // as long as so many rows.
+  int64_t slices_of(int64_t rows, int64_t items, int64_t unit, int64_t again) const {
+    const int64_t most = divide_up(rows, unit);
+    const auto cost = [&](int64_t n) { return rounds(items * n) * double(divide_up(most, n) * unit + again); };
     int64_t best = 1;
     for (int64_t n = 2; n <= std::min(most, 2 * threads()); ++n)
       if (cost(n) < cost(best)) best = n;
     return best;
   }
-  // Some rows of the left operand, from a multiple of least_rows on.
-  static Range slice_of(int64_t rows, int64_t slices, int64_t index) {
-    const int64_t units = divide_up(rows, least_rows), begin = units * index / slices * least_rows;
-    return {begin, std::min(rows, units * (index + 1) / slices * least_rows) - begin};
+  // Of some units, from a multiple of `unit` on.
+  static Range slice_of(int64_t rows, int64_t unit, int64_t slices, int64_t index) {
+    const int64_t units = divide_up(rows, unit), begin = units * index / slices * unit;
+    return {begin, std::min(rows, units * (index + 1) / slices * unit) - begin};
+  }
+
+  // How threads share a pass: items are boxes of the images of a batch and of groups; of each there are slices of rows. Where these
+  // would all transform the same inputs, the inputs are gathered first.
+  struct Cut {
+    Boxes boxes;
+    int64_t items, unit, slices;
+  };
+  Cut cut_of(const Pass& pass, int64_t channels, int64_t rows, int64_t unit, int64_t again) const {
+    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
+    const int64_t images = g.batch * g.groups, most = divide_up(rows, unit);
+    const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1;
+    const bool by_rows = rows * kernels.tile * kernels.tile >= pass.outputs();
+    const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
+                                   by_rows ? divide_up(threads(), images * most) : wanted, kernels.tile);
+    const int64_t items = images * boxes.count();
+    return {boxes, items, unit, slices_of(rows, items, unit, again)};
   }
 
   // forward and input: rows channels of the target from `channels` of the source.
   void correlate(const Pass& pass, const Image& source, const Image& target, const T* w, const T* bias,
                  int64_t channels, int64_t rows) const {
-    const int64_t depth = channels * pass.taps(), images = g.batch * g.groups;
+    const int64_t depth = channels * pass.taps();
     const std::vector<int64_t> places = places_of(pass, channels);
     const int64_t row = forward() ? in * g.taps() : g.taps();
     const std::optional<int64_t> regular = regular_step(places);
-    // Parts for all threads: slices of many weights, which each part packs, or boxes of many pixels.
-    const int64_t wanted = threads() > 1 ? divide_up(2 * threads(), images) : 1, most = divide_up(rows, least_rows);
-    const bool by_rows = rows * kernels.tile * kernels.tile >= pass.outputs();
-    const Boxes boxes = plan_boxes(pass, channels, sizeof(T), room_for(pass),
-                                   by_rows ? divide_up(threads(), images * most) : wanted, kernels.tile);
-    const int64_t items = images * boxes.count();
-    const int64_t slices = slices_of(rows, items);
-    const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
-    const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
     const auto weights = [&](int64_t group, int64_t first) {
       return ConvRows<T>{w + group * out * in * g.taps() + first * row, row, places.data(), regular};
     };
-    const int64_t prepared = kernels.prepared && depth > 0 ? kernels.prepared(rows, depth, weights(0, 0), items) : 0;
-    const Values<T> room(prepared * g.groups);
+    const auto prepared_for = [&](int64_t parts) {
+      return kernels.prepared && depth > 0 ? kernels.prepared(rows, depth, weights(0, 0), parts) : 0;
+    };
+    Cut cut = cut_of(pass, channels, rows, least_rows, kernels.tile > 1 ? 40 : 8);
+    int64_t gathered = 0;
+    if (kernels.gathered && cut.slices > (kernels.tile > 1 ? 1 : 2) && depth > 0 && !in_place(pass, source)) {
+      const Cut other = cut_of(pass, channels, rows, prepared_for(most_parts) > 0 ? least_rows : gathered_rows,
+                               kernels.tile > 1 ? 4 : 8);
+      ConvPart<T> part;
+      const Box box = other.boxes.largest(pass);
+      set_pixels(part, box, staged_of(pass, box, kernels.tile));
+      part.depth = depth, part.taps = pass.taps(), part.all_channels = channels;
+      gathered = kernels.gathered(part);
+      if (other.slices > 1 && other.items * gathered * int64_t(sizeof(T)) <= gathered_bytes) cut = other;
+      else gathered = 0;
+    }
+    const Boxes& boxes = cut.boxes;
+    const int64_t items = cut.items, unit = cut.unit, slices = cut.slices;
+    const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
+    const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
+    const int64_t prepared = prepared_for(items);
+    const Values<T> room(prepared * g.groups), inputs(gathered * items);
     if (prepared > 0)
       run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {
         const int64_t group = part % g.groups, first = part / g.groups * least_rows;
         kernels.prepare(rows, depth, weights(group, 0), room.data() + group * prepared, first,
                         std::min(least_rows, rows - first));
       });
+    if (gathered > 0) {
+      const int64_t pieces = std::min(divide_up(channels, gathered_rows), divide_up(2 * threads(), items));
+      run_parts(items * pieces, serial, [&](int64_t index) {
+        const int64_t item = index / pieces, image = item / boxes.count();
+        const Range some = slice_of(channels, gathered_rows, pieces, index % pieces);
+        const Box box = boxes.box(pass, item % boxes.count());
+        ConvPart<T> part;
+        set_pixels(part, box, staged);
+        part.offsets = offsets.data();
+        part.depth = depth, part.taps = pass.taps(), part.all_channels = channels;
+        part.image =
+            stage<T>(source, image / g.groups, image % g.groups * channels + some.begin, some.size, pass, box, staged);
+        kernels.gather(part, some.begin, some.size, inputs.data() + item * gathered);
+      });
+    }
     const int64_t sizes[] = {pass.axes[0].count, pass.axes[1].count, pass.axes[2].count};
     const bool straight = native() && target.dense(sizes) && pass.straight();
     run_parts(items * slices, serial, [&](int64_t index) {
       const int64_t slice = index % slices, item = index / slices, image = item / boxes.count();
       const int64_t group = image % g.groups, b = image / g.groups;
-      const Range some = slice_of(rows, slices, slice);
+      const Range some = slice_of(rows, unit, slices, slice);
       const Box box = boxes.box(pass, item % boxes.count());
       ConvPart<T> part;
       set_pixels(part, box, staged);
       part.offsets = offsets.data();
-      part.depth = depth;
+      part.depth = depth, part.taps = pass.taps(), part.all_channels = channels, part.first_channel = 0;
       part.m = some.size;
       part.a = weights(group, some.begin);
       part.prepared = prepared > 0 ? room.data() + group * prepared : nullptr;
+      part.gathered = gathered > 0 ? inputs.data() + item * gathered : nullptr;
       part.all_rows = rows;
       part.first_row = some.begin;
       part.bias = bias ? bias + group * rows + some.begin : nullptr;
@@ -360,7 +287,7 @@ template <class T> struct Convolver {
       part.c = straight ? reinterpret_cast<T*>(target.at(b, group * rows + some.begin)) + first_pixel(pass, box)
                         : static_cast<T*>(scratch(Scratch::result, size_t(part.m * part.pixels) * sizeof(T)));
       if (depth > 0) {
-        set_image(part, source, pass, box, staged, b, group * channels, channels);
+        if (!part.gathered) set_image(part, source, pass, box, staged, b, group * channels, channels);
         kernels.correlate(part);
       } else {
         for (int64_t i = 0; i < part.m; ++i)
@@ -386,6 +313,30 @@ template <class T> struct Convolver {
     part.a = {rows, staged.plane(), nullptr, 1};
   }
 
+  // How threads share the weight beyond so many items: by rows and, where many channels make up the depth, by these. Each slice of
+  // channels packs or transforms the gradients again, each of rows the patches: as much work as of so many columns and rows.
+  struct Again {
+    int64_t gradients, patches;
+  };
+  Grid grid_of(int64_t items, int64_t taps, const Again& again) const {
+    const bool both = algorithm == ConvAlgorithm::winograd || algorithm == ConvAlgorithm::implicit_gemm;
+    const int64_t rows = divide_up(out, least_rows), most = both ? divide_up(in, least_channels) : 1;
+    const int64_t across = kernels.tile > 1 ? 1 : taps;
+    const auto cost = [&](const Grid& grid) {
+      const int64_t r = divide_up(rows, grid.rows) * least_rows, c = divide_up(most, grid.columns) * least_channels;
+      return rounds(items * grid.parts()) * double(r * c * across + again.gradients * r + again.patches * c * across);
+    };
+    Grid best;
+    for (int64_t i = 1; i <= std::min(rows, 2 * threads()); ++i)
+      for (int64_t k = 1; k <= std::min(most, 2 * threads() / i); ++k)
+        if (cost({i, k}) < cost(best)) best = {i, k};
+    return best;
+  }
+
+  // Numbers of an item.
+  struct Gathered {
+    int64_t inputs = 0, gradients = 0;
+  };
   // The weight: images and boxes in a fixed number of segments, each summed apart, then added up in order.
   void weight_gradient(const Pass& pass, const Pass& outputs) const {
     const Image x = image(call.x), y = image(call.y);
@@ -394,36 +345,74 @@ template <class T> struct Convolver {
     const int64_t items = g.batch * boxes.count();
     const int64_t affordable = std::max<int64_t>(1, partial_bytes / (size * int64_t(sizeof(T))));
     const int64_t segments = std::min({items, most_segments, affordable});
-    const int64_t slices = slices_of(out, segments * g.groups);
+    Grid grid = grid_of(segments * g.groups, pass.taps(), kernels.tile > 1 ? Again{27, 27} : Again{16, 50});
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, in);
+    // Where several parts would transform or stage the same, that is done first, for all.
+    ConvPart<T> largest;
+    set_pixels(largest, boxes.largest(pass), staged);
+    largest.taps = pass.taps(), largest.all_rows = out, largest.all_channels = in;
+    Gathered all;
+    if (kernels.gathered && grid.parts() > 2 && !in_place(pass, x)) {
+      all = {kernels.gathered(largest), kernels.gathered_gradients ? kernels.gathered_gradients(largest) : 0};
+      if ((all.inputs + all.gradients) * items * g.groups * int64_t(sizeof(T)) > gathered_bytes) all = {};
+    }
+    const Values<T> inputs(all.inputs * items * g.groups), gradients(all.gradients * items * g.groups);
+    if (all.inputs > 0) {
+      grid = grid_of(segments * g.groups, pass.taps(), kernels.tile > 1 ? Again{6, 2} : Again{16, 40});
+      const int64_t pieces = divide_up(2 * threads(), items * g.groups);
+      const int64_t of_x = std::min(divide_up(in, gathered_rows), pieces),
+                    of_y = all.gradients > 0 ? std::min(divide_up(out, gathered_rows), pieces) : 0;
+      run_parts(items * g.groups * (of_x + of_y), serial, [&](int64_t index) {
+        const int64_t piece = index % (of_x + of_y), image = index / (of_x + of_y);
+        const int64_t group = image % g.groups, item = image / g.groups, b = item / boxes.count();
+        const Box box = boxes.box(pass, item % boxes.count());
+        ConvPart<T> part = largest;
+        set_pixels(part, box, staged);
+        part.offsets = offsets.data();
+        if (piece < of_x) {
+          const Range some = slice_of(in, gathered_rows, of_x, piece);
+          part.image = stage<T>(x, b, group * in + some.begin, some.size, pass, box, staged);
+          return kernels.gather(part, some.begin, some.size, inputs.data() + image * all.inputs);
+        }
+        const Range some = slice_of(out, gathered_rows, of_y, piece - of_x);
+        part.m = some.size;
+        set_gradients(part, y, outputs, box, b, group * out + some.begin);
+        kernels.gather_gradients(part, some.begin, some.size, gradients.data() + image * all.gradients);
+      });
+    }
     const bool whole = segments == 1 && native();
     const Values<T> room(whole ? 0 : segments * size);
     T* partials = whole ? static_cast<T*>(call.w.data) : room.data();
-    run_parts(segments * g.groups * slices, serial, [&](int64_t index) {
-      const int64_t slice = index % slices, group = index / slices % g.groups, segment = index / slices / g.groups;
-      const Range some = slice_of(out, slices, slice);
-      ConvPart<T> part;
+    run_parts(segments * g.groups * grid.parts(), serial, [&](int64_t index) {
+      const int64_t cell = index % grid.parts(), image = index / grid.parts();
+      const int64_t group = image % g.groups, segment = image / g.groups;
+      const Range some = slice_of(out, least_rows, grid.rows, cell / grid.columns);
+      const Range channels = slice_of(in, least_channels, grid.columns, cell % grid.columns);
+      ConvPart<T> part = largest;
       part.offsets = offsets.data();
-      part.depth = depth;
+      part.depth = channels.size * pass.taps();
       part.m = some.size;
-      part.all_rows = out;
-      part.bias = part.prepared = nullptr;
-      part.c = partials + segment * size + (group * out + some.begin) * depth;
+      part.first_row = some.begin, part.first_channel = channels.begin;
+      part.bias = part.prepared = part.gathered = part.gradients = nullptr;
+      part.c = partials + segment * size + (group * out + some.begin) * depth + channels.begin * pass.taps();
       part.c_step = depth;
       part.add = false;
       for (int64_t item = items * segment / segments; item < items * (segment + 1) / segments; ++item) {
         const int64_t b = item / boxes.count();
         const Box box = boxes.box(pass, item % boxes.count());
         set_pixels(part, box, staged);
-        set_image(part, x, pass, box, staged, b, group * in, in);
-        set_gradients(part, y, outputs, box, b, group * out + some.begin);
+        const int64_t gathered = item * g.groups + group;
+        if (all.inputs > 0) part.gathered = inputs.data() + gathered * all.inputs;
+        else set_image(part, x, pass, box, staged, b, group * in + channels.begin, channels.size);
+        if (all.gradients > 0) part.gradients = gradients.data() + gathered * all.gradients;
+        else set_gradients(part, y, outputs, box, b, group * out + some.begin);
         kernels.weight_gradient(part);
         part.add = true;
       }
     });
     if (whole) return;
-    constexpr int64_t grain = 1 << 14;
+    const int64_t grain = finer(size, 1 << 14);
     run_parts(divide_up(size, grain), serial, [&](int64_t part) {
       const int64_t begin = part * grain, n = std::min(grain, size - begin);
       T* sums = partials + begin;

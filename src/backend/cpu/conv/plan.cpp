@@ -115,9 +115,11 @@ Boxes plan_boxes(const Pass& pass, int64_t channels, int64_t element_bytes, int6
     const int64_t others = staged() / (extent[i] + a.reach);
     int64_t most = room / others - a.reach;
     if (2 * a.reach * others <= 8 * room) most = std::max(most, a.reach);  // few values are staged twice
-    if (boxes.count() < least)
-      most = std::min(most, std::max(a.count * boxes.count() / least, divide_up(worth, inner)));
     const int64_t unit = i == 0 ? 1 : tile, units = divide_up(a.count, unit);
+    if (boxes.count() < least) {
+      const int64_t each = std::max(a.count * boxes.count() / least, divide_up(worth, inner));
+      most = std::min(most, divide_up(each, unit) * unit);
+    }
     boxes.parts[i] = divide_up(units, std::clamp<int64_t>(most / unit, 1, units));
     extent[i] = boxes.largest(pass).count[i];
     if (extent[i] > 1) break;  // later axes stay whole, so that outputs of a box are consecutive

@@ -72,6 +72,7 @@ template <class T> struct ConvRows {
 
 // Parts have a multiple of so many rows of the left operand, but for the last: fewer would not be worth staging a box again.
 constexpr int64_t least_rows = 32;
+constexpr int64_t gathered_rows = 16;  // where nothing is staged again, nor weights prepared by these
 
 // The work on one box. Its patches are the matrix P(p, j) = image[offsets[p] + place of pixel j], p < depth, j < pixels;
 // pixels lie in rows of `row`, `rows` to a plane. Where `regular` has a value, it may be 0, P(p, j) = image[p *
@@ -79,13 +80,16 @@ constexpr int64_t least_rows = 32;
 template <class T> struct ConvPart {
   const T* image;
   const int64_t* offsets;
-  int64_t depth, pixels, row, rows, row_step, plane_step;
+  int64_t depth, taps, pixels, row, rows, row_step, plane_step;  // taps: of the depth, to a channel
   std::optional<int64_t> regular;
   int64_t m;
-  ConvRows<T> a;                // m rows of weights along the depth, or of gradients along the pixels
-  int64_t all_rows, first_row;  // of the group, of which this part has m from first_row on
-  const T* prepared;            // what prepare() made of all its weights, or null
-  const T* bias;                // one for each row, or null
+  ConvRows<T> a;                        // m rows of weights along the depth, or of gradients along the pixels
+  int64_t all_rows, first_row;          // of the group, of which this part has m from first_row on
+  const T* prepared;                    // what prepare() made of all its weights, or null
+  const T* gathered;                    // what gather() made of the box, and there is no image; or null
+  const T* gradients;                   // what gather_gradients() made of it, and `a` is not set; or null
+  int64_t all_channels, first_channel;  // of the group, of which the depth has some: what was gathered is of all
+  const T* bias;                        // one for each row, or null
   T* c;
   int64_t c_step;
   bool add;  // to what a gradient of weights holds
@@ -102,6 +106,13 @@ template <class T> struct ConvKernels {
   // The weights [m x depth] in a form of its own, for so many parts: how many values, and the values of some rows.
   int64_t (*prepared)(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts) = nullptr;
   void (*prepare)(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) = nullptr;
+  // The image of a box in a form of its own, for slices of rows to share: how many values, and those of some channels, which
+  // alone the part's image holds.
+  int64_t (*gathered)(const ConvPart<T>& part) = nullptr;
+  void (*gather)(const ConvPart<T>& part, int64_t first, int64_t count, T* to) = nullptr;
+  // Gradients of a box's outputs likewise, where they are not used as they lie.
+  int64_t (*gathered_gradients)(const ConvPart<T>& part) = nullptr;
+  void (*gather_gradients)(const ConvPart<T>& part, int64_t first, int64_t count, T* to) = nullptr;
 };
 
 // For algorithms that want contiguous rows: weights are prepared as such unless they are.

@@ -35,8 +35,9 @@ void copy_transposed(const Geometry& w, char* out, const char* in, int64_t size)
     };
     w.for_rows(begin, end, one, 2);
   };
+  const int64_t each = finer(matrices * elements, grain);
   if (elements >= grain) run(0, matrices);
-  else parallel_ranges(matrices, grain / elements, run);
+  else parallel_ranges(matrices, std::max<int64_t>(1, each / elements), run);
 }
 
 // Computes in T (double, or uint64_t for the wrapping arithmetic of integers) and converts from its dtype.
@@ -91,7 +92,8 @@ void transpose(int64_t size, int64_t rows, int64_t cols, void* out, int64_t out_
                int64_t in_stride) {
   constexpr int64_t part_bytes = 1 << 18;  // enough work to be worth handing to another thread
   const int64_t side = transpose_tile(size), down = divide_up(rows, side), tiles = down * divide_up(cols, side);
-  parallel_ranges(tiles, part_bytes / (side * side * size), [&](int64_t begin, int64_t end) {
+  const int64_t bytes = finer(rows * cols * size, part_bytes);
+  parallel_ranges(tiles, bytes / (side * side * size), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t r = i % down * side, c = i / down * side;
       moves(size).tile(std::min(side, rows - r), std::min(side, cols - c),

@@ -119,9 +119,21 @@ Partition plan_of(const Gemm& p, const GemmKernels& kernels, int64_t batch) {
   if (s.work() * double(batch) < serial) return {};
   const double threads = get_num_threads();
   if (threads == 1 || double(batch) >= 4 * threads) return {};
-  const double wanted = batch > 1 ? 4 * threads : threads;  // more parts of one matrix would pack its panels more often
-  const double parts = std::min(std::ceil(wanted / double(batch)), std::ceil(s.work() / (serial / 2)));
-  return {plan_grid(s, kernels.tile, int64_t(parts))};
+  const double most = std::ceil(s.work() / (serial / 2));
+  const auto grid = [&](double parts) { return plan_grid(s, kernels.tile, int64_t(std::min(parts, most))); };
+  if (batch > 1) return {grid(std::ceil(4 * threads / double(batch)))};
+  if (threads < 4) return {grid(threads)};
+  // More parts pack panels more often, but many threads are never equally fast, and the last one is waited for.
+  Grid best = grid(threads);
+  double least = 0;
+  for (double each = 1; each <= 4 && (each - 1) * threads < most; ++each) {
+    const Grid cells = grid(each * threads);
+    const double cost = packed_work(s, kernels.tile, cells) *
+                        std::max(std::ceil(double(cells.parts()) / threads), double(cells.parts()) / threads + 0.3);
+    if (each > 1 && cost >= least) continue;
+    least = cost, best = cells;
+  }
+  return {best};
 }
 
 template <class F> void run_parts(int64_t parts, bool serial, const F& f) {
@@ -214,14 +226,18 @@ Rectangle Grid::part(const Shape3& s, const GemmTile& tile, int64_t index) const
   return {cut(s.m, row_unit, rows, index / columns), cut(s.n, tile.lanes, columns, index % columns)};
 }
 
+double packed_work(const Shape3& s, const GemmTile& tile, const Grid& grid) {
+  const double height = double(ceil_div(s.m, grid.rows));
+  const double width = double(ceil_div(ceil_div(s.n, tile.lanes), grid.columns) * tile.lanes);
+  return height * width + double(tile.pack_a) * height + double(tile.pack_b) * width;
+}
+
 Grid plan_grid(const Shape3& s, const GemmTile& tile, int64_t parts) {
   Grid best;
   double least = 0;
   for (int64_t rows = 1; rows <= std::min(parts, s.m); ++rows) {
     const Grid grid = {rows, std::clamp<int64_t>(parts / rows, 1, ceil_div(s.n, tile.lanes))};
-    const double height = double(ceil_div(s.m, rows));
-    const double width = double(ceil_div(ceil_div(s.n, tile.lanes), grid.columns) * tile.lanes);
-    const double cost = height * width + double(tile.pack_a) * height + double(tile.pack_b) * width;
+    const double cost = packed_work(s, tile, grid);
     if (rows > 1 && cost >= least) continue;
     least = cost;
     best = grid;

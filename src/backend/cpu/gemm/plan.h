@@ -37,6 +37,9 @@ struct Grid {
   Rectangle part(const Shape3& s, const GemmTile& tile, int64_t index) const;
 };
 
+// What the largest part of a grid takes for each depth, in multiply-adds.
+double packed_work(const Shape3& s, const GemmTile& tile, const Grid& grid);
+
 // The cheapest grid of at most `parts` parts. An element of C has the same bits whatever part it falls into.
 Grid plan_grid(const Shape3& s, const GemmTile& tile, int64_t parts);
 

@@ -18,13 +18,13 @@ NormKernel kernel_of(const NormOperands& c) {
 // Pieces to a part, so that it is worth a thread.
 int64_t pieces_each(const NormOperands& c, int64_t pieces) {
   const int64_t elements = c.outer * c.groups * c.channels * c.inner;
-  return std::max<int64_t>(1, grain / std::max<int64_t>(1, elements / pieces));
+  return std::max<int64_t>(1, finer(elements, grain) / std::max<int64_t>(1, elements / pieces));
 }
 
 // Outer indices whose sums are taken together: so few that plain sums are exact enough, or so many that the memory of the
 // parts does not matter.
 int64_t rows_of_part(const NormBackwardCall& c) {
-  const int64_t enough = std::max(65536 / (c.groups * c.channels), c.outer / 16);
+  const int64_t enough = std::max(8192 / (c.groups * c.channels), c.outer / 16);
   return c.inner > 1 ? 1 : std::clamp<int64_t>(enough, 1, 256);
 }
 

@@ -24,7 +24,7 @@ template <class T> void run(const PoolCall& call) {
   const int64_t count = rows ? call.planes * z.out * y.out : call.planes;
   const int64_t row_work = z.taps * y.taps * x.in + x.taps * x.out;
   const int64_t work = call.pool == Pool::max_back ? z.in * y.in * x.in : rows ? row_work : row_work * z.out * y.out;
-  parallel_ranges(count, std::max<int64_t>(1, grain / work), [&](int64_t begin, int64_t end) {
+  parallel_ranges(count, std::max<int64_t>(1, finer(count * work, grain) / work), [&](int64_t begin, int64_t end) {
     auto* room = static_cast<T*>(scratch(Scratch::tile, size_t(x.in + x.out) * sizeof(T)));
     kernel(call, {weight.data(), x.divisor ? divisor.data() : nullptr, room, room + x.in}, begin, end);
   });

@@ -1,4 +1,5 @@
-// Recurrent layers on the CPU: each thread takes rows of the batch through all of time.
+// Recurrent layers on the CPU: each thread takes rows of the batch through all of time or, where rows are few, a share of the units
+// of the state, step by step.
 #include "backend/cpu/recurrent/recurrent.h"
 
 #include <vector>
@@ -54,13 +55,45 @@ void weight_gradient(const RecurrentRun& run, const RecurrentKernel& kernel) {
   columns(run.size, end);
 }
 
+// Into how many groups threads share the units of each strip of rows: where there are more threads than strips, and a step of a
+// group takes so long that beginning one does not matter.
+int64_t groups_of(const RecurrentRun& run, const GemmTile& tile) {
+  constexpr int64_t least_work = 1 << 18;
+  const int64_t threads = get_num_threads(), strips = (run.batch + tile.rows - 1) / tile.rows;
+  const int64_t work = std::min(run.batch, tile.rows) * gates_of(run.cell) * run.size * run.columns();
+  if (run.time < 2 || strips == 0) return 1;
+  return std::clamp<int64_t>(std::min({threads / strips, work / least_work, run.size / (2 * tile.lanes)}), 1, threads);
+}
+
+// All strips and groups do a step, then the next.
+void run_steps(RecurrentRun& run, const RecurrentKernel& kernel, DType dtype, bool backward) {
+  const int64_t strip = kernel.tile.rows, strips = (run.batch + strip - 1) / strip, size = size_of(dtype);
+  const int64_t depth = backward ? gates_of(run.cell) * run.size : run.columns(), numbers = run.batch * run.size;
+  const IntrusivePtr<Storage> rows = host_storage(2 * strips * strip * depth * size, "recurrent"),
+                              between = host_storage(backward ? 2 * numbers * size : 0, "recurrent");
+  run.rows = rows->data, run.direct = between->data;
+  run.cell_gradient = static_cast<char*>(between->data) + (backward ? numbers * size : 0);
+  for (int64_t step = backward ? 0 : -1; step < run.time + backward; ++step)
+    parallel(strips * run.groups, [&](int64_t i) {
+      const int64_t begin = i / run.groups * strip;
+      (backward ? kernel.backward_step : kernel.forward_step)(run, {begin, std::min(strip, run.batch - begin)},
+                                                              i % run.groups, step);
+    });
+}
+
 // The weights are packed, then every thread takes rows of the batch through all of time.
 void run_rows(RecurrentRun& run, DType dtype, bool backward) {
   const RecurrentKernel kernel = for_isa([]<Isa level>() { return &recurrent_kernel<level>; })(dtype);
+  run.groups = groups_of(run, kernel.tile);
   const int64_t threads = get_num_threads(), count = kernel.packed(run, backward), packers = count < few ? 1 : threads;
   const IntrusivePtr<Storage> packed = host_storage(count * size_of(dtype), "recurrent");
   run.packed = packed->data;
   parallel(packers, [&](int64_t i) { kernel.pack(run, backward, i, packers); });
+  if (run.groups > 1) {
+    run_steps(run, kernel, dtype, backward);
+    if (backward) weight_gradient(run, kernel);
+    return;
+  }
   // Rows do not touch each other, and an element's bits do not depend on the rows beside it.
   const int64_t strip = kernel.tile.rows, strips = (run.batch + strip - 1) / strip, parts = std::min(strips, threads);
   parallel(parts, [&](int64_t i) {

@@ -20,6 +20,10 @@ struct RecurrentRun {
   const void *w_hh, *w_ih, *bias;
   void *grad_w_hh, *grad_w_ih, *packed;  // packed: the weights as `pack` leaves them
   const int64_t* lengths;
+  // Where rows are too few for all threads, these share the units of the state too, step by step. What goes from one to the next:
+  // two times the rows a step multiplies, packed, and gradients of states and cells.
+  int64_t groups = 1;
+  void *rows = nullptr, *direct = nullptr, *cell_gradient = nullptr;
 
   // What the step at t follows, or -1; steps come in the order of time or against it.
   int64_t before(int64_t t) const { return reverse ? (t + 1 < time ? t + 1 : -1) : t - 1; }
@@ -32,6 +36,10 @@ struct RecurrentKernel {
   void (*pack)(const RecurrentRun& run, bool backward, int64_t part, int64_t parts);
   void (*forward)(const RecurrentRun& run, Range rows);  // rows of the batch, through all of time
   void (*backward)(const RecurrentRun& run, Range rows);
+  // A strip of rows and a group of units at one step, after all others have done the one before: in the order of the pass, from -1,
+  // which prepares, to time - 1; backward from 0 to time, which ends it.
+  void (*forward_step)(const RecurrentRun& run, Range rows, int64_t group, int64_t step);
+  void (*backward_step)(const RecurrentRun& run, Range rows, int64_t group, int64_t step);
   // A rectangle of the gradients of both weights side by side, of the state's and then the input's columns.
   void (*weight_gradient)(const RecurrentRun& run, const Rectangle& r);
 };

@@ -109,24 +109,27 @@ void LineWork::run() {
   const bool uncached = prefetch_helps && !staged_[1] && input.is_contiguous() &&
                         input.numel() * size_of(arg_[1]->dtype) >= uncached_bytes;
   const int64_t tiles_per_row = across_ ? divide_up(columns, width_) : columns;
-  parallel_ranges(
-      kept_.rows() * tiles_per_row, std::max<int64_t>(1, grain / (n_ * width_)), [&](int64_t begin, int64_t end) {
-        alignas(64) char states[2][8 * AxisRows::max_width];
-        AxisRows lines{};
-        lines.width = 1;
-        lines.step = reverse_ ? -1 : 1;
-        lines.uncached = uncached;
-        lines.state = {{states[0], states[1], nullptr}};
-        std::copy(stride_, stride_ + operands, lines.stride);
-        const size_t room = staged ? size_t(operands * block_ * width_ * 8) : 0;
-        auto* buffer = static_cast<char*>(scratch(Scratch::tile, room));
-        const auto row = [&](const int64_t* offset) { line(lines, offset, 0, buffer); };
-        if (!across_) return kept_.for_rows(begin, end, row, 0);
-        for (int64_t t = begin; t < end; ++t) {
-          const auto tile = [&](const int64_t* offset) { line(lines, offset, t % tiles_per_row * width_, buffer); };
-          kept_.for_rows(t / tiles_per_row, t / tiles_per_row + 1, tile);
-        }
-      });
+  parallel_ranges(kept_.rows() * tiles_per_row,
+                  std::max<int64_t>(1, finer(kept_.rows() * tiles_per_row * n_ * width_, grain) / (n_ * width_)),
+                  [&](int64_t begin, int64_t end) {
+                    alignas(64) char states[2][8 * AxisRows::max_width];
+                    AxisRows lines{};
+                    lines.width = 1;
+                    lines.step = reverse_ ? -1 : 1;
+                    lines.uncached = uncached;
+                    lines.state = {{states[0], states[1], nullptr}};
+                    std::copy(stride_, stride_ + operands, lines.stride);
+                    const size_t room = staged ? size_t(operands * block_ * width_ * 8) : 0;
+                    auto* buffer = static_cast<char*>(scratch(Scratch::tile, room));
+                    const auto row = [&](const int64_t* offset) { line(lines, offset, 0, buffer); };
+                    if (!across_) return kept_.for_rows(begin, end, row, 0);
+                    for (int64_t t = begin; t < end; ++t) {
+                      const auto tile = [&](const int64_t* offset) {
+                        line(lines, offset, t % tiles_per_row * width_, buffer);
+                      };
+                      kept_.for_rows(t / tiles_per_row, t / tiles_per_row + 1, tile);
+                    }
+                  });
 }
 
 AxisKernel softmax_for(bool log, bool back, const Arg& out) {

@@ -229,7 +229,8 @@ void ReduceLoop::finish(const Tile& tile, char* states) const {
 void ReduceLoop::run() {
   if (results_ == 0) return;
   if (pieces_ == 1) {
-    const int64_t together = std::max<int64_t>(1, grain_ / std::max<int64_t>(1, count_ * width_));
+    const int64_t each = finer(results_ * count_, grain_);
+    const int64_t together = std::max<int64_t>(1, each / std::max<int64_t>(1, count_ * width_));
     return parallel_ranges(tiles_, together, [&](int64_t begin, int64_t end) {
       char* states = working_memory();
       for (int64_t i = begin; i < end; ++i) {

@@ -6,8 +6,8 @@
 
 #include "backend/cpu/copy/move.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/parallel_rows.h"
 #include "backend/cpu/update/kernels.h"
-#include "core/parallel.h"
 
 namespace volta::cpu {
 namespace {
@@ -45,12 +45,13 @@ void update(const UpdateCall& call) {
     for (const UpdateTensor& t : call.tensors) run_piece(call, row, t, 0, t.n);
     return;
   }
+  const int64_t each = std::min(piece, part_size(total, piece));
   std::vector<int64_t> first(call.tensors.size() + 1, 0);  // piece of each tensor
-  for (size_t i = 0; i < call.tensors.size(); ++i) first[i + 1] = first[i] + (call.tensors[i].n + piece - 1) / piece;
+  for (size_t i = 0; i < call.tensors.size(); ++i) first[i + 1] = first[i] + divide_up(call.tensors[i].n, each);
   parallel(first.back(), [&](int64_t part) {
     const auto i = size_t(std::upper_bound(first.begin(), first.end(), part) - first.begin()) - 1;
-    const int64_t begin = (part - first[i]) * piece, n = call.tensors[i].n;
-    run_piece(call, row, call.tensors[i], begin, std::min(n, begin + piece));
+    const int64_t begin = (part - first[i]) * each, n = call.tensors[i].n;
+    run_piece(call, row, call.tensors[i], begin, std::min(n, begin + each));
   });
 }
 

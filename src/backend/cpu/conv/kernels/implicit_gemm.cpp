@@ -133,6 +133,26 @@ PanelView<T> listed(const void* self, T* buffer, int64_t i, int64_t n, int64_t t
 
 constexpr int64_t few_rows = 32, few_pixels = by_lane ? 0 : 256;  // too few uses to repay packing a matrix
 
+// The patches as a matrix: from one row to the next, with room for a vector after the last.
+template <class T> int64_t gathered_step(const ConvPart<T>& part) { return ceil_div(part.pixels, 16) * 16 + 16; }
+template <class T> int64_t gathered(const ConvPart<T>& part) {
+  return part.all_channels * part.taps * gathered_step(part) + 4 * lanes<T>;
+}
+// The image holds `count` channels, from `first` on of those that the part has.
+template <class T> void gather(const ConvPart<T>& part, int64_t first, int64_t count, T* to) {
+  const int64_t step = gathered_step(part), taps = part.taps;
+  to += first * taps * step;
+  for (int64_t p = 0; p < count * taps; ++p, to += step) {
+    const T* from = part.image + part.offsets[p];
+    Pixels<T> pixels(part, 0);
+    for (int64_t i = 0; i < part.pixels;) {
+      const Run run = pixels.next(part.pixels - i);
+      copy_run(to + i, from + run.place, run.n);
+      i += run.n;
+    }
+  }
+}
+
 template <class T> void correlate(const ConvPart<T>& part) {
   for (int64_t i = 0; i < part.m && part.bias; ++i) {
     const T value = part.bias[i];
@@ -142,8 +162,10 @@ template <class T> void correlate(const ConvPart<T>& part) {
   const bool in_place = part.pixels <= few_pixels && rows.regular == 1;
   const MatrixOperand<T, !by_lane> weights = {rows.data, rows.step, rows.regular.value_or(0), in_place};
   const PanelOperand<T> a = rows.regular ? operand(weights) : PanelOperand<T>{&rows, listed<T>};
-  const MatrixOperand<T, false> pixels = {part.image, 1, part.regular.value_or(0), part.m <= few_rows};
-  const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
+  const MatrixOperand<T, false> pixels = {part.gathered ? part.gathered : part.image, 1,
+                                          part.gathered ? gathered_step(part) : part.regular.value_or(0),
+                                          part.m <= few_rows};
+  const PanelOperand<T> b = part.gathered || part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
   multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr});
 }
 
@@ -154,14 +176,19 @@ template <class T> int64_t prepared(int64_t m, int64_t depth, const ConvRows<T>&
 
 template <class T> void weight_gradient(const ConvPart<T>& part) {
   const MatrixOperand<T, !by_lane> gradients = {part.a.data, part.a.step, 1, false};
-  const MatrixOperand<T, false> pixels = {part.image, part.regular.value_or(0), 1, false};
-  const PanelOperand<T> b = part.regular ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
+  MatrixOperand<T, false> pixels = {part.image, part.regular.value_or(0), 1, false};
+  if (part.gathered) {
+    const int64_t step = gathered_step(part);
+    pixels = {part.gathered + part.first_channel * part.taps * step, step, 1, false};
+  }
+  const bool matrix = part.gathered || part.regular;
+  const PanelOperand<T> b = matrix ? operand(pixels) : PanelOperand<T>{&part, patches_transposed<T>};
   multiply_panels(
       PanelProduct<T>{part.m, part.depth, part.pixels, operand(gradients), b, part.c, part.c_step, part.add});
 }
 
 template <class T> ConvKernels<T> kernels() {
-  return {correlate<T>, weight_gradient<T>, 1, true, 1 << 19, prepared<T>, copy_rows<T>};
+  return {correlate<T>, weight_gradient<T>, 1, true, 1 << 19, prepared<T>, copy_rows<T>, gathered<T>, gather<T>};
 }
 
 }  // namespace

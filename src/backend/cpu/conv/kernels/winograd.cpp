@@ -47,6 +47,7 @@ struct Values {
   int64_t end() const { return across ? whole_rows<float>(n) : whole_columns<float>(n); }
 };
 
+// To v, from where on the values of these channels lie.
 void gather_all(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, const Values& x) {
   for (int64_t i = 0; i < products * channels && x.n < x.end(); ++i) {
     float* const row = v + i / channels * x.step + i % channels * x.each;
@@ -54,6 +55,13 @@ void gather_all(const ConvPart<float>& part, const Tiles& tiles, int64_t channel
   }
   for (int64_t c = 0; c < channels; c += groups)
     gather_inputs(part, tiles, c, smaller(groups, channels - c), v + c * x.each, x.each, x.step);
+}
+
+int64_t gathered(const ConvPart<float>& part) { return products * Values(Tiles(part), part.all_channels).step; }
+void gather(const ConvPart<float>& part, int64_t first, int64_t count, float* to) {
+  const Tiles tiles(part);
+  const Values x(tiles, part.all_channels);
+  gather_all(part, tiles, count, to + first * x.each, x);
 }
 
 float* room_for(int64_t values) {
@@ -66,12 +74,13 @@ void correlate(const ConvPart<float>& part) {
   const Values x(tiles, channels);
   const int64_t m_step =
       product_step(x.across ? whole_rows<float>(x.n) * block_rows : whole_rows<float>(block_rows) * x.each);
-  float* const v = room_for(products * (x.step + m_step + u_step));
-  float *const m = v + products * x.step, *const own = m + products * m_step;
+  float* const room = room_for(products * ((part.gathered ? 0 : x.step) + m_step + u_step));
+  float *const m = room, *const own = m + products * m_step, *const gathers = own + products * u_step;
+  const float* const v = part.gathered ? part.gathered : gathers;
   const Kernels weights(part.a, channels);
   const float* prepared = part.prepared;
   if (prepared) prepared += part.first_row / block_rows * ceil_div(channels, block_channels) * products * u_step;
-  gather_all(part, tiles, channels, v, x);
+  if (!part.gathered) gather_all(part, tiles, channels, gathers, x);
   each_block(part.m, block_rows, [&](Range rows) {
     each_block(channels, block_channels, [&](Range some) {
       const float* u = prepared ? prepared : own;
@@ -119,6 +128,20 @@ void prepare(int64_t, int64_t depth, const ConvRows<float>& a, float* to, int64_
   });
 }
 
+// Transformed gradients of all rows, from one product to the next.
+int64_t gradient_step(const ConvPart<float>& part, const Values& x) { return product_step(part.all_rows * x.each); }
+int64_t gathered_gradients(const ConvPart<float>& part) {
+  return products * gradient_step(part, Values(Tiles(part), part.all_channels));
+}
+void gather_some_gradients(const ConvPart<float>& part, int64_t first, int64_t count, float* to) {
+  const Tiles tiles(part);
+  const Values x(tiles, part.all_channels);
+  each_block(count, groups, [&](Range some) {
+    gather_gradients(part, tiles, some.begin, some.size, to + (first + some.begin) * x.each, x.each,
+                     gradient_step(part, x));
+  });
+}
+
 // The left operand of all products over the tiles: v as it is or, where lanes are read across channels, packed.
 struct Inputs {
   const float* data;
@@ -131,10 +154,20 @@ struct Inputs {
 };
 
 Inputs gather_left(const ConvPart<float>& part, const Tiles& tiles, int64_t channels, float* v, float* room) {
-  const Values x(tiles, channels);
+  const Values x(tiles, channels), all(tiles, part.all_channels);
+  const float* const from = part.gathered + (part.gathered ? part.first_channel * all.each : 0);
   if constexpr (!by_lane) {
+    if (part.gathered) return {from, all.step, all.each};
     gather_all(part, tiles, channels, v, x);
     return {v, x.step, x.each};
+  }
+  if (part.gathered) {
+    each_block(channels, strip<float>, [&](Range some) {
+      for (int64_t f = 0; f < products; ++f)
+        pack_left(v + f * x.step + some.begin * x.n,
+                  Strided<float>{from + f * all.step + some.begin * all.each, all.each, 1}, some.size, x.n);
+    });
+    return {v, x.step, x.n};
   }
   const int64_t some_step = product_step(strip<float> * x.each);
   each_block(channels, strip<float>, [&](Range some) {
@@ -156,11 +189,18 @@ void weight_gradient(const ConvPart<float>& part) {
   float *const y = v + products * x.step, *const u = y + products * y_step, *const right = u + products * u_step;
   const Inputs inputs = gather_left(part, tiles, channels, v, y);
   each_block(part.m, block_rows, [&](Range rows) {
-    each_block(rows.size, groups, [&](Range some) {
-      gather_gradients(part, tiles, rows.begin + some.begin, some.size, y + some.begin * x.each, x.each, y_step);
-    });
+    const float* from = y;
+    int64_t step = y_step;
+    if (part.gradients) {
+      step = gradient_step(part, x);
+      from = part.gradients + (part.first_row + rows.begin) * x.each;
+    } else {
+      each_block(rows.size, groups, [&](Range some) {
+        gather_gradients(part, tiles, rows.begin + some.begin, some.size, y + some.begin * x.each, x.each, y_step);
+      });
+    }
     for (int64_t f = 0; f < products; ++f)
-      pack_right(right + f * right_step, Strided<float>{y + f * y_step, 1, x.each}, x.n, rows.size);
+      pack_right(right + f * right_step, Strided<float>{from + f * step, 1, x.each}, x.n, rows.size);
     each_block(channels, block_channels, [&](Range some) {
       for (int64_t f = 0; f < products; ++f)
         multiply<float>(some.size, rows.size, x.n, inputs.from(f, some.begin),
@@ -180,6 +220,7 @@ void weight_gradient(const ConvPart<float>& part) {
 namespace volta::cpu {
 template <> ConvKernels<float> conv_winograd<Isa::VOLTA_ISA>() {
   using namespace VOLTA_ISA;
-  return {correlate, weight_gradient, tile, false, 1 << 19, prepared, prepare};
+  return {correlate,          weight_gradient,      tile, false, 1 << 19, prepared, prepare, gathered, gather,
+          gathered_gradients, gather_some_gradients};
 }
 }  // namespace volta::cpu

@@ -50,22 +50,50 @@ void pack_pieces(T* to, int64_t count, int64_t tile, int64_t i, int64_t n, int64
   }
 }
 
+// The units of the state, and the inputs, that belong to a group: whole vectors but for the last.
+struct Share {
+  Range units, inputs;
+};
+template <class T> Share share_of(const RecurrentRun& run, int64_t group) {
+  const auto cut = [&](int64_t n) {
+    const int64_t vectors = ceil_div(n, lanes<T>), begin = vectors * group / run.groups * lanes<T>;
+    return Range{smaller(n, begin), smaller(n, vectors * (group + 1) / run.groups * lanes<T>) - smaller(n, begin)};
+  };
+  return {cut(run.size), cut(run.columns() - run.size)};
+}
+
 // Numbers of the packed weights. Forward the state is multiplied by the transposed weights, backward the gates' gradient by
 // the weights.
 template <class T> int64_t packed(const RecurrentRun& run, bool backward) {
   const int64_t gates = gates_of(run.cell) * run.size;
+  if (run.groups > 1 && !backward) return run.columns() * gates_of(run.cell) * whole_columns<T>(run.size);
+  if (run.groups > 1) return gates * (whole_columns<T>(run.size) + whole_columns<T>(run.columns() - run.size));
   return backward ? gates * whole_columns<T>(run.columns()) : run.columns() * whole_columns<T>(gates);
+}
+
+// Calls f(first, count, place) for columns that are packed together, from so many columns of the packed weights on: all, or for a
+// group forward those of each gate, backward those of its units and its inputs.
+template <class T, class F> void each_columns(const RecurrentRun& run, bool backward, F f) {
+  const int64_t gates = gates_of(run.cell);
+  if (run.groups == 1) return f(0, backward ? run.columns() : gates * run.size, 0);
+  for (int64_t group = 0; group < run.groups; ++group) {
+    const auto [units, inputs] = share_of<T>(run, group);
+    const int64_t wide = whole_columns<T>(units.size);
+    if (backward) {
+      f(units.begin, units.size, units.begin + inputs.begin);
+      if (inputs.size > 0) f(run.size + inputs.begin, inputs.size, units.begin + inputs.begin + wide);
+      continue;
+    }
+    for (int64_t gate = 0; gate < gates; ++gate)
+      f(gate * run.size + units.begin, units.size, gates * units.begin + gate * wide);
+  }
 }
 
 template <class T> void pack_weights(const RecurrentRun& run, bool backward, int64_t part, int64_t parts) {
   const int64_t gates = gates_of(run.cell) * run.size, rows = backward ? gates : run.columns(),
-                columns = backward ? run.columns() : gates, inputs = run.columns() - run.size;
+                inputs = run.columns() - run.size;
   const T *state = static_cast<const T*>(run.w_hh), *input = static_cast<const T*>(run.w_ih);
-  int64_t tile = 0;
-  each_tile<T>(columns, [&](int64_t i, int64_t width) {
-    if (tile++ % parts != part) return;
-    T* to = static_cast<T*>(run.packed) + i * rows;
-    const int64_t n = smaller(width, columns - i);
+  const auto pack_tile = [&](T* to, int64_t i, int64_t n, int64_t width) {
     if (backward) {
       int64_t row = -1;
       return pack_pieces(to, 1, width, i, n, gates, run.size, [&] {
@@ -75,6 +103,13 @@ template <class T> void pack_weights(const RecurrentRun& run, bool backward, int
     }
     pack(PackCall<T>{to, width, n, run.size, state + i * run.size, run.size, 1});
     pack(PackCall<T>{to + run.size * width, width, n, inputs, input + i * inputs, inputs, 1});
+  };
+  int64_t tile = 0;
+  each_columns<T>(run, backward, [&](int64_t first, int64_t count, int64_t place) {
+    each_tile<T>(count, [&](int64_t i, int64_t width) {
+      if (tile++ % parts == part)
+        pack_tile(static_cast<T*>(run.packed) + (place + i) * rows, first + i, smaller(width, count - i), width);
+    });
   });
 }
 
