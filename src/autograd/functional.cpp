@@ -165,6 +165,19 @@ ValueProduct jvp(const OneToOne& f, const Tensor& x, const Tensor& v) {
   return {y.detach(), grad_or_zeros(pulled, u, v)};
 }
 
+ValueProduct hvp(const OneToOne& f, const Tensor& x, const Tensor& v) {
+  require_differentiable(f, "hvp");
+  const EnableGrad on;
+  require(v.checked("hvp").shape() == x.checked("hvp").shape(), ErrorKind::shape, "hvp", "the direction has shape ", v,
+          ", the input ", x);
+  const Tensor at = leaf_copy(x), y = f(at);
+  require(y.numel() == 1, ErrorKind::shape, "hvp", "needs a function with one output, got shape ", y);
+  if (!needs_grad(y)) return {y, zeros_like(at.detach())};
+  const Tensor slope = grad_or_zeros(y, at, Tensor(), {.create_graph = true});
+  if (!needs_grad(slope)) return {y.detach(), zeros_like(at.detach())};
+  return {y.detach(), grad_or_zeros(slope, at, v)};
+}
+
 namespace {
 
 // Every dot product of one of a with one of b, row by row.

@@ -119,7 +119,24 @@ void write_functions(std::ostream& out, const Ops& ops) {
          "  return einsum(equation, std::vector<Tensor>{operands...});\n}\n"
          "// Three tensors, for programs that also say using namespace std.\n"
          "[[nodiscard]] inline Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {\n"
-         "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n\n}  // namespace volta\n";
+         "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n";
+  // A list in braces is a list of lengths, never a tensor: hence the templates.
+  out << "// Lengths may be tensors of integers, too.\n"
+         "template <std::same_as<Tensor> Lengths>\n"
+         "[[nodiscard]] PackedSequence pack_padded_sequence(const Tensor& x, const Lengths& lengths, bool batch_first "
+         "= "
+         "false) {\n"
+         "  return pack_padded_sequence(x, lengths_of(lengths, \"pack_padded_sequence\"), batch_first);\n}\n"
+         "template <std::same_as<Tensor> Lengths>\n"
+         "[[nodiscard]] std::vector<Tensor> unpad_sequence(const Tensor& padded, const Lengths& lengths, bool "
+         "batch_first "
+         "= false) {\n"
+         "  return unpad_sequence(padded, lengths_of(lengths, \"unpad_sequence\"), batch_first);\n}\n"
+         "template <std::same_as<Tensor> Lengths>\n"
+         "[[nodiscard]] Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Lengths& input_lengths, "
+         "const Lengths& target_lengths, const CTCLossOptions& options = {}) {\n"
+         "  return ctc_loss(log_probs, targets, lengths_of(input_lengths, \"ctc_loss\"), lengths_of(target_lengths, "
+         "\"ctc_loss\"), options);\n}\n\n}  // namespace volta\n";
 }
 
 void write_plain(std::ostream& out, const Ops& ops) {

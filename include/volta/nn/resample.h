@@ -14,6 +14,14 @@ class Upsample : public Layer {
   InterpolateOptions options;
 };
 
+// nn::UpsamplingNearest2d({.scale_factor = 2}); nn::UpsamplingBilinear2d({.size = {8, 8}}), which aligns the corners.
+struct UpsamplingNearest2d : Upsample {
+  explicit UpsamplingNearest2d(InterpolateOptions o);
+};
+struct UpsamplingBilinear2d : Upsample {
+  explicit UpsamplingBilinear2d(InterpolateOptions o);
+};
+
 // nn::Unfold(3, {.padding = 1}): im2col.
 class Unfold : public Layer {
  public:

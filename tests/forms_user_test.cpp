@@ -1,0 +1,179 @@
+// Programs written for PyTorch from memory: the short forms that its users reach for first.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include <volta/volta.h>
+
+namespace volta::test {
+namespace {
+
+using Doubles = std::vector<double>;
+
+Doubles values(const Tensor& x) { return x.to(f64).to_vector<double>(); }
+template <class T> std::string printed(const T& x) {
+  std::ostringstream out;
+  out << x;
+  return out.str();
+}
+
+TEST(FormsGrad, OneCotangentNeedsNoList) {
+  const Tensor x = tensor<double>({1, 2, 3}).requires_grad_(), y = x * x, v = tensor<double>({1, 10, 100});
+  const auto by = [&](const Cotangents& given) {
+    return values(grad(y, x, {.grad_outputs = given, .retain_graph = true}));
+  };
+  EXPECT_EQ(by(v), (Doubles{2, 40, 600}));
+  EXPECT_EQ(by({v}), (Doubles{2, 40, 600}));
+  EXPECT_EQ(by(std::vector{v}), (Doubles{2, 40, 600}));
+  EXPECT_EQ(values(grad(y, x, {.grad_outputs = ones_like(y), .retain_graph = true})), (Doubles{2, 4, 6}));
+  EXPECT_EQ(values(grad(y, x, {.grad_outputs = v * 2, .retain_graph = true})), (Doubles{4, 80, 1200}));
+  const Tensor rows = stack({v, v * 2});
+  EXPECT_EQ(values(grad(y, x, {.grad_outputs = rows[1], .retain_graph = true})), (Doubles{4, 80, 1200}));
+  EXPECT_EQ(values(grad({y, x * 3}, {x}, {.grad_outputs = {v, v}})[0]), (Doubles{5, 70, 900}));
+  const auto wrong = attempt([&] { return grad({x * 2, x * 3}, {x}, {.grad_outputs = v}); });
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().kind(), Error::Kind::argument);
+}
+
+// The gradient penalty of a Wasserstein GAN, in the words of its paper's code.
+TEST(FormsGrad, GradientPenalty) {
+  const Tensor w = tensor<double>({0.5, -2}).requires_grad_(), x = tensor<double>({{1, 2}, {3, 4}}).requires_grad_();
+  const Tensor score = (x * w).sum(1).square();
+  const Tensor slope = grad(score, x, {.grad_outputs = ones_like(score), .create_graph = true});
+  ((slope.norm(2, 1) - 1).square()).mean().backward();
+  const auto penalty = [](const Tensor& v) {
+    const Tensor at = tensor<double>({{1, 2}, {3, 4}});
+    return ((2 * (at * v).sum(1) * v.norm()).abs() - 1).square().mean();
+  };
+  const Tensor copy = w.detach().clone().requires_grad_();
+  EXPECT_TRUE(allclose(*w.grad(), grad(penalty(copy), copy), {.rtol = 1e-12}));
+}
+
+TEST(FormsGrad, HooksThatOnlyLook) {
+  const Tensor x = tensor<double>({1, 2}).requires_grad_(), y = x * 3;
+  std::vector<Tensor> seen;
+  y.register_hook([&](const Tensor& g) { seen.push_back(g); });
+  int calls = 0;
+  x.register_hook([&calls](Tensor) mutable { ++calls; });
+  const int other = x.register_hook([](const Tensor&) { ADD_FAILURE() << "it was removed"; });
+  x.remove_hook(other);
+  y.sum().backward();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(values(seen[0]), (Doubles{1, 1}));
+  EXPECT_EQ(values(*x.grad()), (Doubles{3, 3}));
+  EXPECT_EQ(calls, 1);
+  const auto none = attempt([&] { return x.register_hook(std::function<void(const Tensor&)>()); });
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().op(), "register_hook");
+}
+
+TEST(FormsGrad, HessianVectorProduct) {
+  const auto f = [](const Tensor& t) { return (t.exp() * t.sum()).sum(); };
+  const Tensor x = tensor<double>({0.5, -1, 2}), v = tensor<double>({1, -2, 0.25});
+  const auto [value, product] = hvp(f, x, v);
+  EXPECT_TRUE(equal(value, f(x)));
+  EXPECT_TRUE(allclose(product, matmul(hessian(f, x), v), {.rtol = 1e-12}));
+  EXPECT_FALSE(product.requires_grad() || value.requires_grad());
+  EXPECT_EQ(values(hvp([](const Tensor& t) { return t.sum(); }, x, v).product), (Doubles{0, 0, 0}));
+  EXPECT_EQ(values(hvp([](const Tensor&) { return zeros({}); }, x, v).product), (Doubles{0, 0, 0}));
+  for (const auto& bad : {attempt([&] { return hvp([](const Tensor& t) { return t * 2; }, x, v).product; }),
+                          attempt([&] { return hvp(f, x, ones({2}, {.dtype = f64})).product; }),
+                          attempt([&] { return hvp(nullptr, x, v).product; })}) {
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().op(), "hvp");
+  }
+}
+
+TEST(FormsPrint, NumbersAndAbsentGradients) {
+  EXPECT_EQ(printed(tensor(2.5).item()), "2.5");
+  EXPECT_EQ(printed(tensor({true}).item()), "1");
+  EXPECT_EQ(printed(tensor({-3}).item()), "-3");
+  EXPECT_EQ(printed(full({}, 18446744073709551615U, {.dtype = u64}).item()), "18446744073709551615");
+  const Tensor x = tensor({1.0, 2.0}).requires_grad_();
+  EXPECT_EQ(printed(x.grad()), "undefined");
+  EXPECT_FALSE(x.grad().defined());
+  (x * 3).sum().backward();
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_EQ(printed(x.grad()), printed(*x.grad()));
+}
+
+struct Net {
+  nn::Linear a{2, 3}, b{3, 1};
+  Tensor operator()(const Tensor& x) const { return b(a(x)); }
+};
+
+TEST(FormsState, MadeOfMapsAndLists) {
+  Net net;
+  const Tensor x = ones({1, 2}), y = net(x).detach();
+  std::map<std::string, Tensor> fast;
+  for (const auto& [name, p] : named_parameters(net)) fast[name] = p * 2;
+  const Tensor hidden = linear(x, fast["a.weight"], fast["a.bias"]);
+  const Tensor expected = linear(hidden, fast["b.weight"], fast["b.bias"]);
+  EXPECT_TRUE(equal(functional_call(net, fast, x), expected));
+  EXPECT_TRUE(equal(functional_call(net, named_parameters(net), x), y));
+  Net other;
+  load_state_dict(other, named_parameters(net));
+  EXPECT_TRUE(equal(other(x), y));
+
+  const StateDict state = fast;
+  EXPECT_EQ(state.count("a.weight") + state.count("c"), 1U);
+  ASSERT_NE(state.find("b.bias"), state.end());
+  EXPECT_EQ(state.find("b.bias")->first, "b.bias");
+  EXPECT_EQ(state.find("c"), state.end());
+  const std::vector<std::pair<std::string, Tensor>> twice = {{"a", x}, {"a", x}};
+  EXPECT_FALSE(attempt([&] { return StateDict(twice).size(); }));
+}
+
+TEST(FormsLayers, SequentialWithNames) {
+  nn::Sequential net{{"fc", nn::Linear(2, 3)}, {"act", nn::ReLU()}, {"out", nn::Linear(3, 1)}};
+  EXPECT_EQ(net.names(), (std::vector<std::string>{"fc", "act", "out"}));
+  EXPECT_EQ(named_parameters(net)[0].first, "fc.weight");
+  EXPECT_EQ(net(ones({4, 2})).shape(), (Shape{4, 1}));
+  EXPECT_EQ((nn::Sequential{nn::Linear(2, 3), nn::ReLU()}).names(), (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(nn::Sequential{}.size(), 0U);
+  EXPECT_FALSE(attempt([] { return nn::Sequential{{"a", nn::ReLU()}, {"a", nn::ReLU()}}.size(); }));
+}
+
+TEST(FormsLayers, DistancesAndUpsampling) {
+  const Tensor a = tensor<double>({{3, 4}, {1, 0}}), b = tensor<double>({{4, 3}, {0, 2}});
+  EXPECT_TRUE(equal(nn::CosineSimilarity()(a, b), cosine_similarity(a, b)));
+  EXPECT_TRUE(equal(nn::CosineSimilarity(0, 1e-3)(a, b), cosine_similarity(a, b, 0, 1e-3)));
+  EXPECT_TRUE(equal(nn::PairwiseDistance()(a, b), pairwise_distance(a, b)));
+  EXPECT_TRUE(equal(nn::PairwiseDistance(1, 0, true)(a, b), pairwise_distance(a, b, 1, 0, true)));
+  const Tensor x = arange(4, {.dtype = f64}).reshape({1, 1, 2, 2});
+  EXPECT_TRUE(equal(nn::UpsamplingNearest2d({.scale_factor = 2})(x), interpolate(x, {.scale_factor = 2})));
+  EXPECT_TRUE(equal(nn::UpsamplingBilinear2d({.size = {3, 4}})(x),
+                    interpolate(x, {.size = {3, 4}, .mode = "bilinear", .align_corners = true})));
+  struct Siamese {
+    nn::Linear fc{2, 2};
+    nn::CosineSimilarity near{1};
+    nn::UpsamplingNearest2d up{{.scale_factor = 2}};
+  } net;
+  EXPECT_EQ(parameters(net).size(), 2U);
+}
+
+TEST(FormsLengths, AsTensors) {
+  manual_seed(2);
+  const Tensor x = randn({2, 5, 3}), lengths = tensor({3, 5});
+  EXPECT_TRUE(equal(pack_padded_sequence(x, lengths, true).data, pack_padded_sequence(x, {3, 5}, true).data));
+  EXPECT_EQ(unpad_sequence(x, lengths.to(u8), true)[0].shape(), (Shape{3, 3}));
+  const Tensor logits = log_softmax(randn({5, 2, 4}), 2), labels = tensor({{1, 2}, {3, 0}});
+  const Tensor steps = tensor({5, 4}), of_labels = tensor({2, 1});
+  const Tensor expected = ctc_loss(logits, labels, {5, 4}, {2, 1}, {.reduction = "sum"});
+  EXPECT_TRUE(equal(ctc_loss(logits, labels, steps, of_labels, {.reduction = "sum"}), expected));
+  EXPECT_TRUE(equal(nn::CTCLoss{{.reduction = "sum"}}(logits, labels, steps, of_labels), expected));
+  const auto kind_of = [&](const Tensor& wrong) {
+    const auto r = attempt([&] { return pack_padded_sequence(x, wrong, true).data; });
+    EXPECT_FALSE(r);
+    EXPECT_EQ(r.error().op(), "pack_padded_sequence");
+    return r.error().kind();
+  };
+  EXPECT_EQ(kind_of(tensor({3.0, 5.0})), Error::Kind::dtype);
+  EXPECT_EQ(kind_of(tensor({{3, 5}})), Error::Kind::shape);
+  EXPECT_EQ(kind_of(tensor({3, 6})), Error::Kind::argument);
+  EXPECT_EQ(kind_of(Tensor()), Error::Kind::argument);
+}
+
+}  // namespace
+}  // namespace volta::test
