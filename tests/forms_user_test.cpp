@@ -85,6 +85,24 @@ TEST(FormsGrad, HessianVectorProduct) {
   }
 }
 
+// Meta-learning: what is checked takes steps of its own, which need a graph.
+TEST(FormsGrad, ChecksOfFunctionsThatDifferentiate) {
+  const Tensor a = tensor<double>({0.3, -0.7, 0.2}), w = tensor<double>({0.5, -1, 0.25}).requires_grad_();
+  const auto adapted = [&](const Tensor& start, double rate) {
+    Tensor x = start * 1;
+    for (int i = 0; i < 2; ++i) x = x - rate * grad((x * a).sum().tanh() + x.pow(4).sum(), x, {.create_graph = true});
+    return x.square().sum();
+  };
+  const auto f = [&](const Tensor& x) { return adapted(x, 0.05); };
+  EXPECT_TRUE(gradcheck(f, w));
+  EXPECT_TRUE(gradgradcheck(f, w));
+  const auto wrong = [&](const Tensor& x) { return adapted(x, 0.05) + (x * x.detach()).sum(); };
+  EXPECT_FALSE(gradcheck(wrong, w));
+  const auto bad = attempt([&] { return gradcheck([&](const Tensor& x) { return matmul(x, ones({2}, {.dtype = f64})); }, w); });
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().kind(), Error::Kind::shape);
+}
+
 TEST(FormsPrint, NumbersAndAbsentGradients) {
   EXPECT_EQ(printed(tensor(2.5).item()), "2.5");
   EXPECT_EQ(printed(tensor({true}).item()), "1");
