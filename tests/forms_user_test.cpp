@@ -98,7 +98,8 @@ TEST(FormsGrad, ChecksOfFunctionsThatDifferentiate) {
   EXPECT_TRUE(gradgradcheck(f, w));
   const auto wrong = [&](const Tensor& x) { return adapted(x, 0.05) + (x * x.detach()).sum(); };
   EXPECT_FALSE(gradcheck(wrong, w));
-  const auto bad = attempt([&] { return gradcheck([&](const Tensor& x) { return matmul(x, ones({2}, {.dtype = f64})); }, w); });
+  const auto bad =
+      attempt([&] { return gradcheck([&](const Tensor& x) { return matmul(x, ones({2}, {.dtype = f64})); }, w); });
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().kind(), Error::Kind::shape);
 }
@@ -169,6 +170,59 @@ TEST(FormsLayers, DistancesAndUpsampling) {
     nn::UpsamplingNearest2d up{{.scale_factor = 2}};
   } net;
   EXPECT_EQ(parameters(net).size(), 2U);
+}
+
+// F.max_pool2d(x, 3, 2, 1), F.conv2d(x, w, b, 2, 1): and a list in braces is a stride, never stride and padding.
+TEST(FormsWindows, StrideAndPaddingByPosition) {
+  manual_seed(4);
+  const Tensor x = randn({2, 4, 7, 6}), w = randn({6, 2, 3, 3}), b = randn({6});
+  EXPECT_TRUE(equal(max_pool2d(x, 3, 2, 1, 2), max_pool2d(x, 3, {.stride = 2, .padding = 1, .dilation = 2})));
+  EXPECT_TRUE(equal(max_pool2d(x, 2, {2, 1}), max_pool2d(x, 2, {.stride = {2, 1}})));
+  EXPECT_TRUE(equal(max_pool2d(x, {2, 2}, {2, 1}, {1, 0}), max_pool2d(x, 2, {.stride = {2, 1}, .padding = {1, 0}})));
+  EXPECT_TRUE(equal(max_pool2d_with_indices(x, 2, 1).indices, max_pool2d_with_indices(x, 2, {.stride = 1}).indices));
+  EXPECT_TRUE(equal(avg_pool2d(x, 3, 2, 1), avg_pool2d(x, 3, {.stride = 2, .padding = 1})));
+  EXPECT_TRUE(equal(lp_pool2d(x, 2, 3, {2, 1}), lp_pool2d(x, 2, 3, {.stride = {2, 1}})));
+  EXPECT_TRUE(equal(max_pool2d(x, 2, {}), max_pool2d(x, 2)));
+  EXPECT_TRUE(equal(conv2d(x, w, b, 2, 1, 1, 2), conv2d(x, w, b, {.stride = 2, .padding = 1, .groups = 2})));
+  EXPECT_TRUE(
+      equal(conv2d(x, w, {}, {2, 1}, 0, 2, 2), conv2d(x, w, {}, {.stride = {2, 1}, .dilation = 2, .groups = 2})));
+  EXPECT_TRUE(equal(conv2d(x, w, b, 1, "same", 1, 2), conv2d(x, w, b, {.padding = "same", .groups = 2})));
+  const Tensor up = randn({4, 3, 2, 2});
+  EXPECT_TRUE(equal(conv_transpose2d(x, up, {}, 3, 1, 2),
+                    conv_transpose2d(x, up, {}, {.stride = 3, .padding = 1, .output_padding = 2})));
+  const Tensor line = randn({1, 4, 5}), kernel = randn({4, 3, 2});
+  EXPECT_TRUE(equal(conv_transpose1d(line, kernel, {}, {2}), conv_transpose1d(line, kernel, {}, {.stride = 2})));
+}
+
+TEST(FormsWindows, LayersByPosition) {
+  const auto with = [](auto layer, const Tensor& x) {
+    NoGrad off;
+    for (auto& p : parameters(layer)) p.fill_(0.5);
+    return layer(x);
+  };
+  const Tensor x = arange(4 * 7 * 6).to(f32).reshape({1, 4, 7, 6});
+  EXPECT_TRUE(equal(with(nn::Conv2d(4, 3, 3, 2, 1), x), with(nn::Conv2d(4, 3, 3, {.stride = 2, .padding = 1}), x)));
+  EXPECT_TRUE(equal(with(nn::Conv2d(4, 3, {3, 2}, {2, 1}, {1, 0}, {.bias = false}), x),
+                    with(nn::Conv2d(4, 3, {3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .bias = false}), x)));
+  EXPECT_TRUE(equal(with(nn::Conv2d(4, 3, 3, 1, "same"), x), with(nn::Conv2d(4, 3, 3, {.padding = "same"}), x)));
+  EXPECT_TRUE(equal(with(nn::ConvTranspose2d(4, 3, 4, 2, 1, {.bias = false}), x),
+                    with(nn::ConvTranspose2d(4, 3, 4, {.stride = 2, .padding = 1, .bias = false}), x)));
+  EXPECT_TRUE(
+      equal(with(nn::ConvTranspose2d(4, 3, 2, {2, 1}), x), with(nn::ConvTranspose2d(4, 3, 2, {.stride = {2, 1}}), x)));
+  EXPECT_TRUE(equal(nn::MaxPool2d(2, {2, 1})(x), max_pool2d(x, 2, {.stride = {2, 1}})));
+  EXPECT_TRUE(equal(nn::AvgPool2d(3, {2, 1}, 1)(x), avg_pool2d(x, 3, {.stride = {2, 1}, .padding = 1})));
+  EXPECT_TRUE(equal(nn::LPPool2d(2, 2, {2, 1})(x), lp_pool2d(x, 2, 2, {.stride = {2, 1}})));
+  EXPECT_EQ(nn::Conv2d(4, 3, 3, {}).options.stride.given(), Shape{1});
+  EXPECT_FALSE(attempt([] { return nn::Conv2d(4, 3, 3, 2, 1, {.stride = 3}); }));
+  EXPECT_FALSE(attempt([] { return nn::Conv2d(4, 3, 3, 2, 1, {.padding = "same"}); }));
+  EXPECT_FALSE(attempt([] { return nn::ConvTranspose1d(4, 3, 3, 2, 1, {.padding = 1}); }));
+
+  EXPECT_FALSE(nn::Linear(3, 2, false).bias.defined());
+  EXPECT_TRUE(nn::Linear(3, 2, true).bias.defined() && nn::Linear(3, 2, {}).bias.defined());
+  EXPECT_EQ(parameters(nn::LSTM(3, 4, 2, {.bidirectional = true})).size(), 16U);
+  EXPECT_EQ(parameters(nn::GRU(3, 4, 3)).size(), 12U);
+  EXPECT_EQ(nn::RNN(3, 4, 2, {.nonlinearity = "relu"}).options.num_layers, 2);
+  EXPECT_FALSE(attempt([] { return nn::GRU(3, 4, 3, {.num_layers = 2}); }));
 }
 
 TEST(FormsLengths, AsTensors) {

@@ -106,6 +106,35 @@ void write_lists(std::ostream& out, const Ops& ops, bool methods) {
   }
 }
 
+// Stride, padding and what follows by position, as F.max_pool2d(x, 3, 2, 1) in PyTorch. A list in braces is the stride
+// of each axis, where it would else fill the first options.
+void write_positional(std::ostream& out) {
+  const auto write = [&](const std::string& result, const std::string& name, const std::string& front,
+                         const std::string& values, const std::string& rest, const std::string& options) {
+    for (const bool list : {false, true}) {
+      out << "template <detail::Whole S>\n[[nodiscard]] " << result << " " << name << "(" << front << ", "
+          << (list ? "std::initializer_list<S>" : "S") << " stride" << rest << ") { return " << name << "(" << values
+          << ", {.stride = " << (list ? "PerAxis::list(stride)" : "stride") << options << "}); }\n";
+    }
+  };
+  const std::string window = "const Tensor& x, const PerAxis& kernel_size", padding = ", const PerAxis& padding = 0",
+                    dilation = ", const PerAxis& dilation = 1", groups = ", Int groups = 1",
+                    filter = "const Tensor& x, const Tensor& weight, const Tensor& bias";
+  for (const std::string d : {"1d", "2d", "3d"}) {
+    const std::string both = ", .padding = padding, .dilation = dilation";
+    write("Tensor", "max_pool" + d, window, "x, kernel_size", padding + dilation, both);
+    write("ValuesIndices", "max_pool" + d + "_with_indices", window, "x, kernel_size", padding + dilation, both);
+    write("Tensor", "avg_pool" + d, window, "x, kernel_size", padding, ", .padding = padding");
+    write("Tensor", "lp_pool" + d, "const Tensor& x, double norm_type, const PerAxis& kernel_size",
+          "x, norm_type, kernel_size", "", "");
+    write("Tensor", "conv" + d, filter, "x, weight, bias", ", const ConvPadding& padding = 0" + dilation + groups,
+          both + ", .groups = groups");
+    write("Tensor", "conv_transpose" + d, filter, "x, weight, bias",
+          padding + ", const PerAxis& output_padding = 0" + groups + dilation,
+          ", .padding = padding, .output_padding = output_padding, .groups = groups, .dilation = dilation");
+  }
+}
+
 void write_functions(std::ostream& out, const Ops& ops) {
   out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n";
   for (const char* family : {"attention", "conv", "embedding", "loss", "packed_sequence", "pool", "resample"})
@@ -120,6 +149,7 @@ void write_functions(std::ostream& out, const Ops& ops) {
          "// Three tensors, for programs that also say using namespace std.\n"
          "[[nodiscard]] inline Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {\n"
          "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n";
+  write_positional(out);
   // A list in braces is a list of lengths, never a tensor: hence the templates.
   out << "// Lengths may be tensors of integers, too.\n"
          "template <std::same_as<Tensor> Lengths>\n"
