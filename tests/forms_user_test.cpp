@@ -144,6 +144,26 @@ TEST(FormsState, MadeOfMapsAndLists) {
   EXPECT_FALSE(attempt([&] { return StateDict(twice).size(); }));
 }
 
+TEST(FormsLayers, HooksThatOnlyLook) {
+  Net net;
+  Tensor seen, given;
+  net.a.register_forward_hook([&](const auto&, const auto&, const Tensor& y) { seen = y.detach(); });
+  net.b.register_forward_pre_hook([&](auto&, const Tensor& x) { given = x.detach(); });
+  const int off =
+      net.a.register_forward_hook([](const nn::Layer&, Tensor, Tensor) { ADD_FAILURE() << "it was removed"; });
+  net.a.remove_hook(off);
+  const Tensor y = net(ones({1, 2}));
+  EXPECT_TRUE(equal(seen, linear(ones({1, 2}), net.a.weight, net.a.bias)));
+  EXPECT_TRUE(equal(given, seen) && equal(y, linear(seen, net.b.weight, net.b.bias)));
+  net.b.register_forward_hook([](auto&, auto&, const Tensor& out) { return out * 2; });
+  EXPECT_TRUE(equal(net(ones({1, 2})), y * 2));
+  const auto none = attempt([&] {
+    return net.a.register_forward_hook(std::function<void(const nn::Layer&, const Tensor&, const Tensor&)>());
+  });
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().op(), "register_forward_hook");
+}
+
 TEST(FormsLayers, SequentialWithNames) {
   nn::Sequential net{{"fc", nn::Linear(2, 3)}, {"act", nn::ReLU()}, {"out", nn::Linear(3, 1)}};
   EXPECT_EQ(net.names(), (std::vector<std::string>{"fc", "act", "out"}));
