@@ -214,6 +214,21 @@ TEST(FormsWindows, StrideAndPaddingByPosition) {
   EXPECT_TRUE(equal(conv_transpose1d(line, kernel, {}, {2}), conv_transpose1d(line, kernel, {}, {.stride = 2})));
 }
 
+TEST(FormsWindows, ColumnsAndUnpoolingByPosition) {
+  const Tensor x = arange(36).to(f32).reshape({1, 1, 6, 6});
+  const Tensor columns = im2col(x, 2, {.dilation = {2, 1}, .padding = 1, .stride = 2});
+  EXPECT_TRUE(equal(im2col(x, 2, {2, 1}, 1, 2), columns));
+  EXPECT_TRUE(equal(nn::Unfold(2, {2, 1}, 1, 2)(x), columns));
+  EXPECT_TRUE(equal(im2col(x, 3, 1, 0, 3), im2col(x, 3, {.stride = 3})));
+  EXPECT_TRUE(equal(nn::Unfold(3, 1, 0, 3)(x), im2col(x, 3, {.stride = 3})));
+  const Tensor back = col2im(columns, 6, 2, {.dilation = {2, 1}, .padding = 1, .stride = 2});
+  EXPECT_TRUE(equal(col2im(columns, 6, 2, {2, 1}, 1, 2), back));
+  EXPECT_TRUE(equal(nn::Fold(6, 2, {2, 1}, 1, 2)(columns), back));
+  const auto [y, places] = max_pool2d_with_indices(x, {2, 1}, {2, 1});
+  EXPECT_TRUE(equal(max_unpool2d(y, places, {2, 1}, {2, 1}), max_unpool2d(y, places, {2, 1}, {.stride = {2, 1}})));
+  EXPECT_TRUE(equal(nn::MaxUnpool2d({2, 1}, {2, 1})(y, places), max_unpool2d(y, places, {2, 1})));
+}
+
 TEST(FormsWindows, LayersByPosition) {
   const auto with = [](auto layer, const Tensor& x) {
     NoGrad off;

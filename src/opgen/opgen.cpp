@@ -107,32 +107,59 @@ void write_lists(std::ostream& out, const Ops& ops, bool methods) {
 }
 
 // Stride, padding and what follows by position, as F.max_pool2d(x, 3, 2, 1) in PyTorch. A list in braces is the stride
-// of each axis, where it would else fill the first options.
+// of each axis (of windows as columns, the dilation), where it would else fill the first options.
+struct Positional {
+  std::string result, name, front, rest;  // parameters before and after the first number
+  std::vector<std::string> options;       // names of all numbers
+};
+void write_positional(std::ostream& out, const Positional& f) {
+  std::string values;
+  std::istringstream front(f.front);
+  for (std::string p; std::getline(front, p, ',');) values += (values.empty() ? "" : ", ") + p.substr(p.rfind(' ') + 1);
+  for (const bool list : {false, true}) {
+    const std::string& first = f.options[0];
+    out << "template <detail::Whole S>\n[[nodiscard]] " << f.result << " " << f.name << "(" << f.front << ", "
+        << (list ? "std::initializer_list<S> " : "S ") << first << f.rest << ") { return " << f.name << "(" << values
+        << ", {." << first << " = " << (list ? "PerAxis::list(" + first + ")" : first);
+    for (size_t i = 1; i < f.options.size(); ++i) out << ", ." << f.options[i] << " = " << f.options[i];
+    out << "}); }\n";
+  }
+}
 void write_positional(std::ostream& out) {
-  const auto write = [&](const std::string& result, const std::string& name, const std::string& front,
-                         const std::string& values, const std::string& rest, const std::string& options) {
-    for (const bool list : {false, true}) {
-      out << "template <detail::Whole S>\n[[nodiscard]] " << result << " " << name << "(" << front << ", "
-          << (list ? "std::initializer_list<S>" : "S") << " stride" << rest << ") { return " << name << "(" << values
-          << ", {.stride = " << (list ? "PerAxis::list(stride)" : "stride") << options << "}); }\n";
-    }
-  };
   const std::string window = "const Tensor& x, const PerAxis& kernel_size", padding = ", const PerAxis& padding = 0",
                     dilation = ", const PerAxis& dilation = 1", groups = ", Int groups = 1",
                     filter = "const Tensor& x, const Tensor& weight, const Tensor& bias";
   for (const std::string d : {"1d", "2d", "3d"}) {
-    const std::string both = ", .padding = padding, .dilation = dilation";
-    write("Tensor", "max_pool" + d, window, "x, kernel_size", padding + dilation, both);
-    write("ValuesIndices", "max_pool" + d + "_with_indices", window, "x, kernel_size", padding + dilation, both);
-    write("Tensor", "avg_pool" + d, window, "x, kernel_size", padding, ", .padding = padding");
-    write("Tensor", "lp_pool" + d, "const Tensor& x, double norm_type, const PerAxis& kernel_size",
-          "x, norm_type, kernel_size", "", "");
-    write("Tensor", "conv" + d, filter, "x, weight, bias", ", const ConvPadding& padding = 0" + dilation + groups,
-          both + ", .groups = groups");
-    write("Tensor", "conv_transpose" + d, filter, "x, weight, bias",
-          padding + ", const PerAxis& output_padding = 0" + groups + dilation,
-          ", .padding = padding, .output_padding = output_padding, .groups = groups, .dilation = dilation");
+    const std::vector<std::string> both = {"stride", "padding", "dilation"};
+    write_positional(out, {"Tensor", "max_pool" + d, window, padding + dilation, both});
+    write_positional(out, {"ValuesIndices", "max_pool" + d + "_with_indices", window, padding + dilation, both});
+    write_positional(out, {"Tensor", "avg_pool" + d, window, padding, {"stride", "padding"}});
+    write_positional(
+        out,
+        {"Tensor", "lp_pool" + d, "const Tensor& x, double norm_type, const PerAxis& kernel_size", "", {"stride"}});
+    write_positional(out, {"Tensor",
+                           "max_unpool" + d,
+                           "const Tensor& x, const Tensor& indices, const PerAxis& kernel_size",
+                           padding,
+                           {"stride", "padding"}});
+    write_positional(out, {"Tensor",
+                           "conv" + d,
+                           filter,
+                           ", const ConvPadding& padding = 0" + dilation + groups,
+                           {"stride", "padding", "dilation", "groups"}});
+    write_positional(out, {"Tensor",
+                           "conv_transpose" + d,
+                           filter,
+                           padding + ", const PerAxis& output_padding = 0" + groups + dilation,
+                           {"stride", "padding", "output_padding", "groups", "dilation"}});
   }
+  const std::string columns = padding + ", const PerAxis& stride = 1";
+  write_positional(out, {"Tensor", "im2col", window, columns, {"dilation", "padding", "stride"}});
+  write_positional(out, {"Tensor",
+                         "col2im",
+                         "const Tensor& columns, const PerAxis& output_size, const PerAxis& kernel_size",
+                         columns,
+                         {"dilation", "padding", "stride"}});
 }
 
 void write_functions(std::ostream& out, const Ops& ops) {

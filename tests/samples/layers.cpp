@@ -64,7 +64,8 @@ constexpr Tensor (*avg_pool[])(const Tensor&, const PerAxis&, const AvgPoolOptio
                                                                                         avg_pool3d};
 constexpr Tensor (*lp_pool[])(const Tensor&, double, const PerAxis&, const LPPoolOptions&) = {lp_pool1d, lp_pool2d,
                                                                                               lp_pool3d};
-constexpr decltype(&max_unpool1d) unpool[] = {max_unpool1d, max_unpool2d, max_unpool3d};
+constexpr Tensor (*unpool[])(const Tensor&, const Tensor&, const PerAxis&, const MaxUnpoolOptions&) = {
+    max_unpool1d, max_unpool2d, max_unpool3d};
 constexpr decltype(&adaptive_avg_pool1d) adaptive_avg[] = {adaptive_avg_pool1d, adaptive_avg_pool2d,
                                                            adaptive_avg_pool3d};
 constexpr decltype(&adaptive_max_pool1d) adaptive_max[] = {adaptive_max_pool1d, adaptive_max_pool2d,

@@ -1,5 +1,7 @@
 // Layers of pooling.
 #pragma once
+#include <initializer_list>
+
 #include <volta/nn/layer.h>
 #include <volta/ops.h>
 
@@ -106,6 +108,9 @@ template <int Axes> class MaxUnpool : public AnyPool<Axes> {
       : AnyPool<Axes>({"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"}), kernel_size(kernel), options(o) {}
   MaxUnpool(const PerAxis& kernel, volta::detail::Whole auto stride, const PerAxis& padding = 0)
       : MaxUnpool(kernel, MaxUnpoolOptions{.stride = stride, .padding = padding}) {}
+  template <volta::detail::Whole S>
+  MaxUnpool(const PerAxis& kernel, std::initializer_list<S> stride, const PerAxis& padding = 0)
+      : MaxUnpool(kernel, MaxUnpoolOptions{.stride = PerAxis::list(stride), .padding = padding}) {}
   Tensor operator()(const Tensor& x, const Tensor& indices) const {
     return this->call(x, [&](const Tensor& in) { return pooling::unpool(Axes, in, indices, kernel_size, options); });
   }
