@@ -190,7 +190,7 @@ class Tensor {
   Tensor detach_() && { return std::move(detach_()); }
   // Runs when the gradient of this tensor is known; a returned tensor replaces it. Gives a number for remove_hook.
   int register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const;
-  template <class F>  // that only looks: x.register_hook([&](const Tensor& g) { seen.push_back(g); })
+  template <class F>  // that only looks: x.register_hook([](const Tensor& g) { std::cout << g; })
   requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
   int register_hook(F hook) const {
     return register_hook([hook = detail::given(hook, "register_hook")](const Tensor& g) mutable {

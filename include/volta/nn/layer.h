@@ -129,7 +129,7 @@ class Layer {
   // layer.register_forward_hook([](auto&, auto&, const Tensor& y) { return y * 2; }); gives a number for remove_hook.
   int register_forward_hook(ForwardHook hook);
   int register_forward_pre_hook(ForwardPreHook hook);
-  // Those that only look: fc.register_forward_hook([&](auto&, auto&, const Tensor& y) { seen = y.detach(); }).
+  // Those that only look: fc.register_forward_hook([](auto&, auto&, const Tensor& y) { std::cout << y; }).
   template <class F>
   requires std::is_void_v<std::invoke_result_t<F&, const Layer&, const Tensor&, const Tensor&>>
   int register_forward_hook(F hook) {
