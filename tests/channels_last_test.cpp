@@ -65,8 +65,9 @@ const Conv convs[] = {
     {{4, 64, 28, 28}, {128, 64, 3, 3}, {.stride = 2, .padding = 1}},  // so much that algorithms are timed
 };
 Tensor convolved(const Conv& c, const Tensors& in) {
-  const auto conv = c.x.size() == 3 ? &conv1d : c.x.size() == 4 ? &conv2d : &conv3d;
-  return conv(in[0], in[1], in[2], c.options);
+  constexpr Tensor (*conv[])(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&) = {conv1d, conv2d,
+                                                                                                 conv3d};
+  return conv[c.x.size() - 3](in[0], in[1], in[2], c.options);
 }
 
 TEST(ConvChannelsLast, EqualsContiguous) {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <volta/given.h>
@@ -14,8 +16,16 @@
 
 namespace volta {
 
+// One gradient of a result, or one for each of several: .grad_outputs = v, .grad_outputs = {v, w}.
+struct Cotangents : std::vector<Tensor> {
+  using std::vector<Tensor>::vector;
+  Cotangents(std::vector<Tensor> list) : std::vector<Tensor>(std::move(list)) {}
+  template <class T>
+  requires std::is_convertible_v<const T&, Tensor> Cotangents(const T& one) : std::vector<Tensor>{Tensor(one)} {}
+};
+
 struct GradOptions {
-  std::vector<Tensor> grad_outputs = {};
+  Cotangents grad_outputs = {};
   std::optional<bool> retain_graph = {};  // default: create_graph
   bool create_graph = false;
   bool allow_unused = false;  // an input the result does not depend on gives an undefined tensor instead of an error
@@ -66,6 +76,8 @@ struct ValueProduct {
 };
 ValueProduct vjp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 ValueProduct jvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
+// The Hessian of a scalar f times v, without the Hessian.
+ValueProduct hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 
 std::string graph_text(const Tensor& y);  // one line per node
 std::string graph_dot(const Tensor& y);   // for Graphviz

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 
 #include <volta/dtype.h>
@@ -44,6 +45,8 @@ class Scalar {
       return !wraps && int64_t(T(i_)) == i_;
     }
   }
+
+  friend std::ostream& operator<<(std::ostream& out, const Scalar& x);  // as the stream prints numbers
 
  private:
   template <class T> static constexpr T saturate(double d) {

@@ -11,6 +11,7 @@ class PerAxis {
   PerAxis(detail::Whole auto all) : sizes_{all} {}
   PerAxis(std::initializer_list<Int> each) : sizes_(each) {}
   PerAxis(const Shape& each) : sizes_(each) {}
+  template <detail::Whole T> static PerAxis list(std::initializer_list<T> each) { return Shape(std::vector<T>(each)); }
   const Shape& given() const { return sizes_; }
   // Throws unless there are one or `axes` numbers.
   Shape of(int axes, const char* op, const char* what) const {

@@ -6,12 +6,14 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <volta/choice.h>
 #include <volta/device.h>
 #include <volta/error.h>
+#include <volta/given.h>
 #include <volta/intrusive_ptr.h>
 #include <volta/operand.h>
 #include <volta/shape.h>
@@ -188,6 +190,14 @@ class Tensor {
   Tensor detach_() && { return std::move(detach_()); }
   // Runs when the gradient of this tensor is known; a returned tensor replaces it. Gives a number for remove_hook.
   int register_hook(std::function<std::optional<Tensor>(const Tensor&)> hook) const;
+  template <class F>  // that only looks: x.register_hook([](const Tensor& g) { std::cout << g; })
+  requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
+  int register_hook(F hook) const {
+    return register_hook([hook = detail::given(hook, "register_hook")](const Tensor& g) mutable {
+      hook(g);
+      return std::optional<Tensor>();
+    });
+  }
   void remove_hook(int hook) const;
 
   // Indexing: x[0], x[{slice(), -1}], x[{ellipsis, newaxis}], x[indices], x[mask]; assigning to it writes into x.
@@ -360,6 +370,7 @@ class [[nodiscard]] MaybeTensor {
   MaybeTensor(Tensor value) : value_(std::move(value)) {}  // an undefined tensor is an absent one
 
   bool has_value() const noexcept { return value_.defined(); }
+  bool defined() const noexcept { return has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
   Tensor& value() & { return const_cast<Tensor&>(present()); }
   const Tensor& value() const& { return present(); }
@@ -372,6 +383,7 @@ class [[nodiscard]] MaybeTensor {
   Tensor value_or(const Tensor& other) const { return has_value() ? value_ : other; }
   operator std::optional<Tensor>() const { return has_value() ? std::optional(value_) : std::nullopt; }
   friend bool operator==(const MaybeTensor& x, std::nullopt_t) noexcept { return !x.has_value(); }
+  friend std::ostream& operator<<(std::ostream& out, const MaybeTensor& x);
 
  private:
   const Tensor& present() const {

@@ -76,7 +76,9 @@ template <int Axes> Conv<Axes>::Conv(Int in, Int out, const PerAxis& kernel, con
 template <int Axes> void Conv<Axes>::reset_parameters() { draw(weight, bias); }
 template <int Axes> Tensor Conv<Axes>::operator()(const Tensor& x) const {
   return call(x, [&](const Tensor& in) {
-    constexpr auto conv = Axes == 1 ? conv1d : Axes == 2 ? conv2d : conv3d;
+    constexpr Tensor (*convs[])(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&) = {conv1d, conv2d,
+                                                                                                    conv3d};
+    constexpr auto conv = convs[Axes - 1];
     constexpr const char* op = Axes == 1 ? "conv1d" : Axes == 2 ? "conv2d" : "conv3d";
     ConvOptions o{options.stride, options.padding, options.dilation, options.groups, options.algorithm};
     if (options.padding_mode == PaddingMode::zeros || options.padding.name() == "valid")
@@ -105,7 +107,9 @@ ConvTranspose<Axes>::ConvTranspose(Int in, Int out, const PerAxis& kernel, const
 template <int Axes> void ConvTranspose<Axes>::reset_parameters() { draw(weight, bias); }
 template <int Axes> Tensor ConvTranspose<Axes>::operator()(const Tensor& x, const Shape& output_size) const {
   return call(x, [&](const Tensor& in) {
-    constexpr auto conv = Axes == 1 ? conv_transpose1d : Axes == 2 ? conv_transpose2d : conv_transpose3d;
+    constexpr Tensor (*convs[])(const Tensor&, const Tensor&, const Tensor&, const ConvTransposeOptions&) = {
+        conv_transpose1d, conv_transpose2d, conv_transpose3d};
+    constexpr auto conv = convs[Axes - 1];
     PerAxis more = options.output_padding;
     if (!output_size.empty()) {
       if (output_size.size() != Axes || in.checked(type()).dim() < Axes)

@@ -106,6 +106,62 @@ void write_lists(std::ostream& out, const Ops& ops, bool methods) {
   }
 }
 
+// Stride, padding and what follows by position, as F.max_pool2d(x, 3, 2, 1) in PyTorch. A list in braces is the stride
+// of each axis (of windows as columns, the dilation), where it would else fill the first options.
+struct Positional {
+  std::string result, name, front, rest;  // parameters before and after the first number
+  std::vector<std::string> options;       // names of all numbers
+};
+void write_positional(std::ostream& out, const Positional& f) {
+  std::string values;
+  std::istringstream front(f.front);
+  for (std::string p; std::getline(front, p, ',');) values += (values.empty() ? "" : ", ") + p.substr(p.rfind(' ') + 1);
+  for (const bool list : {false, true}) {
+    const std::string& first = f.options[0];
+    out << "template <detail::Whole S>\n[[nodiscard]] " << f.result << " " << f.name << "(" << f.front << ", "
+        << (list ? "std::initializer_list<S> " : "S ") << first << f.rest << ") { return " << f.name << "(" << values
+        << ", {." << first << " = " << (list ? "PerAxis::list(" + first + ")" : first);
+    for (size_t i = 1; i < f.options.size(); ++i) out << ", ." << f.options[i] << " = " << f.options[i];
+    out << "}); }\n";
+  }
+}
+void write_positional(std::ostream& out) {
+  const std::string window = "const Tensor& x, const PerAxis& kernel_size", padding = ", const PerAxis& padding = 0",
+                    dilation = ", const PerAxis& dilation = 1", groups = ", Int groups = 1",
+                    filter = "const Tensor& x, const Tensor& weight, const Tensor& bias";
+  for (const std::string d : {"1d", "2d", "3d"}) {
+    const std::vector<std::string> both = {"stride", "padding", "dilation"};
+    write_positional(out, {"Tensor", "max_pool" + d, window, padding + dilation, both});
+    write_positional(out, {"ValuesIndices", "max_pool" + d + "_with_indices", window, padding + dilation, both});
+    write_positional(out, {"Tensor", "avg_pool" + d, window, padding, {"stride", "padding"}});
+    write_positional(
+        out,
+        {"Tensor", "lp_pool" + d, "const Tensor& x, double norm_type, const PerAxis& kernel_size", "", {"stride"}});
+    write_positional(out, {"Tensor",
+                           "max_unpool" + d,
+                           "const Tensor& x, const Tensor& indices, const PerAxis& kernel_size",
+                           padding,
+                           {"stride", "padding"}});
+    write_positional(out, {"Tensor",
+                           "conv" + d,
+                           filter,
+                           ", const ConvPadding& padding = 0" + dilation + groups,
+                           {"stride", "padding", "dilation", "groups"}});
+    write_positional(out, {"Tensor",
+                           "conv_transpose" + d,
+                           filter,
+                           padding + ", const PerAxis& output_padding = 0" + groups + dilation,
+                           {"stride", "padding", "output_padding", "groups", "dilation"}});
+  }
+  const std::string columns = padding + ", const PerAxis& stride = 1";
+  write_positional(out, {"Tensor", "im2col", window, columns, {"dilation", "padding", "stride"}});
+  write_positional(out, {"Tensor",
+                         "col2im",
+                         "const Tensor& columns, const PerAxis& output_size, const PerAxis& kernel_size",
+                         columns,
+                         {"dilation", "padding", "stride"}});
+}
+
 void write_functions(std::ostream& out, const Ops& ops) {
   out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n";
   for (const char* family : {"attention", "conv", "embedding", "loss", "packed_sequence", "pool", "resample"})
@@ -119,7 +175,25 @@ void write_functions(std::ostream& out, const Ops& ops) {
          "  return einsum(equation, std::vector<Tensor>{operands...});\n}\n"
          "// Three tensors, for programs that also say using namespace std.\n"
          "[[nodiscard]] inline Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {\n"
-         "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n\n}  // namespace volta\n";
+         "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n";
+  write_positional(out);
+  // A list in braces is a list of lengths, never a tensor: hence the templates.
+  out << "// Lengths may be tensors of integers, too.\n"
+         "template <std::same_as<Tensor> Lengths>\n"
+         "[[nodiscard]] PackedSequence pack_padded_sequence(const Tensor& x, const Lengths& lengths, bool batch_first "
+         "= "
+         "false) {\n"
+         "  return pack_padded_sequence(x, lengths_of(lengths, \"pack_padded_sequence\"), batch_first);\n}\n"
+         "template <std::same_as<Tensor> Lengths>\n"
+         "[[nodiscard]] std::vector<Tensor> unpad_sequence(const Tensor& padded, const Lengths& lengths, bool "
+         "batch_first "
+         "= false) {\n"
+         "  return unpad_sequence(padded, lengths_of(lengths, \"unpad_sequence\"), batch_first);\n}\n"
+         "template <std::same_as<Tensor> Lengths>\n"
+         "[[nodiscard]] Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Lengths& input_lengths, "
+         "const Lengths& target_lengths, const CTCLossOptions& options = {}) {\n"
+         "  return ctc_loss(log_probs, targets, lengths_of(input_lengths, \"ctc_loss\"), lengths_of(target_lengths, "
+         "\"ctc_loss\"), options);\n}\n\n}  // namespace volta\n";
 }
 
 void write_plain(std::ostream& out, const Ops& ops) {

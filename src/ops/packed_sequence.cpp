@@ -37,6 +37,12 @@ std::vector<int64_t> PackedSequence::lengths() const {
   return list;
 }
 
+std::vector<int64_t> lengths_of(const Tensor& lengths, const char* op) {
+  require(lengths.checked(op).dim() == 1, ErrorKind::shape, op, "needs lengths of shape [n], got ", lengths);
+  require(is_integral(lengths.dtype()), ErrorKind::dtype, op, "needs lengths of integers, got ", lengths.dtype());
+  return lengths.to_vector<int64_t>();
+}
+
 PackedSequence pack_padded_sequence(const Tensor& x, const std::vector<int64_t>& lengths, bool batch_first) {
   const char* op = "pack_padded_sequence";
   require(x.checked(op).dim() >= 2, ErrorKind::shape, op, "needs [time, batch, ...], got ", x);

@@ -139,6 +139,13 @@ std::string Tensor::str() const {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << x.str(); }
 
+std::ostream& operator<<(std::ostream& out, const MaybeTensor& x) { return out << x.value_; }
+std::ostream& operator<<(std::ostream& out, const Scalar& x) {
+  if (x.kind() == Kind::boolean) return out << x.as<bool>();
+  if (x.kind() == Kind::unsigned_int) return out << x.as<uint64_t>();
+  return x.is_floating() ? out << x.as<double>() : out << x.as<int64_t>();
+}
+
 std::string text_of(const Scalar& x) {
   if (x.kind() == Kind::unsigned_int) return std::to_string(x.as<uint64_t>());
   return x.is_floating() ? number("%.*g", 6, x.as<double>()) : std::to_string(x.as<int64_t>());

@@ -48,16 +48,18 @@ void add_conv(std::vector<Call>& calls) {
                          out = groups * s.within(1, 4);
            const Tensor x = s.floats(joined(batch(s, in), some(s, axes, 1, axes == 3 ? 5 : 12)));
            const Tensor w = s.floats(joined({out, in / groups}, some(s, axes, 1, 3))), b = s.maybe(s.floats({out}));
-           const auto f = axes == 1 ? conv1d : axes == 2 ? conv2d : conv3d;
-           return Tensors{f(x, w, b, conv_options(s, axes, groups))};
+           constexpr Tensor (*f[])(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&) = {conv1d, conv2d,
+                                                                                                       conv3d};
+           return Tensors{f[axes - 1](x, w, b, conv_options(s, axes, groups))};
          }});
     calls.push_back(
         {"conv_transpose" + d, [axes](Source& s) {
            const int64_t groups = s.chance(70) ? 1 : s.within(1, 3), in = groups * s.within(1, 4), out = s.within(1, 4);
            const Tensor x = s.floats(joined(batch(s, in), some(s, axes, 1, axes == 3 ? 4 : 8)));
            const Tensor w = s.floats(joined({in, out}, some(s, axes, 1, 3))), b = s.maybe(s.floats({out * groups}));
-           const auto f = axes == 1 ? conv_transpose1d : axes == 2 ? conv_transpose2d : conv_transpose3d;
-           return Tensors{f(x, w, b, transpose_options(s, axes, groups))};
+           constexpr Tensor (*f[])(const Tensor&, const Tensor&, const Tensor&, const ConvTransposeOptions&) = {
+               conv_transpose1d, conv_transpose2d, conv_transpose3d};
+           return Tensors{f[axes - 1](x, w, b, transpose_options(s, axes, groups))};
          }});
     const auto layer = [&]<int n>(std::integral_constant<int, n>) {
       calls.push_back({"Conv" + d, [](Source& s) {

@@ -11,9 +11,12 @@ Shape with(Shape front, int axes, int64_t size) {
   return front;
 }
 
+template <class Options>
+using WithOptions = Tensor (*)(const Tensor& x, const Tensor& weight, const Tensor& bias, const Options& options);
+
 void add_conv(List& list) {
-  constexpr decltype(&conv1d) conv[] = {conv1d, conv2d, conv3d};
-  constexpr decltype(&conv_transpose1d) transpose[] = {conv_transpose1d, conv_transpose2d, conv_transpose3d};
+  constexpr WithOptions<ConvOptions> conv[] = {conv1d, conv2d, conv3d};
+  constexpr WithOptions<ConvTransposeOptions> transpose[] = {conv_transpose1d, conv_transpose2d, conv_transpose3d};
   const std::pair<const char*, ConvOptions> ways[] = {{"plain", {}},
                                                       {"strided", {.stride = 2, .padding = 1}},
                                                       {"dilated", {.padding = "same", .dilation = 2}},
@@ -53,12 +56,16 @@ void of_axes(List& list, const char* before, const char* after, const std::strin
 
 Tensors both(const ValuesIndices& r) { return {r.values, r.indices}; }
 
-constexpr decltype(&max_pool1d) max_pool[] = {max_pool1d, max_pool2d, max_pool3d};
-constexpr decltype(&max_pool1d_with_indices) max_at[] = {max_pool1d_with_indices, max_pool2d_with_indices,
-                                                         max_pool3d_with_indices};
-constexpr decltype(&avg_pool1d) avg_pool[] = {avg_pool1d, avg_pool2d, avg_pool3d};
-constexpr decltype(&lp_pool1d) lp_pool[] = {lp_pool1d, lp_pool2d, lp_pool3d};
-constexpr decltype(&max_unpool1d) unpool[] = {max_unpool1d, max_unpool2d, max_unpool3d};
+constexpr Tensor (*max_pool[])(const Tensor&, const PerAxis&, const MaxPoolOptions&) = {max_pool1d, max_pool2d,
+                                                                                        max_pool3d};
+constexpr ValuesIndices (*max_at[])(const Tensor&, const PerAxis&, const MaxPoolOptions&) = {
+    max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices};
+constexpr Tensor (*avg_pool[])(const Tensor&, const PerAxis&, const AvgPoolOptions&) = {avg_pool1d, avg_pool2d,
+                                                                                        avg_pool3d};
+constexpr Tensor (*lp_pool[])(const Tensor&, double, const PerAxis&, const LPPoolOptions&) = {lp_pool1d, lp_pool2d,
+                                                                                              lp_pool3d};
+constexpr Tensor (*unpool[])(const Tensor&, const Tensor&, const PerAxis&, const MaxUnpoolOptions&) = {
+    max_unpool1d, max_unpool2d, max_unpool3d};
 constexpr decltype(&adaptive_avg_pool1d) adaptive_avg[] = {adaptive_avg_pool1d, adaptive_avg_pool2d,
                                                            adaptive_avg_pool3d};
 constexpr decltype(&adaptive_max_pool1d) adaptive_max[] = {adaptive_max_pool1d, adaptive_max_pool2d,

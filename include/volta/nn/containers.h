@@ -1,5 +1,6 @@
 // Containers: AnyModule holds any model, Sequential runs several in turn, List, Dict and repeat hold many.
 #pragma once
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -95,6 +96,7 @@ template <class M> constexpr void must_map_a_tensor() {
 }
 
 // Runs models one after another: nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2)); or with names:
+// nn::Sequential{{"fc1", nn::Linear(4, 8)}, {"act", nn::ReLU()}}, or without copying them
 // nn::Sequential::builder().add("fc1", nn::Linear(4, 8)).add(nn::ReLU()).build(). Unnamed ones are called by position.
 class Sequential : public Layer {
  public:
@@ -110,6 +112,9 @@ class Sequential : public Layer {
   requires(sizeof...(M) != 1 || (!std::is_same_v<M, Sequential> && ...)) &&
       (!(std::is_convertible_v<M, AnyModule> && ...)) explicit Sequential(M...) : Layer("Sequential") {
     (must_map_a_tensor<M>(), ...);
+  }
+  Sequential(std::initializer_list<std::pair<std::string, AnyModule>> named) : Layer("Sequential") {
+    for (const auto& [name, m] : named) add(name, m);
   }
   explicit Sequential(std::vector<AnyModule> modules) : Layer("Sequential") {
     for (AnyModule& m : modules) add(std::move(m));

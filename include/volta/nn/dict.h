@@ -1,10 +1,13 @@
 // Dict: names and values in the order they were added.
 #pragma once
+#include <concepts>
+#include <cstddef>
 #include <deque>
 #include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,9 +29,21 @@ template <class T> class Dict {
     for (const value_type& e : entries) add(e.first, e.second);
   }
 
+  // Of another list of names and values: StateDict(named_parameters(net)), or of a std::map.
+  template <class List>
+  requires(!std::is_base_of_v<Dict, List>) && requires(const List& list) {
+    { list.begin()->first } -> std::convertible_to<std::string>;
+    { list.begin()->second } -> std::convertible_to<T>;
+  }
+  Dict(const List& list) {
+    for (const auto& [name, value] : list) add(name, value);
+  }
+
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   bool contains(std::string_view name) const { return places_.find(name) != places_.end(); }
+  size_t count(std::string_view name) const { return contains(name) ? 1 : 0; }
+  auto find(std::string_view name) const { return contains(name) ? begin() + std::ptrdiff_t(place(name)) : end(); }
   T& at(std::string_view name) & { return entries_[place(name)].second; }
   const T& at(std::string_view name) const& { return entries_[place(name)].second; }
   T at(std::string_view name) && { return std::move(entries_[place(name)].second); }

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <volta/given.h>
 #include <volta/nn/aggregate_fields.h>
 #include <volta/nn/parameter.h>
 
@@ -128,6 +129,25 @@ class Layer {
   // layer.register_forward_hook([](auto&, auto&, const Tensor& y) { return y * 2; }); gives a number for remove_hook.
   int register_forward_hook(ForwardHook hook);
   int register_forward_pre_hook(ForwardPreHook hook);
+  // Those that only look: fc.register_forward_hook([](auto&, auto&, const Tensor& y) { std::cout << y; }).
+  template <class F>
+  requires std::is_void_v<std::invoke_result_t<F&, const Layer&, const Tensor&, const Tensor&>>
+  int register_forward_hook(F hook) {
+    return register_forward_hook([hook = volta::detail::given(hook, "register_forward_hook")](
+                                     const Layer& layer, const Tensor& in, const Tensor& out) mutable {
+      hook(layer, in, out);
+      return std::optional<Tensor>();
+    });
+  }
+  template <class F>
+  requires std::is_void_v<std::invoke_result_t<F&, const Layer&, const Tensor&>>
+  int register_forward_pre_hook(F hook) {
+    return register_forward_pre_hook(
+        [hook = volta::detail::given(hook, "register_forward_pre_hook")](const Layer& layer, const Tensor& in) mutable {
+          hook(layer, in);
+          return std::optional<Tensor>();
+        });
+  }
   void remove_hook(int hook);
 
   virtual void fields(Fields& f) = 0;                                     // f("weight", weight); f("bias", bias);

@@ -1,5 +1,7 @@
 // Linear and bilinear maps.
 #pragma once
+#include <concepts>
+
 #include <volta/nn/layer.h>
 #include <volta/ops.h>
 
@@ -13,6 +15,8 @@ struct BiasOptions {
 class Linear : public Layer {
  public:
   Linear(Int in_features, Int out_features, const BiasOptions& options = {});
+  Linear(Int in_features, Int out_features, std::same_as<bool> auto with_bias)  // nn::Linear(784, 10, false)
+      : Linear(in_features, out_features, BiasOptions{.bias = with_bias}) {}
   Tensor operator()(const Tensor& x) const { return with_weight(x, weight); }
   Tensor with_weight(const Tensor& x, const Tensor& w) const;  // with another weight in place of its own
   void reset_parameters();                                     // draws new ones

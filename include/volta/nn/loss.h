@@ -1,5 +1,8 @@
 // The losses as layers that hold their options.
 #pragma once
+#include <concepts>
+#include <vector>
+
 #include <volta/nn/layer.h>
 #include <volta/ops.h>
 
@@ -39,10 +42,31 @@ using GaussianNLLLoss = Loss3<gaussian_nll_loss, GaussianNLLOptions>;
 using MarginRankingLoss = Loss3<margin_ranking_loss, MarginOptions>;
 using CosineEmbeddingLoss = Loss3<cosine_embedding_loss, MarginOptions>;
 using TripletMarginLoss = Loss3<triplet_margin_loss, TripletMarginOptions>;
+// Two tensors compared slice by slice: nn::CosineSimilarity(1)(a, b), nn::PairwiseDistance(2)(a, b).
+struct CosineSimilarity {
+  explicit CosineSimilarity(int64_t axis = 1, double least = 1e-8) : dim(axis), eps(least) {}
+  void fields(Fields&) {}
+  Tensor operator()(const Tensor& a, const Tensor& b) const { return cosine_similarity(a, b, dim, eps); }
+  int64_t dim;
+  double eps;
+};
+struct PairwiseDistance {
+  explicit PairwiseDistance(double power = 2, double added = 1e-6, bool keep = false)
+      : p(power), eps(added), keepdim(keep) {}
+  void fields(Fields&) {}
+  Tensor operator()(const Tensor& a, const Tensor& b) const { return pairwise_distance(a, b, p, eps, keepdim); }
+  double p, eps;
+  bool keepdim;
+};
 struct CTCLoss {
   CTCLossOptions options = {};
   Tensor operator()(const Tensor& log_probs, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                     const std::vector<int64_t>& target_lengths) const {
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
+  }
+  template <std::same_as<Tensor> Lengths> Tensor operator()(const Tensor& log_probs, const Tensor& targets,
+                                                            const Lengths& input_lengths,
+                                                            const Lengths& target_lengths) const {
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
   }
 };

@@ -1,5 +1,7 @@
 // Layers of pooling.
 #pragma once
+#include <initializer_list>
+
 #include <volta/nn/layer.h>
 #include <volta/ops.h>
 
@@ -22,6 +24,9 @@ template <int Axes> class MaxPool : public AnyPool<Axes> {
       : AnyPool<Axes>({"MaxPool1d", "MaxPool2d", "MaxPool3d"}), kernel_size(kernel), options(o) {}
   MaxPool(const PerAxis& kernel, volta::detail::Whole auto stride, const PerAxis& padding = 0)
       : MaxPool(kernel, MaxPoolOptions{.stride = stride, .padding = padding}) {}
+  template <volta::detail::Whole S>
+  MaxPool(const PerAxis& kernel, std::initializer_list<S> stride, const PerAxis& padding = 0)
+      : MaxPool(kernel, MaxPoolOptions{.stride = PerAxis::list(stride), .padding = padding}) {}
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::max(Axes, in, kernel_size, options, false).values; });
   }
@@ -40,6 +45,9 @@ template <int Axes> class AvgPool : public AnyPool<Axes> {
       : AnyPool<Axes>({"AvgPool1d", "AvgPool2d", "AvgPool3d"}), kernel_size(kernel), options(o) {}
   AvgPool(const PerAxis& kernel, volta::detail::Whole auto stride, const PerAxis& padding = 0)
       : AvgPool(kernel, AvgPoolOptions{.stride = stride, .padding = padding}) {}
+  template <volta::detail::Whole S>
+  AvgPool(const PerAxis& kernel, std::initializer_list<S> stride, const PerAxis& padding = 0)
+      : AvgPool(kernel, AvgPoolOptions{.stride = PerAxis::list(stride), .padding = padding}) {}
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::average(Axes, in, kernel_size, options); });
   }
@@ -55,6 +63,8 @@ template <int Axes> class LPPool : public AnyPool<Axes> {
       : AnyPool<Axes>({"LPPool1d", "LPPool2d", "LPPool3d"}), norm_type(norm), kernel_size(kernel), options(o) {}
   LPPool(double norm, const PerAxis& kernel, volta::detail::Whole auto stride)
       : LPPool(norm, kernel, LPPoolOptions{.stride = stride}) {}
+  template <volta::detail::Whole S> LPPool(double norm, const PerAxis& kernel, std::initializer_list<S> stride)
+      : LPPool(norm, kernel, LPPoolOptions{.stride = PerAxis::list(stride)}) {}
   Tensor operator()(const Tensor& x) const {
     return this->call(x, [&](const Tensor& in) { return pooling::lp(Axes, in, norm_type, kernel_size, options); });
   }
@@ -98,6 +108,9 @@ template <int Axes> class MaxUnpool : public AnyPool<Axes> {
       : AnyPool<Axes>({"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"}), kernel_size(kernel), options(o) {}
   MaxUnpool(const PerAxis& kernel, volta::detail::Whole auto stride, const PerAxis& padding = 0)
       : MaxUnpool(kernel, MaxUnpoolOptions{.stride = stride, .padding = padding}) {}
+  template <volta::detail::Whole S>
+  MaxUnpool(const PerAxis& kernel, std::initializer_list<S> stride, const PerAxis& padding = 0)
+      : MaxUnpool(kernel, MaxUnpoolOptions{.stride = PerAxis::list(stride), .padding = padding}) {}
   Tensor operator()(const Tensor& x, const Tensor& indices) const {
     return this->call(x, [&](const Tensor& in) { return pooling::unpool(Axes, in, indices, kernel_size, options); });
   }

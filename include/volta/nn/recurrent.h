@@ -46,6 +46,12 @@ struct RecurrentOptions {
   Int proj_size = 0;                                       // of an LSTM: its states are projected to this size
   Choice<Nonlinearity> nonlinearity = Nonlinearity::tanh;  // of an RNN
 };
+// Options with a number of layers that was given by position.
+inline RecurrentOptions with_layers(RecurrentOptions rest, Int layers, const char* type) {
+  if (rest.num_layers != 1) throw Error(Error::Kind::argument, type, "num_layers is given twice");
+  rest.num_layers = layers;
+  return rest;
+}
 
 // What RNN, LSTM and GRU share. Weights are called as in PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0,
 // weight_hr_l0, with _reverse for the second direction, and drawn within 1 / sqrt(hidden_size).
@@ -89,14 +95,20 @@ class SingleState : public Recurrent {
 // nn::RNN(8, 16)
 struct RNN : SingleState {
   RNN(Int input_size, Int hidden_size, const RecurrentOptions& options = {});
+  RNN(Int input, Int hidden, volta::detail::Whole auto num_layers, const RecurrentOptions& rest = {})
+      : RNN(input, hidden, with_layers(rest, num_layers, "RNN")) {}
 };
 // nn::GRU(8, 16, {.batch_first = true})
 struct GRU : SingleState {
   GRU(Int input_size, Int hidden_size, const RecurrentOptions& options = {});
+  GRU(Int input, Int hidden, volta::detail::Whole auto num_layers, const RecurrentOptions& rest = {})
+      : GRU(input, hidden, with_layers(rest, num_layers, "GRU")) {}
 };
-// nn::LSTM(8, 16, {.num_layers = 2}): auto [y, h, c] = lstm(x, {h0, c0}).
+// nn::LSTM(8, 16, {.num_layers = 2}), or nn::LSTM(8, 16, 2, {.batch_first = true}): auto [y, h, c] = lstm(x, {h0, c0}).
 struct LSTM : Recurrent {
   LSTM(Int input_size, Int hidden_size, const RecurrentOptions& options = {});
+  LSTM(Int input, Int hidden, volta::detail::Whole auto num_layers, const RecurrentOptions& rest = {})
+      : LSTM(input, hidden, with_layers(rest, num_layers, "LSTM")) {}
   LSTMOutput operator()(const Tensor& x, const LSTMInput& input = {}) const { return run(x, input); }
   PackedLSTMOutput operator()(const PackedSequence& x, const LSTMInput& input = {}) const { return run(x, input); }
 };

@@ -20,6 +20,9 @@ struct PaddedSequence {
   std::vector<int64_t> lengths;
 };
 
+// A tensor [n] of integers as lengths, for `op`.
+std::vector<int64_t> lengths_of(const Tensor& lengths, const char* op);
+
 enum class PaddingSide { right, left };
 constexpr std::array<std::string_view, 2> choice_names(PaddingSide) { return {"right", "left"}; }
 struct PadSequenceOptions {
