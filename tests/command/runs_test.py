@@ -363,6 +363,43 @@ class Formats(Folder):
             os.close(ours)
             self.assertEqual(b"\x1b" in said, codes, said)
 
+    def test_columns_of_large_or_equal_values(self):
+        draw = random.Random(3)
+        rows = [(1.6e9 + i, 0.1, draw.gauss(0, 1)) for i in range(3000)]
+        rows[7] = (rows[7][0], 5, rows[7][2])  # which a sample of the rows would miss
+        table = self.folder / "t.csv"
+        table.write_text("time,flag,b,y\n" + "".join(f"{t:.0f},{flag},{b:.4f},{b:.4f}\n" for t, flag, b in rows))
+        result = json.loads(volta("train", "mlp", "--data", f"csv:{table}", "--epochs", 3, "--out", self.folder / "run", "--json").stdout)
+        self.assertLess(result["test"]["loss"], 0.5)
+        deviation = recipe_of(result["file"])["deviation"]
+        self.assertAlmostEqual(deviation[0], 3000 / 12**0.5, delta=60)
+        self.assertAlmostEqual(deviation[1], 4.9 / 2700**0.5, delta=0.01)
+        table.write_text("c,b,y\n" + "".join(f"0.1,{b:.4f},{b:.4f}\n" for _, _, b in rows[:200]))
+        result = json.loads(volta("train", "mlp", "--data", f"csv:{table}", "--epochs", 3, "--out", self.folder / "run", "--json").stdout)
+        self.assertEqual(recipe_of(result["file"])["deviation"][0], 1)
+        table.write_text("c,b\n0.2,1\n")
+        other = json.loads(volta("predict", result["file"], table, "--json").stdout)
+        self.assertLess(abs(other["y"]), 10)
+
+    def test_tables_that_cannot_be_meant(self):
+        table = self.folder / "t.csv"
+        train = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 1, "--out", self.folder / "run"]
+        table.write_text("a,y\n" + "".join(f"{i},{['cat', 'dog', ''][i % 3]}\n" for i in range(60)))
+        self.assertIn("t.csv: values of 'y', which is to be predicted, are missing", volta(*train, status=1).stderr)
+        table.write_text("a;y\n" + "".join(f"{i};{i}\n" for i in range(60)))
+        self.assertIn("the one column 'a;y': its fields must be separated by commas", volta(*train, status=1).stderr)
+        self.assertIn("none.toml: ", volta("train", "--config", self.folder / "none.toml", status=1).stderr)
+
+    def test_an_epoch_does_not_end_with_a_batch_of_one(self):
+        """Batch norm could not normalise by it."""
+        for part, count in [("train", 9), ("t10k", 4)]:
+            (self.folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4i", 0x803, count, 28, 28) + random.Random(1).randbytes(count * 784))
+            (self.folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2i", 0x801, count) + bytes(range(count)))
+        for model, steps in [("resnet18", 2), ("mlp", 3)]:
+            out = self.folder / model
+            volta("train", model, "--data", f"mnist:{self.folder}", "--epochs", 1, "--batch", 4, "--out", out)
+            self.assertEqual((out / "log.csv").read_text().splitlines()[1].split(",")[1], str(steps))
+
     def test_wrong_words_are_status_2(self):
         table = iris_like(self.folder / "kinds.csv")
         train = ["train", "mlp", "--data", f"csv:{table}"]
