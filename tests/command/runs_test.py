@@ -363,6 +363,29 @@ class Formats(Folder):
             os.close(ours)
             self.assertEqual(b"\x1b" in said, codes, said)
 
+    def test_files_of_pytorch_that_hold_more_than_weights(self):
+        nested, plain = (pathlib.Path(__file__).resolve().parent.parent / "data/io" / name for name in ["nested.pt", "module.pt"])
+        names = {t["name"] for t in json.loads(volta("info", nested, "--json").stdout)["tensors"]}
+        self.assertLessEqual({"shared.2", "model.0.weight", "model.1.num_batches_tracked", "expanded"}, names)
+        out = self.folder / "out.safetensors"
+        said = volta("convert", nested, out, status=1).stderr
+        self.assertIn("nested.pt: not a plain state dict", said)
+        self.assertIn("--part model", said)
+        self.assertNotIn("read_torch_value", said)
+        self.assertIn("has no part 'nets'", volta("convert", nested, out, "--part", "nets", status=1).stderr)
+        self.assertIn("'shared' is of type list", volta("convert", nested, out, "--part", "shared", status=1).stderr)
+        volta("convert", nested, out, "--part", "model")
+        found = safetensors(out)
+        volta("convert", plain, out)
+        self.assertEqual({name: t[:2] for name, t in found.items()}, {name: t[:2] for name, t in safetensors(out).items()})
+
+    def test_conversions_that_do_nothing_say_so(self):
+        plain, out = pathlib.Path(__file__).resolve().parent.parent / "data/io/module.pt", self.folder / "out.pt"
+        self.assertIn("is kept: nothing was written", volta("convert", plain, out, "--select", "layer*", status=1).stderr)
+        self.assertFalse(out.exists())
+        self.assertIn('without effect: rename_pattern("layer.*", "fc.*")', volta("convert", plain, out, "--rename", "layer.*=fc.*").stderr)
+        self.assertEqual(volta("convert", plain, out, "--map", "resnet").stderr, "")
+
     def test_columns_of_large_or_equal_values(self):
         draw = random.Random(3)
         rows = [(1.6e9 + i, 0.1, draw.gauss(0, 1)) for i in range(3000)]
