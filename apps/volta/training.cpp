@@ -196,7 +196,9 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
   for (const std::string& column : set.left_out)
     std::fprintf(stderr, "volta: the column '%s' is left out: it holds words\n", printable(column).c_str());
   Network network(combined(f, set));
-  if (last) go_on_with(*last, f, network.recipe);
+  const std::string counts =
+      std::to_string(set.train.size()) + " training and " + std::to_string(set.test.size()) + " test";
+  if (last) go_on_with(*last, f, counts, network.recipe);
   const Device device(f.device);
   to(network.module, device);
 
@@ -270,7 +272,7 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
                           .loader = place,
                           .step = state.step,
                           .scaler = scaler.state_dict()};
-    keep_settings(f, network.recipe, checkpoint);
+    keep_settings(f, network.recipe, counts, checkpoint);
     if (f.patience > 0) patience->keep(checkpoint);
     try {
       found_good(run.checkpoints.save(checkpoint));

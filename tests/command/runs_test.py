@@ -386,6 +386,18 @@ class Formats(Folder):
         self.assertIn('without effect: rename_pattern("layer.*", "fc.*")', volta("convert", plain, out, "--rename", "layer.*=fc.*").stderr)
         self.assertEqual(volta("convert", plain, out, "--map", "resnet").stderr, "")
 
+    def test_data_that_grew_are_not_those_of_the_run(self):
+        """They would be split in another way: what was trained on would be tested on."""
+        table, run = iris_like(self.folder / "kinds.csv"), self.folder / "run"
+        volta("train", "mlp", "--data", f"csv:{table}", "--schedule", "constant", "--epochs", 2, "--out", run)
+        go_on = ["train", "--out", run, "--resume", "--epochs", 3]
+        for rows in [130, 110]:
+            iris_like(table, rows)
+            said = volta(*go_on, status=1).stderr
+            self.assertIn(f"has {rows - rows // 10} training and {rows // 10} test items, but 108 training and 12 test in the run", said)
+        iris_like(table)
+        volta(*go_on)
+
     def test_columns_of_large_or_equal_values(self):
         draw = random.Random(3)
         rows = [(1.6e9 + i, 0.1, draw.gauss(0, 1)) for i in range(3000)]
