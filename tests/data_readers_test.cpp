@@ -214,6 +214,9 @@ TEST(DataReaders, CsvForms) {
   EXPECT_EQ(c.names, (std::vector<std::string>{"blue", "red"}));
   EXPECT_TRUE(equal(c.codes, tensor({1, 0, 1})));
   EXPECT_EQ(parse_csv("k\n5\n3\n").categories("k").names[0], "3");
+  const auto numbers = parse_csv("k\n10\n-1\n2\n10\n").categories("k");  // in the order of numbers, not of words
+  EXPECT_EQ(numbers.names, (std::vector<std::string>{"-1", "2", "10"}));
+  EXPECT_TRUE(equal(numbers.codes, tensor({2, 0, 1, 2})));
 }
 
 TEST(DataReaders, CsvErrorsTellTheLine) {
