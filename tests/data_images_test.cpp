@@ -303,6 +303,10 @@ TEST(DataImages, Folders) {
   copy("gray.png", "cat/deep/a.png");
   copy("rgb.png", "ant/x.png");
   std::ofstream(root / "ant/notes.txt") << "no image";
+  std::ofstream(root / "ant/._x.png") << "what macOS notes of x.png";
+  fs::create_directories(root / ".trash");
+  fs::create_directories(root / "ant/.ipynb_checkpoints");
+  std::ofstream(root / "ant/.ipynb_checkpoints/x.png") << "a copy";
   const data::ImageFolder set(root.string());
   EXPECT_EQ(set.size(), 3);
   EXPECT_EQ(set.classes(), (std::vector<std::string>{"ant", "cat"}));

@@ -214,6 +214,9 @@ TEST(DataReaders, CsvForms) {
   EXPECT_EQ(c.names, (std::vector<std::string>{"blue", "red"}));
   EXPECT_TRUE(equal(c.codes, tensor({1, 0, 1})));
   EXPECT_EQ(parse_csv("k\n5\n3\n").categories("k").names[0], "3");
+  const auto numbers = parse_csv("k\n10\n-1\n2\n10\n").categories("k");  // in the order of numbers, not of words
+  EXPECT_EQ(numbers.names, (std::vector<std::string>{"-1", "2", "10"}));
+  EXPECT_TRUE(equal(numbers.codes, tensor({2, 0, 1, 2})));
 }
 
 TEST(DataReaders, CsvErrorsTellTheLine) {
@@ -310,6 +313,9 @@ TEST(DataReaders, WavForms) {
   EXPECT_TRUE(equal(parse_wav(wav(3, 1, 64, little(0x3fe0000000000000u, 8))).samples, tensor({{0.5f}})));
   const std::string guid = little(22, 2) + little(16, 2) + little(0, 4) + little(1, 2) + std::string(14, 'g');
   EXPECT_EQ(parse_wav(wav(0xfffe, 2, 16, std::string(8, '\0'), guid)).samples.shape(), (Shape{2, 2}));
+  std::string piped = wav(1, 1, 16, little(0x4000, 2) + little(0xc000, 2));
+  piped.replace(piped.size() - 8, 4, little(0xffffffff, 4));
+  EXPECT_TRUE(equal(parse_wav(piped).samples, tensor({{0.5f, -0.5f}})));
   for (const std::string& bad :
        {std::string("RIFX"), wav(2, 1, 16, "ab"), wav(1, 1, 12, "ab"), wav(1, 0, 16, ""), wav(1, 2, 16, "ab"),
         wav(3, 1, 16, "ab"), wav(1, 1, 16, "ab").substr(0, 44), std::string("RIFF") + little(4, 4) + "WAVE",

@@ -314,6 +314,25 @@ TEST(DataTransforms, FillsOfTurnsAreBlended) {
   near(data::random_affine({20, 20}, {.interpolation = "bilinear"})(x), affine);
 }
 
+// A corner that rounding puts beside a whole pixel asks for no further one.
+TEST(DataTransforms, TurnsAboutAPointHoldTheImageAndNoMore) {
+  for (const double angle : {180., -180.})
+    EXPECT_EQ(F::rotate(rand({1, 32, 9}), angle, {.expand = true, .center = {{5.5, 3}}}).shape(), (Shape{1, 32, 9}));
+  EXPECT_EQ(F::rotate(rand({1, 5, 31}), -180, {.expand = true, .center = {{5.5, 3}}}).shape(), (Shape{1, 5, 31}));
+  EXPECT_EQ(F::rotate(rand({1, 8, 8}), 45, {.expand = true}).shape(), (Shape{1, 12, 12}));
+}
+
+// Bytes are cut to their range and rounded after the rows, too; a checkerboard overshoots both ways.
+TEST(DataTransforms, BicubicOfBytesRoundsBetweenTheAxes) {
+  const Tensor x = ((arange(12).unsqueeze(1) + arange(9)) % 2 * 255).to(u8).unsqueeze(0);
+  for (const bool antialias : {false, true}) {
+    const data::ResizeOptions how{.interpolation = data::Interpolation::bicubic, .antialias = antialias};
+    const Tensor whole = F::resize(x, {17, 14}, how);
+    EXPECT_TRUE(equal(whole, F::resize(F::resize(x, {12, 14}, how), {17, 14}, how)));
+    EXPECT_FALSE(equal(whole, (F::resize(x.to(f64), {17, 14}, how)).clamp(0, 255).round().to(u8)));
+  }
+}
+
 TEST(DataTransforms, PaddingByTorchvisionsNames) {
   const Tensor x = arange(6).reshape({1, 2, 3});
   const auto padded = [&](const PerAxis& by, const char* mode) {

@@ -1,12 +1,17 @@
 // Callbacks of fit: when they are told of what, what they write, how they stop the training.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
+
+#include <sys/ioctl.h>
 
 #include <volta/volta.h>
 
@@ -250,6 +255,35 @@ TEST_F(TrainCallbacks, ProgressOnATerminalAndElsewhere) {
   EXPECT_EQ(shown(true).find("\033[1m"), std::string::npos);
   ::unsetenv("NO_COLOR");
   EXPECT_THROW(callbacks::progress({.interval = -1}), Error);
+}
+
+// What a terminal would break into two lines could not be cleared at the next update.
+TEST_F(TrainCallbacks, ProgressStaysOnOneLine) {
+  for (const unsigned short columns : {120, 80, 60, 20}) {
+    const int ours = ::posix_openpt(O_RDWR | O_NOCTTY);
+    ASSERT_TRUE(ours >= 0 && ::grantpt(ours) == 0 && ::unlockpt(ours) == 0);
+    const winsize size{24, columns, 0, 0};
+    ASSERT_EQ(::ioctl(ours, TIOCSWINSZ, &size), 0);
+    std::FILE* const out = std::fopen(::ptsname(ours), "w");
+    ASSERT_TRUE(out);
+    run({.metrics = {metrics::Accuracy(), metrics::F1()},
+         .callbacks = {callbacks::progress({.out = out, .terminal = true, .interval = 0})}});
+    ::fcntl(ours, F_SETFL, O_NONBLOCK);
+    std::string text(1 << 16, ' ');
+    text.resize(size_t(std::max<ssize_t>(::read(ours, text.data(), text.size()), 0)));
+    std::fclose(out);
+    ::close(ours);
+    const std::regex codes("\033\\[[0-9;]*[mK]");
+    std::istringstream updates(std::regex_replace(text, codes, ""));
+    int seen = 0;
+    for (std::string line; std::getline(updates, line, '\r');)
+      if (line.find("/s") != std::string::npos) {
+        EXPECT_LT(line.size(), size_t(columns)) << line;
+        EXPECT_EQ(line.find("] ") != std::string::npos, columns > 60) << line;
+        ++seen;
+      }
+    EXPECT_EQ(seen, columns > 20 ? 4 : 0) << text;
+  }
 }
 
 }  // namespace

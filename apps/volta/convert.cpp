@@ -14,7 +14,7 @@ namespace {
 constexpr const char* recipe_key = "volta.recipe";
 
 struct Flags {
-  std::string from, to, map, strip, add, cast, model, select;
+  std::string from, to, part, map, strip, add, cast, model, select;
   std::vector<std::string> rename, exclude, transpose;
   bool dry_run = false;
 };
@@ -111,10 +111,39 @@ void print_json(const StatePlan& plan) {
   if (!plan.unmatched_rules.empty()) std::printf("%s\n", dumped({{"without_effect", plan.unmatched_rules}}).c_str());
 }
 
+// The weights, or those that PyTorch's file keeps beside others: {"model": …, "optimizer": …, "epoch": 3}.
+StateDict given_state(const Flags& f) {
+  try {
+    if (f.part.empty()) return read_state(f.from);
+    const TorchValue all = read_torch_value(f.from);
+    if (!all.is(TorchValue::Kind::dict) || !all.contains(f.part))
+      throw Error(Error::Kind::argument, "convert", f.from + " has no part '" + f.part + "'");
+    const TorchValue& part = all.at(f.part);
+    if (!part.is(TorchValue::Kind::dict))
+      throw Error(Error::Kind::argument, "convert",
+                  f.from + ": the part '" + f.part + "' is of type " + std::string(name(part.kind())) + ", no weights");
+    return part.state_dict();
+  } catch (const Error& e) {  // whose advice is for a program
+    const std::string said = std::string(e.what()).substr(e.op().size() + 2);
+    const size_t advice = said.find(". Take the part you want");
+    if (advice == std::string::npos) throw;
+    throw Error(e.kind(), "convert",
+                (said.starts_with(f.from) ? "" : f.from + ": ") + said.substr(0, advice) +
+                    ". Say which part has the weights, with --part model for example");
+  }
+}
+
+// A misspelt pattern should not go unseen. Of a ready map, rules for other kinds of files may find nothing.
+void warn_of_idle_rules(const Flags& f, const StateMap& map, const StateDict& given) {
+  if (!f.map.empty()) return;
+  for (const std::string& rule : map.plan(given).unmatched_rules)
+    std::fprintf(stderr, "volta: without effect: %s\n", printable(rule).c_str());
+}
+
 void convert(const Flags& f, const Common& common) {
   StateMap map;
   Program::check_usage([&] { map = map_of(f); });
-  const StateDict given = read_state(f.from);
+  const StateDict given = given_state(f);
   if (f.dry_run) {
     StatePlan plan = map.plan(given);
     if (common.json) return print_json(plan);
@@ -124,6 +153,9 @@ void convert(const Flags& f, const Common& common) {
     return;
   }
   const StateDict state = map.apply(given);
+  if (state.empty() && !given.empty())
+    throw Error(Error::Kind::argument, "convert", "none of the tensors of " + f.from + " is kept: nothing was written");
+  warn_of_idle_rules(f, map, given);
   write(f.to, state, metadata_for(f, given, state));
   if (common.json) std::printf("%s\n", dumped({{"file", f.to}, {"tensors", state.size()}}).c_str());
   else std::printf("%zu tensors written to %s\n", state.size(), f.to.c_str());
@@ -136,6 +168,7 @@ void add_convert(Command program, Common& common) {
   auto f = std::make_shared<Flags>();
   command.option("from", f->from, "the file to read").required();
   command.option("to", f->to, "the file to write; its ending says the format").required();
+  command.option("--part", f->part, "of a PyTorch file that holds more than weights: which entry they are");
   command.option("--map", f->map, "a ready map: bert, gpt2 or resnet");
   command.option("--strip-prefix", f->strip, "remove this from the front of names");
   command.option("--add-prefix", f->add, "put this in front of names");

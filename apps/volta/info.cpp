@@ -15,6 +15,25 @@ struct Contents {
   Metadata metadata;
 };
 
+// Tensors within dictionaries and lists are named by the way to them: optimizer.state.0.exp_avg.
+void collect(const TorchValue& value, const std::string& name, Contents& to) {
+  using Kind = TorchValue::Kind;
+  const auto inner = [&](const std::string& key) { return name.empty() ? key : name + "." + key; };
+  if (value.is(Kind::tensor)) {
+    const Tensor& x = value.as_tensor();
+    to.tensors.push_back({name.empty() ? "(one tensor)" : name, x.dtype(), x.shape(), x.nbytes()});
+  } else if (value.is(Kind::list) || value.is(Kind::tuple)) {
+    for (size_t i = 0; i < value.items().size(); ++i) collect(value.items()[i], inner(std::to_string(i)), to);
+  } else if (value.is(Kind::dict)) {
+    for (const auto& [key, item] : value.entries())
+      collect(item,
+              inner(key.is(Kind::string)    ? key.as_string()
+                    : key.is(Kind::integer) ? std::to_string(key.as_integer())
+                                            : "?"),
+              to);
+  }
+}
+
 // Safetensors are asked without loading anything; other files are read. What a file is, its content says.
 Contents contents(const std::string& path) {
   const auto info = attempt([&] { return read_safetensors_info(path); });
@@ -25,6 +44,10 @@ Contents contents(const std::string& path) {
     return {{{std::filesystem::path(path).stem().string(), array->dtype(), array->shape(), array->nbytes()}}, {}};
   }
   Contents found;
+  if (const auto value = attempt([&] { return read_torch_value(path); })) {
+    collect(*value, "", found);
+    return found;
+  }
   for (const auto& [name, x] : read_state(path)) found.tensors.push_back({name, x.dtype(), x.shape(), x.nbytes()});
   return found;
 }

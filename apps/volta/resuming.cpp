@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *flag_key = "flag.", *recipe_key = "recipe", *sizes_key = "sizes", *best_key = "patience.best",
-                     *since_key = "patience.since", *weights_key = "best/";
+constexpr const char *flag_key = "flag.", *recipe_key = "recipe", *sizes_key = "sizes", *items_key = "items",
+                     *best_key = "patience.best", *since_key = "patience.since", *weights_key = "best/";
 
 std::string text_of(double value) { return nlohmann::json(value).dump(); }
 
@@ -81,11 +81,12 @@ std::vector<std::string> passed_over(const std::string& run, const Checkpoint& l
   return files;
 }
 
-void keep_settings(const TrainFlags& f, const Recipe& recipe, Checkpoint& to) {
+void keep_settings(const TrainFlags& f, const Recipe& recipe, const std::string& items, Checkpoint& to) {
   for (const auto& [name, value] : settings_of(f)) to.values.add(flag_key + name, value);
   for (const auto& [name, value] : {std::pair("data", f.set.name), std::pair("target", f.set.target)})
     if (is_utf8(value)) to.values.add(std::string(flag_key) + name, value);
   to.values.add(recipe_key, recipe.json());
+  to.values.add(items_key, items);
   to.values.add(sizes_key, nlohmann::json(f.sizes).dump());
 }
 
@@ -121,7 +122,7 @@ void check_epochs(const TrainFlags& f, const Checkpoint& last) {
                       "--schedule constant can be made longer)");
 }
 
-void go_on_with(const Checkpoint& last, const TrainFlags& f, Recipe& recipe) {
+void go_on_with(const Checkpoint& last, const TrainFlags& f, const std::string& items, Recipe& recipe) {
   if (!last.values.contains(recipe_key)) return;
   const Recipe before = Recipe::parse(last.values.at(recipe_key), f.out);
   const auto same = [&](const auto& now, const auto& then, const std::string& what) {
@@ -131,6 +132,9 @@ void go_on_with(const Checkpoint& last, const TrainFlags& f, Recipe& recipe) {
   same(recipe.task, before.task, "targets"), same(recipe.target, before.target, "columns to predict");
   same(recipe.labels, before.labels, "labels"), same(recipe.columns, before.columns, "columns");
   same(recipe.tokens, before.tokens, "characters");
+  if (last.values.contains(items_key) && last.values.at(items_key) != items)
+    refuse_training("'" + f.set.name + "' has " + items + " items, but " + last.values.at(items_key) +
+                    " in the run in " + f.out + ": give the data of the run, or begin another with another --out");
   for (const auto& [name, value] : before.sizes)
     if (recipe.sizes.contains(name) && recipe.size(name) != value)
       refuse_training("the size '" + name + "' is " + std::to_string(recipe.size(name)) + ", but " +

@@ -15,7 +15,8 @@ Settings settings_of(const TrainFlags& flags);
 
 std::optional<Checkpoint> last_checkpoint(const std::string& run);  // nothing where the folder has none
 std::vector<std::string> passed_over(const std::string& run, const Checkpoint& last);  // newer ones, which are damaged
-void keep_settings(const TrainFlags& flags, const Recipe& recipe, Checkpoint& to);
+// `items` says how many the data have: others would be split in another way, and training items become test items.
+void keep_settings(const TrainFlags& flags, const Recipe& recipe, const std::string& items, Checkpoint& to);
 // The settings of a checkpoint; nothing in one of a version that did not keep them.
 Settings kept_settings(const Checkpoint& from);
 std::map<std::string, int64_t> kept_sizes(const Checkpoint& from);  // those that were set
@@ -23,8 +24,8 @@ std::map<std::string, int64_t> kept_sizes(const Checkpoint& from);  // those tha
 // Throws where flags that were given contradict those of the run.
 void check_setting(const TrainFlags& flags, const std::string& name, const std::string& now, const std::string& before);
 void check_epochs(const TrainFlags& flags, const Checkpoint& last);
-// Takes the normalisation of the run; throws where sizes, labels, columns or characters are not those of the run.
-void go_on_with(const Checkpoint& last, const TrainFlags& flags, Recipe& recipe);
+// Takes the normalisation of the run; throws where items, sizes, labels, columns or characters are not those of the run.
+void go_on_with(const Checkpoint& last, const TrainFlags& flags, const std::string& items, Recipe& recipe);
 
 // Rows of log.csv and log.jsonl of epochs that are trained again.
 void drop_epochs(const std::string& log, int64_t from);

@@ -37,22 +37,37 @@ std::string shipped(const std::string& what) {
   fail("cannot find the shipped set '" + what + "': set VOLTA_DATA to the folder that holds it");
 }
 
-// Mean and deviation per channel or column, of up to a thousand items spread over the set.
+// Mean and deviation of rows of numbers that come in parts. Sums of squares would cancel where the mean is large.
+class Moments {
+ public:
+  void add(const Tensor& rows) {
+    const Tensor x = rows.to(f64), mean = x.mean(1), spread = (x - mean.unsqueeze(1)).square().sum(1);
+    const auto all = double(count_ + x.size(1));
+    const Tensor apart = count_ > 0 ? mean - mean_ : zeros_like(mean);
+    spread_ = count_ > 0 ? spread_ + spread + apart.square() * (double(count_) * double(x.size(1)) / all) : spread;
+    mean_ = count_ > 0 ? mean_ + apart * (double(x.size(1)) / all) : mean;
+    count_ += x.size(1);
+  }
+  void keep(Recipe& recipe) const {
+    if (count_ == 0) fail("the set is empty");
+    const Tensor deviation = (spread_ / double(count_)).sqrt();
+    // What is constant but for rounding stays as large as it is: another value may come one day.
+    const Tensor constant = deviation <= clamp_min(mean_.abs() * 1e-12, 1e-30);
+    recipe.mean = mean_.to_vector<double>();
+    recipe.deviation = where(constant, ones_like(deviation), deviation).to_vector<double>();
+  }
+
+ private:
+  int64_t count_ = 0;
+  Tensor mean_, spread_;
+};
+
+// Per channel, of up to a thousand images spread over the set.
 void measure(const Items& set, Recipe& recipe) {
   const int64_t n = set.size(), count = std::min<int64_t>(n, 1000);
-  if (count == 0) fail("the set is empty");
-  Tensor sum, squares;
-  int64_t values = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    Tensor x = std::get<0>(set.get(i * n / count)).to(f64);
-    x = x.reshape({x.size(0), -1});
-    sum = sum.defined() ? sum + x.sum(1) : x.sum(1);
-    squares = squares.defined() ? squares + (x * x).sum(1) : (x * x).sum(1);
-    values += x.size(1);
-  }
-  recipe.mean = (sum / double(values)).to_vector<double>();
-  recipe.deviation =
-      clamp_min(squares / double(values) - (sum / double(values)).pow(2), 1e-12).sqrt().to_vector<double>();
+  Moments moments;
+  for (int64_t i = 0; i < count; ++i) moments.add(std::get<0>(set.get(i * n / count)).flatten(1));
+  moments.keep(recipe);
 }
 
 std::vector<std::string> numbered(int64_t count) {
@@ -131,9 +146,13 @@ struct TableData {
 TableData table_data(const std::string& path, const std::string& wanted) {
   const data::Table table = data::read_csv(path);
   TableData d;
-  const std::string target = d.target = wanted.empty() ? table.names().back() : wanted;
+  const std::vector<std::string>& columns = table.names();
+  if (columns.size() == 1 && columns[0].find_first_of(";\t|") != std::string::npos)
+    fail(path + " has the one column '" + columns[0] +
+         "': its fields must be separated by commas, or by tabs in a .tsv");
+  const std::string target = d.target = wanted.empty() ? columns.back() : wanted;
   if (!table.contains(target)) fail(path + " has no column '" + target + "'");
-  for (const std::string& name : table.names())
+  for (const std::string& name : columns)
     if (name != target)
       (std::holds_alternative<std::vector<std::string>>(table.column(name)) ? d.left_out : d.columns).push_back(name);
   if (d.columns.empty()) fail(path + " has no columns of numbers beside '" + target + "'");
@@ -147,6 +166,9 @@ TableData table_data(const std::string& path, const std::string& wanted) {
   const bool whole = std::holds_alternative<std::vector<int64_t>>(table.column(target));
   if (names || whole) {
     const auto categories = table.categories(target);
+    const std::string& first = categories.names.empty() ? target : categories.names[0];
+    if (first.find_first_not_of(' ') == std::string::npos)
+      fail(path + ": values of '" + target + "', which is to be predicted, are missing; leave out those rows");
     if (names || categories.names.size() <= 20) {
       d.task = Task::classify, d.labels = categories.names, d.y = categories.codes;
       return d;
@@ -159,14 +181,15 @@ TableData table_data(const std::string& path, const std::string& wanted) {
 
 NamedSet table_set(const std::string& path, const SetFlags& f) {
   const TableData d = table_data(path, f.target);
-  const Items all = data::TensorDataset(d.x, d.y);
-  auto [train, test] = data::random_split(all, 1 - f.held_out, {.seed = f.seed});
+  const auto [train, test] = data::random_split(data::TensorDataset(d.x, d.y), 1 - f.held_out, {.seed = f.seed});
   NamedSet made{train, test, {}};
   made.recipe.task = d.task;
   made.recipe.sizes = {{"inputs", d.x.size(1)}, {"classes", int64_t(d.labels.size())}};
   made.recipe.labels = d.labels, made.recipe.columns = d.columns, made.recipe.target = d.target;
   made.left_out = d.left_out;
-  measure(made.train, made.recipe);
+  Moments moments;
+  if (train.size() > 0) moments.add(d.x.index_select(0, tensor(train.indices())).t());
+  moments.keep(made.recipe);
   return made;
 }
 

@@ -22,7 +22,8 @@ void read_config(const std::string& path, Command command) {
   try {
     table = toml::parse_file(path);
   } catch (const toml::parse_error& e) {
-    refuse_training(path + ", line " + std::to_string(e.source().begin.line) + ": " + std::string(e.description()));
+    const auto line = e.source().begin.line;  // 0: there is no text
+    refuse_training(path + (line > 0 ? ", line " + std::to_string(line) : "") + ": " + std::string(e.description()));
   }
   const auto wrong = [&](const std::string& start, const std::string& name, const std::string& end) {
     refuse_training(path + ": " + start + "'" + name + "'" + end);

@@ -116,6 +116,14 @@ struct RunFolder {
   std::string file(const char* name) const { return (path / name).string(); }
 };
 
+// Whether an epoch would end with a batch of one, by which batch norm cannot normalise: another item is left out in each.
+bool leaves_one(int64_t items, int64_t batch, const ModelView& model) {
+  if (items <= batch || items % batch != 1) return false;
+  const auto buffers = named_buffers(model);
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [](const auto& buffer) { return buffer.first.ends_with("running_mean"); });
+}
+
 // What fit says in the words of its options, in those of the command line. To be called while e is handled.
 [[noreturn]] void refuse_loss(const Error& e) {
   const std::string said = e.what();
@@ -188,7 +196,9 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
   for (const std::string& column : set.left_out)
     std::fprintf(stderr, "volta: the column '%s' is left out: it holds words\n", printable(column).c_str());
   Network network(combined(f, set));
-  if (last) go_on_with(*last, f, network.recipe);
+  const std::string counts =
+      std::to_string(set.train.size()) + " training and " + std::to_string(set.test.size()) + " test";
+  if (last) go_on_with(*last, f, counts, network.recipe);
   const Device device(f.device);
   to(network.module, device);
 
@@ -201,8 +211,11 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
             size, {.padding = std::max<int64_t>(1, network.recipe.size("height") / 14), .padding_mode = "replicate"})));
   }
   const auto prepare = preparing(network);
-  data::DataLoader loader(data::map(items, prepare),
-                          {.batch_size = f.batch, .shuffle = true, .num_workers = f.workers, .seed = f.seed});
+  data::DataLoader loader(data::map(items, prepare), {.batch_size = f.batch,
+                                                      .shuffle = true,
+                                                      .num_workers = f.workers,
+                                                      .drop_last = leaves_one(items.size(), f.batch, network.module),
+                                                      .seed = f.seed});
   data::DataLoader test(data::map(set.test, prepare), {.batch_size = 256, .num_workers = f.workers});
 
   const auto optimizer = make_optimizer(f, parameters(network.module));
@@ -259,7 +272,7 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
                           .loader = place,
                           .step = state.step,
                           .scaler = scaler.state_dict()};
-    keep_settings(f, network.recipe, checkpoint);
+    keep_settings(f, network.recipe, counts, checkpoint);
     if (f.patience > 0) patience->keep(checkpoint);
     try {
       found_good(run.checkpoints.save(checkpoint));

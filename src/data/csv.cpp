@@ -240,20 +240,27 @@ Tensor Table::to_tensor(const std::vector<std::string>& columns, DType dtype) co
   return stack(parts, 1);
 }
 
+namespace {
+template <class T> Table::Categories categories_of(const std::vector<T>& values) {
+  std::vector<T> distinct = values;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<int64_t> codes;
+  codes.reserve(values.size());
+  for (const T& v : values) codes.push_back(std::lower_bound(distinct.begin(), distinct.end(), v) - distinct.begin());
+  Table::Categories result{{}, on_host(codes)};
+  if constexpr (std::is_same_v<T, std::string>) result.names = std::move(distinct);
+  else
+    for (const T v : distinct) result.names.push_back(std::to_string(v));  // sorted as numbers: 2 before 10
+  return result;
+}
+}  // namespace
+
 Table::Categories Table::categories(std::string_view name) const {
   const Column& c = column(name);
-  std::vector<std::string> values;
-  if (const auto* strings = std::get_if<std::vector<std::string>>(&c)) values = *strings;
-  else if (const auto* whole = std::get_if<std::vector<int64_t>>(&c))
-    for (const int64_t x : *whole) values.push_back(std::to_string(x));
-  else throw_error(ErrorKind::dtype, "Table", "column ", shown(name), " holds fractions, which are no categories");
-  const std::set<std::string> distinct(values.begin(), values.end());
-  Categories result{{distinct.begin(), distinct.end()}, {}};
-  std::vector<int64_t> codes;
-  for (const std::string& v : values)
-    codes.push_back(std::lower_bound(result.names.begin(), result.names.end(), v) - result.names.begin());
-  result.codes = on_host(codes);
-  return result;
+  if (const auto* strings = std::get_if<std::vector<std::string>>(&c)) return categories_of(*strings);
+  if (const auto* whole = std::get_if<std::vector<int64_t>>(&c)) return categories_of(*whole);
+  throw_error(ErrorKind::dtype, "Table", "column ", shown(name), " holds fractions, which are no categories");
 }
 
 namespace {

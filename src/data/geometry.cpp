@@ -34,13 +34,15 @@ Map inverse(double cx, double cy, const AffineOptions& o) {
   return {d / s, -b / s, cx - d / s * x + b / s * y, -c / s, a / s, cy + c / s * x - a / s * y};
 }
 
-// The sizes that hold all corners of a turned image.
+// The sizes that hold all corners of a turned image. In f32: a corner that rounding in f64 puts beside a whole pixel lies
+// on it there, as in torchvision.
 Shape expanded(const Map& m, int64_t width, int64_t height) {
-  const double w = double(width) / 2, h = double(height) / 2, fine = 1e-4;
-  double low[2] = {1e300, 1e300}, high[2] = {-1e300, -1e300};
+  const double w = double(width) / 2, h = double(height) / 2;
+  const float fine = 1e-4f;
+  float low[2] = {1e30f, 1e30f}, high[2] = {-1e30f, -1e30f};
   for (const double x : {-w, w})
     for (const double y : {-h, h}) {
-      const double place[2] = {m.a * x + m.b * y + m.c + w, m.d * x + m.e * y + m.f + h};
+      const float place[2] = {float(m.a * x + m.b * y + m.c + w), float(m.d * x + m.e * y + m.f + h)};
       for (int i = 0; i < 2; ++i) low[i] = std::min(low[i], place[i]), high[i] = std::max(high[i], place[i]);
     }
   const auto size = [&](int i) {

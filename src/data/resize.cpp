@@ -184,9 +184,14 @@ Tensor composed(const Tensor& x, int64_t height, int64_t width, Interpolation ho
   const InterpolateMode mode = nearest                          ? InterpolateMode::nearest
                                : how == Interpolation::bilinear ? InterpolateMode::bilinear
                                                                 : InterpolateMode::bicubic;
-  const Tensor y = interpolate(as_floating(x).reshape(flat),
-                               {.size = {height, width}, .mode = mode, .antialias = antialias && !nearest});
-  return rounded_to(y.reshape(shape), x.dtype());
+  const auto sized = [&](const Tensor& from, int64_t h, int64_t w) {
+    return interpolate(from, {.size = {h, w}, .mode = mode, .antialias = antialias && !nearest});
+  };
+  Tensor from = as_floating(x).reshape(flat);
+  // Bicubic filters overshoot. Bytes are cut to their range between the axes, too, by PyTorch and Pillow.
+  if (x.dtype() == u8 && how == Interpolation::bicubic && width != x.size(-1) && height != x.size(-2))
+    from = as_floating(rounded_to(sized(from, x.size(-2), width), u8));
+  return rounded_to(sized(from, height, width).reshape(shape), x.dtype());
 }
 
 Shape target(const Tensor& x, const PerAxis& size, const ResizeOptions& options) {

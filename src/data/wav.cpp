@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include <volta/ops.h>
@@ -99,7 +100,9 @@ Audio parse_wav(std::string_view bytes, const std::string& name) {
   while (in.left() >= 8) {
     const std::string_view id = in.take(4);
     const uint32_t size = in.little_endian_32();
-    const std::string_view chunk = in.take(size);
+    // Programs that write into a pipe cannot go back to say how much sound there was.
+    const bool open = id == "data" && size == std::numeric_limits<uint32_t>::max();
+    const std::string_view chunk = in.take(open ? in.left() : size);
     if (id == "fmt ") format = format_of(chunk, name);
     if (id == "data") {
       require(format.has_value(), ErrorKind::io, op, name, " has its sound before its format");

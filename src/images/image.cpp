@@ -116,12 +116,18 @@ template <class F> std::vector<std::string> sorted_entries(const fs::path& folde
   const auto add = [&](const fs::directory_entry& e) {
     if (wanted(e)) found.push_back(e.path().string());
   };
+  // What other programs leave behind: .ipynb_checkpoints, ._photo.jpg of macOS.
+  const auto hidden = [](const fs::directory_entry& e) { return e.path().filename().string().starts_with('.'); };
   try {
-    if (deep)
-      for (const auto& e : fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink))
-        add(e);
-    else
-      for (const auto& e : fs::directory_iterator(folder)) add(e);
+    if (deep) {
+      fs::recursive_directory_iterator i(folder, fs::directory_options::follow_directory_symlink);
+      for (; i != fs::recursive_directory_iterator(); ++i)
+        if (hidden(*i)) i.disable_recursion_pending();
+        else add(*i);
+    } else {
+      for (const auto& e : fs::directory_iterator(folder))
+        if (!hidden(e)) add(e);
+    }
   } catch (const fs::filesystem_error& e) {
     throw_error(ErrorKind::io, "ImageFolder", "cannot read ", folder.string(), ": ", e.code().message());
   }

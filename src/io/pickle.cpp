@@ -66,6 +66,8 @@ using Kind = Object::Kind;
 
 enum Function : int64_t {
   ordered_dict,
+  counter,
+  set_of,
   rebuild_tensor_v2,
   rebuild_tensor_v3,
   rebuild_parameter,
@@ -179,6 +181,10 @@ class Unpickler {
   void build();
   void persistent();
   const Object& argument(const Object& tuple, size_t i, Kind kind);
+  Id taken(const Object& tuple, Kind kind) {  // the first argument, which is the result too
+    argument(tuple, 0, kind);
+    return tuple.items[0];
+  }
   Shape sizes(const Object& tuple);
   void rebuild_tensor(const Object& arguments, bool with_dtype);
   bool negated(const Object& arguments, size_t place);
@@ -208,6 +214,7 @@ bool Unpickler::step() {
     case '(': stack_.push_back(mark); break;
     case '}': push(Kind::dict); break;
     case ']': push(Kind::list); break;
+    case 0x8f: push(Kind::list); break;  // EMPTY_SET, whose items follow
     case ')': push(Kind::tuple); break;
     case 'J': push(Kind::integer).integer = int32_t(number<uint32_t>()); break;
     case 'K': push(Kind::integer).integer = int64_t(number<uint8_t>()); break;
@@ -244,6 +251,7 @@ bool Unpickler::step() {
       append(top(), {item});
       break;
     }
+    case 0x90:  // ADDITEMS, to a set
     case 'e': {
       const std::vector<Id> items = pop_to_mark();
       append(top(), items);
@@ -290,6 +298,9 @@ void Unpickler::push_global(const std::string& module, const std::string& name) 
   const std::string full = module + "." + name;
   static const std::unordered_map<std::string, Function> allowed = {
       {"collections.OrderedDict", ordered_dict},
+      {"collections.Counter", counter},  // of MultiStepLR
+      {"builtins.set", set_of},
+      {"__builtin__.set", set_of},
       {"torch._utils._rebuild_tensor_v2", rebuild_tensor_v2},
       {"torch._utils._rebuild_tensor_v3", rebuild_tensor_v3},
       {"torch._utils._rebuild_parameter", rebuild_parameter},
@@ -386,23 +397,13 @@ void Unpickler::reduce() {
       push(Kind::dict).items = std::move(made.items);
       break;
     }
+    case counter: stack_.push_back(tuple.items.empty() ? made(Kind::dict) : taken(tuple, Kind::dict)); break;
+    case set_of: stack_.push_back(tuple.items.empty() ? made(Kind::list) : taken(tuple, Kind::list)); break;
     case rebuild_tensor_v2: rebuild_tensor(tuple, false); break;
     case rebuild_tensor_v3: rebuild_tensor(tuple, true); break;
-    case rebuild_parameter: {
-      argument(tuple, 0, Kind::tensor);
-      stack_.push_back(tuple.items[0]);
-      break;
-    }
-    case torch_size: {
-      argument(tuple, 0, Kind::tuple);
-      stack_.push_back(tuple.items[0]);
-      break;
-    }
-    case torch_device: {
-      argument(tuple, 0, Kind::string);
-      stack_.push_back(tuple.items[0]);
-      break;
-    }
+    case rebuild_parameter: stack_.push_back(taken(tuple, Kind::tensor)); break;
+    case torch_size: stack_.push_back(taken(tuple, Kind::tuple)); break;
+    case torch_device: stack_.push_back(taken(tuple, Kind::string)); break;
     default: context_.fail("the pickle calls a type of storage");
   }
 }

@@ -7,6 +7,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+
+#include <sys/ioctl.h>
 
 #include "core/check.h"
 #include "train/text.h"
@@ -31,9 +34,11 @@ class Progress final : public Callback {
   void step_end(FitState& state) override {
     if (!terminal_ || seconds_since(shown_) < interval_) return;
     shown_ = Clock::now();
-    std::string text = head(state) + " " + bar(state) + " " + pace(state) + values_of("loss", state.loss());
+    std::string text = " " + pace(state) + values_of("loss", state.loss());
     for (const auto& [name, value] : state.metrics()) text += values_of(name, value);
-    show(text);
+    // A line that the terminal breaks would leave a part behind at every update.
+    const int64_t room = columns(), rest = shown_width(head(state) + " " + bar(state, 0) + text);
+    show(cut(head(state) + " " + bar(state, std::clamp<int64_t>(room - rest - 3, 0, bar_width)) + text, room));
     open_ = true;
   }
 
@@ -70,11 +75,40 @@ class Progress final : public Callback {
   std::string values_of(const std::string& name, double value) const {
     return "  " + painted("2", name) + " " + short_text(value);
   }
-  std::string bar(const FitState& state) const {
+  // How many characters stay on one line.
+  int64_t columns() const {
+    winsize size{};
+    const bool known = ioctl(fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col - 1 : std::numeric_limits<int64_t>::max();
+  }
+  // Characters, without the codes of colours, which end in m.
+  template <class Each> static void each_character(const std::string& text, Each each) {
+    for (size_t at = 0, end = 0; at < text.size(); at = end) {
+      const bool code = text[at] == '\033';
+      if (code) end = std::min(text.find('m', at), text.size() - 1) + 1;
+      else
+        for (end = at + 1; end < text.size() && (uint8_t(text[end]) & 0xC0) == 0x80;) ++end;
+      each(text.substr(at, end - at), code);
+    }
+  }
+  static int64_t shown_width(const std::string& text) {
+    int64_t width = 0;
+    each_character(text, [&](const std::string&, bool code) { width += !code; });
+    return width;
+  }
+  static std::string cut(const std::string& text, int64_t room) {
+    std::string out;
+    each_character(text, [&](const std::string& one, bool code) {
+      if (code || room-- > 0) out += one;
+    });
+    return out;
+  }
+  std::string bar(const FitState& state, int64_t width) const {
     if (!state.batches || *state.batches <= 0) return "batch " + std::to_string(state.batch);
-    const int64_t done = std::min(state.batch, *state.batches), filled = bar_width * done / *state.batches;
-    return "[" + painted("32", std::string(size_t(filled), '#')) + std::string(size_t(bar_width - filled), '.') + "] " +
-           std::to_string(done) + "/" + std::to_string(*state.batches);
+    const int64_t done = std::min(state.batch, *state.batches), filled = width * done / *state.batches;
+    const std::string whole =
+        "[" + painted("32", std::string(size_t(filled), '#')) + std::string(size_t(width - filled), '.') + "] ";
+    return (width > 0 ? whole : "") + std::to_string(done) + "/" + std::to_string(*state.batches);
   }
   std::string pace(const FitState& state) const {
     const double seconds = std::max(seconds_since(start_), 1e-9), rate = double(state.batch) / seconds;

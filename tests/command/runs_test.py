@@ -363,6 +363,78 @@ class Formats(Folder):
             os.close(ours)
             self.assertEqual(b"\x1b" in said, codes, said)
 
+    def test_files_of_pytorch_that_hold_more_than_weights(self):
+        nested, plain = (pathlib.Path(__file__).resolve().parent.parent / "data/io" / name for name in ["nested.pt", "module.pt"])
+        names = {t["name"] for t in json.loads(volta("info", nested, "--json").stdout)["tensors"]}
+        self.assertLessEqual({"shared.2", "model.0.weight", "model.1.num_batches_tracked", "expanded"}, names)
+        out = self.folder / "out.safetensors"
+        said = volta("convert", nested, out, status=1).stderr
+        self.assertIn("nested.pt: not a plain state dict", said)
+        self.assertIn("--part model", said)
+        self.assertNotIn("read_torch_value", said)
+        self.assertIn("has no part 'nets'", volta("convert", nested, out, "--part", "nets", status=1).stderr)
+        self.assertIn("'shared' is of type list", volta("convert", nested, out, "--part", "shared", status=1).stderr)
+        volta("convert", nested, out, "--part", "model")
+        found = safetensors(out)
+        volta("convert", plain, out)
+        self.assertEqual({name: t[:2] for name, t in found.items()}, {name: t[:2] for name, t in safetensors(out).items()})
+
+    def test_conversions_that_do_nothing_say_so(self):
+        plain, out = pathlib.Path(__file__).resolve().parent.parent / "data/io/module.pt", self.folder / "out.pt"
+        self.assertIn("is kept: nothing was written", volta("convert", plain, out, "--select", "layer*", status=1).stderr)
+        self.assertFalse(out.exists())
+        self.assertIn('without effect: rename_pattern("layer.*", "fc.*")', volta("convert", plain, out, "--rename", "layer.*=fc.*").stderr)
+        self.assertEqual(volta("convert", plain, out, "--map", "resnet").stderr, "")
+
+    def test_data_that_grew_are_not_those_of_the_run(self):
+        """They would be split in another way: what was trained on would be tested on."""
+        table, run = iris_like(self.folder / "kinds.csv"), self.folder / "run"
+        volta("train", "mlp", "--data", f"csv:{table}", "--schedule", "constant", "--epochs", 2, "--out", run)
+        go_on = ["train", "--out", run, "--resume", "--epochs", 3]
+        for rows in [130, 110]:
+            iris_like(table, rows)
+            said = volta(*go_on, status=1).stderr
+            self.assertIn(f"has {rows - rows // 10} training and {rows // 10} test items, but 108 training and 12 test in the run", said)
+        iris_like(table)
+        volta(*go_on)
+
+    def test_columns_of_large_or_equal_values(self):
+        draw = random.Random(3)
+        rows = [(1.6e9 + i, 0.1, draw.gauss(0, 1)) for i in range(3000)]
+        rows[7] = (rows[7][0], 5, rows[7][2])  # which a sample of the rows would miss
+        table = self.folder / "t.csv"
+        table.write_text("time,flag,b,y\n" + "".join(f"{t:.0f},{flag},{b:.4f},{b:.4f}\n" for t, flag, b in rows))
+        result = json.loads(volta("train", "mlp", "--data", f"csv:{table}", "--epochs", 3, "--out", self.folder / "run", "--json").stdout)
+        self.assertLess(result["test"]["loss"], 0.5)
+        deviation = recipe_of(result["file"])["deviation"]
+        self.assertAlmostEqual(deviation[0], 3000 / 12**0.5, delta=60)
+        self.assertAlmostEqual(deviation[1], 4.9 / 2700**0.5, delta=0.01)
+        table.write_text("c,b,y\n" + "".join(f"0.1,{b:.4f},{b:.4f}\n" for _, _, b in rows[:200]))
+        result = json.loads(volta("train", "mlp", "--data", f"csv:{table}", "--epochs", 3, "--out", self.folder / "run", "--json").stdout)
+        self.assertEqual(recipe_of(result["file"])["deviation"][0], 1)
+        table.write_text("c,b\n0.2,1\n")
+        other = json.loads(volta("predict", result["file"], table, "--json").stdout)
+        self.assertLess(abs(other["y"]), 10)
+
+    def test_tables_that_cannot_be_meant(self):
+        table = self.folder / "t.csv"
+        train = ["train", "mlp", "--data", f"csv:{table}", "--epochs", 1, "--out", self.folder / "run"]
+        table.write_text("a,y\n" + "".join(f"{i},{['cat', 'dog', ''][i % 3]}\n" for i in range(60)))
+        self.assertIn("t.csv: values of 'y', which is to be predicted, are missing", volta(*train, status=1).stderr)
+        table.write_text("a;y\n" + "".join(f"{i};{i}\n" for i in range(60)))
+        self.assertIn("the one column 'a;y': its fields must be separated by commas", volta(*train, status=1).stderr)
+        self.assertIn("none.toml: ", volta("train", "--config", self.folder / "none.toml", status=1).stderr)
+
+    def test_an_epoch_does_not_end_with_a_batch_of_one(self):
+        """Batch norm could not normalise by it."""
+        for part, count in [("train", 9), ("t10k", 4)]:
+            (self.folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4i", 0x803, count, 28, 28) + random.Random(1).randbytes(count * 784))
+            (self.folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2i", 0x801, count) + bytes(range(count)))
+        for model, steps in [("resnet18", 2), ("mlp", 3)]:
+            out = self.folder / model
+            volta("train", model, "--data", f"mnist:{self.folder}", "--epochs", 1, "--batch", 4, "--out", out)
+            self.assertEqual((out / "log.csv").read_text().splitlines()[1].split(",")[1], str(steps))
+
     def test_wrong_words_are_status_2(self):
         table = iris_like(self.folder / "kinds.csv")
         train = ["train", "mlp", "--data", f"csv:{table}"]

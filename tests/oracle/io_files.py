@@ -61,7 +61,8 @@ def write_torch():
     torch.save(nested, OUT / "nested_protocol4.pt", pickle_protocol=4)
     torch.save(module.state_dict(), OUT / "module.pt")
     torch.save({"x": base}, OUT / "legacy.pt", _use_new_zipfile_serialization=False)
-    torch.save({"x": collections.Counter("abc")}, OUT / "refused.pt")
+    torch.save({"x": collections.Counter("abca"), "y": {2}, 3: collections.Counter()}, OUT / "counter.pt")  # MultiStepLR keeps one
+    torch.save({"x": pathlib.PurePosixPath("a")}, OUT / "refused.pt")
     torch.save({"x": torch.tensor([1 + 2j])}, OUT / "complex.pt")
     torch.save({"imag": torch.tensor([1 + 2j, 3 + 4j]).conj().imag, "view": torch._neg_view(torch.ones(3)),
                 "whole": torch._neg_view(torch.arange(3)), "plain": torch.ones(2)}, OUT / "negated.pt")
