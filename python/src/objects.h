@@ -58,6 +58,7 @@ void set_python_error() noexcept;
 Tensor tensor_of(PyObject* data, std::optional<DType> dtype, const Device& device);
 Tensor from_buffer(PyObject* exporter);  // shares the memory
 bool has_buffer(PyObject* o);
+inline bool is_range(PyObject* o) { return Py_TYPE(o) == &PyRange_Type; }
 PyObject* to_list(const Tensor& x);
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
