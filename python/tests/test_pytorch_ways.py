@@ -306,3 +306,27 @@ def test_states_of_schedules_count_in_whole_numbers():
 def test_layers_of_transformers_are_modules():
     with pytest.raises(TypeError, match="Module"):
         nn.TransformerEncoder(v.ones(1), 10**30)
+
+
+def test_copies_on_demand():
+    x = v.ones(2)
+    for call in (lambda **k: x.to("cpu", **k), lambda **k: x.to(v.float32, **k), lambda **k: x.to(v.zeros(1), **k)):
+        assert call().data_ptr() == call(copy=False).data_ptr() == x.data_ptr()
+        assert call(copy=True).data_ptr() != x.data_ptr() and call(copy=True, non_blocking=True).tolist() == [1.0, 1.0]
+    assert x.to("cpu", v.float64, copy=True).dtype == x.to(v.float64, copy=True).dtype == v.float64
+
+
+def test_errors_name_options_as_python_writes_them():
+    x = v.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(v.AutogradError, match="retain_graph=True") as error:
+        y.backward()
+    assert "{" not in str(error.value)
+    with pytest.raises(v.AutogradError, match="allow_unused=True"):
+        autograd.grad((x * x).sum(), v.ones(1, requires_grad=True))
+
+
+def test_functional_derivatives_where_pytorch_has_them():
+    assert autograd.functional.jacobian(lambda a: a * a, v.ones(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    assert autograd.functional.hessian(lambda a: (a * a).sum(), v.ones(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]
