@@ -129,12 +129,13 @@ ALIASES = {
     "std": "std_dev",
 }
 HINT = "bool non_blocking = false"  # accepted, and changes nothing
+COPY = "bool copy = false"
 FORMS = [
     ("clamp", "clamp_min", ["const Operand& x", "const Operand& min", "None max = {}"]),
     ("clamp", "clamp_max", ["const Operand& x", "None min = {}", "const Operand& max"]),
-    ("to", "python::moved", ["const Tensor& x", "const Device& device", "std::optional<DType> dtype = {}", HINT]),
-    ("to", "python::moved", ["const Tensor& x", "DType dtype", "std::optional<Device> device = {}", HINT]),
-    ("to", "python::moved", ["const Tensor& x", "const Tensor& other"]),
+    ("to", "python::moved", ["const Tensor& x", "const Device& device", "std::optional<DType> dtype = {}", HINT, COPY]),
+    ("to", "python::moved", ["const Tensor& x", "DType dtype", "std::optional<Device> device = {}", HINT, COPY]),
+    ("to", "python::moved", ["const Tensor& x", "const Tensor& other", HINT, COPY]),
 ]
 # Ops that take the dtype of their result, too.
 WITH_DTYPE = {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "softmin"}

@@ -7,67 +7,11 @@
 namespace volta::python {
 namespace {
 
-bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
-
-// The shape of nested lists, their numbers and the dtype that holds them.
-struct Nested {
-  Shape shape;
-  std::vector<Scalar> numbers;
-  std::vector<Tensor> tensors;  // where the innermost are tensors
-  volta::Kind kind = volta::Kind::boolean;
-
-  void read(PyObject* o, int depth) {
-    if (!is_list(o)) return leaf(o, depth);
-    const Py_ssize_t n = PySequence_Size(o);
-    if (n < 0) throw ErrorIsSet();
-    if (depth == shape.size()) {
-      if (!numbers.empty() || !tensors.empty()) ragged();
-      shape.push_back(n);
-    } else if (shape[depth] != n) {
-      ragged();
-    }
-    for (Py_ssize_t i = 0; i < n; ++i) {  // an item that is converted may change the list
-      const nb::object item = nb::steal(PySequence_GetItem(o, i));
-      if (!item.is_valid()) throw ErrorIsSet();
-      read(item.ptr(), depth + 1);
-    }
-  }
-  void leaf(PyObject* o, int depth) {
-    if (depth != shape.size()) ragged();
-    if (const Tensor* x = tensor_in(o)) tensors.push_back(*x);
-    else if (has_buffer(o) && !is_number(o)) tensors.push_back(from_buffer(o).clone());
-    else {
-      const auto number = maybe_scalar(o);
-      if (!number) raise(PyExc_TypeError, std::string("tensor(): a tensor holds numbers, not ") + type_name_of(o));
-      numbers.push_back(*number);
-      kind = std::max(kind, number->kind());
-    }
-    if (!numbers.empty() && !tensors.empty()) ragged();
-  }
-  [[noreturn]] static void ragged() {
-    throw Error(Error::Kind::shape, "tensor", "the nested lists are ragged: lists at one depth differ in length");
-  }
-};
-
-template <class T> void put(void* out, const std::vector<Scalar>& numbers) {
-  T* p = static_cast<T*>(out);
-  for (const Scalar& s : numbers) *p++ = s.as<T>();
-}
+bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o) || is_range(o); }
 
 DType natural(volta::Kind kind, bool empty) {
   if (empty || kind == volta::Kind::floating) return default_dtype();
   return kind == volta::Kind::boolean ? boolean : i64;
-}
-
-Tensor tensor_of_numbers(const Nested& nested, DType dtype) {
-  const Tensor x = empty(nested.shape, {.dtype = dtype});
-  visit(dtype, [&]<class T>(TypeTag<T>) {
-    for (const Scalar& s : nested.numbers)
-      if (!s.fits<T>())
-        throw Error(Error::Kind::argument, "tensor", "a number does not fit dtype " + std::string(python_name(dtype)));
-    put<T>(x.raw_data(), nested.numbers);
-  });
-  return x;
 }
 
 std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
@@ -106,11 +50,6 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
   }
 }
 
-const char* format_of(DType dtype) {
-  static constexpr const char* formats[] = {"e", nullptr, "f", "d", "b", "h", "i", "q", "B", "H", "I", "Q", "?"};
-  return formats[size_t(dtype)];
-}
-
 struct HeldBuffer {
   Py_buffer view{};
   ~HeldBuffer() {
@@ -119,6 +58,95 @@ struct HeldBuffer {
     PyBuffer_Release(&view);
   }
 };
+
+// The dtype of a number of NumPy, which exports its memory; Python's numbers have none.
+std::optional<DType> dtype_of_number(PyObject* o) {
+  if (PyFloat_CheckExact(o) || PyLong_Check(o) || !has_buffer(o)) return {};
+  HeldBuffer held;
+  if (PyObject_GetBuffer(o, &held.view, PyBUF_RECORDS_RO)) {
+    PyErr_Clear();
+    return {};
+  }
+  return dtype_of_format(held.view.format, held.view.itemsize);
+}
+
+// The shape of nested lists, their numbers and the dtype that holds them.
+struct Nested {
+  Shape shape;
+  std::vector<Scalar> numbers;
+  std::vector<Tensor> tensors;  // where the innermost are tensors
+
+  DType dtype() const {
+    const DType plain = natural(kind, numbers.empty());
+    if (!exact || all_exact) return exact.value_or(plain);
+    // Python's numbers are weak: 1 beside an int8 is one, 2.5 beside it makes a float.
+    const auto rank = [](DType d) { return is_floating(d) ? 2 : d == boolean ? 0 : 1; };
+    return rank(plain) > rank(*exact) ? plain : *exact;
+  }
+
+  void read(PyObject* o, int depth) {
+    if (!is_list(o)) return leaf(o, depth);
+    const Py_ssize_t n = PySequence_Size(o);
+    if (n < 0) throw ErrorIsSet();
+    if (depth == shape.size()) {
+      if (!numbers.empty() || !tensors.empty()) ragged();
+      shape.push_back(n);
+    } else if (shape[depth] != n) {
+      ragged();
+    }
+    for (Py_ssize_t i = 0; i < n; ++i) {  // an item that is converted may change the list
+      const nb::object item = nb::steal(PySequence_GetItem(o, i));
+      if (!item.is_valid()) throw ErrorIsSet();
+      read(item.ptr(), depth + 1);
+    }
+  }
+  void leaf(PyObject* o, int depth) {
+    if (depth != shape.size()) ragged();
+    if (const Tensor* x = tensor_in(o)) tensors.push_back(*x);
+    else if (has_buffer(o) && !is_number(o)) tensors.push_back(from_buffer(o).clone());
+    else {
+      const auto number = maybe_scalar(o);
+      if (!number) raise(PyExc_TypeError, std::string("tensor(): a tensor holds numbers, not ") + type_name_of(o));
+      numbers.push_back(*number);
+      if (const auto dtype = dtype_of_number(o)) {
+        exact = exact ? promote(*exact, *dtype) : *dtype;
+      } else {
+        all_exact = false;
+        kind = std::max(kind, number->kind());
+      }
+    }
+    if (!numbers.empty() && !tensors.empty()) ragged();
+  }
+  [[noreturn]] static void ragged() {
+    throw Error(Error::Kind::shape, "tensor", "the nested lists are ragged: lists at one depth differ in length");
+  }
+
+ private:
+  volta::Kind kind = volta::Kind::boolean;  // of Python's numbers
+  std::optional<DType> exact;               // of NumPy's numbers, promoted
+  bool all_exact = true;
+};
+
+template <class T> void put(void* out, const std::vector<Scalar>& numbers) {
+  T* p = static_cast<T*>(out);
+  for (const Scalar& s : numbers) *p++ = s.as<T>();
+}
+
+Tensor tensor_of_numbers(const Nested& nested, DType dtype) {
+  const Tensor x = empty(nested.shape, {.dtype = dtype});
+  visit(dtype, [&]<class T>(TypeTag<T>) {
+    for (const Scalar& s : nested.numbers)
+      if (!s.fits<T>())
+        throw Error(Error::Kind::argument, "tensor", "a number does not fit dtype " + std::string(python_name(dtype)));
+    put<T>(x.raw_data(), nested.numbers);
+  });
+  return x;
+}
+
+const char* format_of(DType dtype) {
+  static constexpr const char* formats[] = {"e", nullptr, "f", "d", "b", "h", "i", "q", "B", "H", "I", "Q", "?"};
+  return formats[size_t(dtype)];
+}
 
 Tensor from_view(std::shared_ptr<HeldBuffer> held) {
   const Py_buffer& view = held->view;
@@ -177,7 +205,7 @@ Tensor tensor_of(PyObject* data, std::optional<DType> dtype, const Device& devic
       for (int64_t n : inner) whole.push_back(n);
       x = x.reshape(whole);
     } else {
-      x = tensor_of_numbers(nested, dtype.value_or(natural(nested.kind, nested.numbers.empty())));
+      x = tensor_of_numbers(nested, dtype.value_or(nested.dtype()));
     }
   }
   if (dtype) x = x.to(*dtype);

@@ -48,12 +48,11 @@ PyObject* wrap(DType dtype) { return Py_NewRef(dtypes[int(dtype)]); }
 PyObject* wrap(const Device& device) { return nb::cast(device).release().ptr(); }
 
 const DType* dtype_in(PyObject* o) {
-  static constexpr DType truth = boolean, whole = i64;
-  static thread_local DType real;
+  static constexpr DType truth = boolean, whole = i64, real = f64;
   if (Py_TYPE(o) == dtype_type) return &nb::inst_ptr<PythonDType>(o)->value;
   if (o == (PyObject*)&PyBool_Type) return &truth;
   if (o == (PyObject*)&PyLong_Type) return &whole;
-  if (o == (PyObject*)&PyFloat_Type) return real = default_dtype(), &real;
+  if (o == (PyObject*)&PyFloat_Type) return &real;  // as for NumPy and PyTorch
   return nullptr;
 }
 

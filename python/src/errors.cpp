@@ -23,9 +23,21 @@ PyObject* base_of(Error::Kind kind) {
   }
 }
 
+// Texts of the library name options as C++ writes them: {.retain_graph = true} is retain_graph=True here.
+std::string as_python(std::string text) {
+  constexpr std::string_view open = "{.", truth = " = true}";
+  for (size_t at = text.find(open); at != text.npos; at = text.find(open, at + 1)) {
+    const size_t end = text.find(truth, at);
+    if (end == text.npos || text.find('}', at) < end) continue;
+    text.replace(end, truth.size(), "=True");
+    text.erase(at, open.size());
+  }
+  return text;
+}
+
 void set_error(const Error& e) {
   PyObject* type = error_classes[int(e.kind())];
-  const nb::object error = nb::steal(PyObject_CallFunction(type, "s", e.what()));
+  const nb::object error = nb::steal(PyObject_CallFunction(type, "s", as_python(e.what()).c_str()));
   if (!error.is_valid()) return;
   error.attr("kind") = nb::str(std::string(name(e.kind())).c_str());
   error.attr("op") = nb::str(e.op().c_str());

@@ -35,7 +35,7 @@ Index index_from(PyObject* o) {
     if (n == -1 && PyErr_Occurred()) throw ErrorIsSet();
     return Index(int64_t(n));
   }
-  if (PyList_Check(o) || PyTuple_Check(o) || has_buffer(o)) {
+  if (PyList_Check(o) || PyTuple_Check(o) || is_range(o) || has_buffer(o)) {
     const Tensor list = tensor_of(o, {}, "cpu");
     return Index(list.numel() == 0 && is_floating(list.dtype()) ? list.to(i64) : list);
   }

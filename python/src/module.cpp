@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <volta/print.h>
 #include <volta/random.h>
 #include <volta/threads.h>
 
@@ -117,6 +118,15 @@ void define_system(nb::module_& m) {
   m.def("_cuda_synchronize", [](int device) {
     const Unlocked unlocked;
     cuda::synchronize(device);
+  });
+  m.def("_cuda_empty_cache", [](int device) { cuda::empty_cache(device); });
+  m.def("_cuda_allow_tf32", cuda::allow_tf32);
+  m.def("_print_options", [] {
+    const PrintOptions o = print_options();
+    return std::tuple(o.precision, o.threshold, o.edge_items, o.line_width);
+  });
+  m.def("_set_print_options", [](int precision, int64_t threshold, int64_t edge_items, int line_width) {
+    set_print_options({precision, threshold, edge_items, line_width});
   });
 }
 

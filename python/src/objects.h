@@ -44,9 +44,9 @@ std::optional<Device> device_in(PyObject* o);
 std::string_view python_name(DType dtype);  // float32
 
 // What only Python has of the ops: moving and converting in one call, and a reduction or scan in a dtype.
-Tensor moved(const Tensor& x, const Device& device, std::optional<DType> dtype, bool non_blocking);
-Tensor moved(const Tensor& x, DType dtype, const std::optional<Device>& device, bool non_blocking);
-Tensor moved(const Tensor& x, const Tensor& other);
+Tensor moved(const Tensor& x, const Device& device, std::optional<DType> dtype, bool non_blocking, bool copy);
+Tensor moved(const Tensor& x, DType dtype, const std::optional<Device>& device, bool non_blocking, bool copy);
+Tensor moved(const Tensor& x, const Tensor& other, bool non_blocking, bool copy);
 template <class F> Tensor in_dtype(std::optional<DType> dtype, const Tensor& x, const F& call) {
   return dtype ? call(x.to(*dtype)).to(*dtype) : call(x);
 }
@@ -58,6 +58,7 @@ void set_python_error() noexcept;
 Tensor tensor_of(PyObject* data, std::optional<DType> dtype, const Device& device);
 Tensor from_buffer(PyObject* exporter);  // shares the memory
 bool has_buffer(PyObject* o);
+inline bool is_range(PyObject* o) { return Py_TYPE(o) == &PyRange_Type; }
 PyObject* to_list(const Tensor& x);
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);

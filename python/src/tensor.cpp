@@ -21,13 +21,16 @@ int64_t work_of(const Tensor& x) {
   return count;
 }
 
-Tensor moved(const Tensor& x, const Device& device, std::optional<DType> dtype, bool) {
-  return x.to(dtype.value_or(x.dtype())).to(device);
+Tensor moved(const Tensor& x, const Device& device, std::optional<DType> dtype, bool, bool copy) {
+  const Tensor y = x.to(dtype.value_or(x.dtype())).to(device);
+  return copy && y.shares_storage(x) ? y.clone() : y;
 }
-Tensor moved(const Tensor& x, DType dtype, const std::optional<Device>& device, bool) {
-  return x.to(dtype).to(device.value_or(x.device()));
+Tensor moved(const Tensor& x, DType dtype, const std::optional<Device>& device, bool non_blocking, bool copy) {
+  return moved(x, device.value_or(x.device()), dtype, non_blocking, copy);
 }
-Tensor moved(const Tensor& x, const Tensor& other) { return x.to(other.dtype()).to(other.device()); }
+Tensor moved(const Tensor& x, const Tensor& other, bool non_blocking, bool copy) {
+  return moved(x, other.device(), other.dtype(), non_blocking, copy);
+}
 
 PyObject* wrap(Tensor x) {
   if (!x.defined()) return Py_NewRef(Py_None);

@@ -333,6 +333,7 @@ def test_sorting_searching_sets(dtype):
     check("diff", a, axis=0)
     check("diff", a, n=2)
     check("diff", a, prepend=a[:, :1], append=a[:, :2])
+    check("diff", a, n=0, prepend=a[:, :1])
     check("clip", a, 1, 3)
     check("clip", a, min=2)
     check("clip", a, max=np.array(2, dtype))

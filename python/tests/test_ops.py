@@ -159,7 +159,7 @@ def test_overloads():
     assert x.max(v.full((2, 2), 2.5)).tolist() == [[3, 2.5], [2.5, 4]]
     assert [p.shape for p in x.split(1)] == [(1, 2), (1, 2)]
     assert [p.shape for p in v.arange(6).split([1, 5])] == [(1,), (5,)]
-    assert x.to(v.float64).dtype == v.float64 and x.to("cpu") is not None and x.to(float).dtype == v.float32
+    assert x.to(v.float64).dtype == v.float64 and x.to("cpu") is not None and x.to(float).dtype == v.float64
     assert (
         x.clamp(min=2).amin().item() == 2
         and x.clamp(max=2).amax().item() == 2

@@ -234,3 +234,99 @@ def test_averages_of_weights():
     nn.init.ones_(net.weight)
     average.update_parameters(net)
     assert average.module.weight.tolist() == [[0.5, 0.5], [0.5, 0.5]] and average.n_averaged.item() == 2
+
+
+def test_numbers_and_arrays_of_numpy_keep_their_dtype():
+    numpy = pytest.importorskip("numpy")
+    for name in ("float64", "float32", "float16", "int8", "int32", "int64", "uint8", "uint64", "bool"):
+        number = getattr(numpy, "bool_" if name == "bool" else name)(1)
+        assert v.tensor(number).dtype == v.tensor([[number, number]]).dtype == getattr(v, name), name
+        assert (
+            v.as_tensor([number]).dtype == getattr(v, name) and v.tensor([number], dtype=v.float32).dtype == v.float32
+        )
+    assert v.tensor([numpy.float32(1), numpy.float64(0.1)]).tolist() == [1.0, 0.1]
+    assert v.tensor([numpy.array(0.1), 2.5]).dtype == v.float64
+    # Python's numbers are weak beside them, but a fraction beside whole numbers makes a float.
+    assert v.tensor([numpy.int8(1), 2]).dtype == v.int8 and v.tensor([2, numpy.int8(1)]).dtype == v.int8
+    assert v.tensor([numpy.int8(1), 2.5]).dtype == v.float32 and v.tensor([True, numpy.int8(1)]).dtype == v.int8
+    assert v.tensor([numpy.bool_(True), 2]).dtype == v.int64
+    with pytest.raises(ValueError):
+        v.tensor([numpy.int8(1), 300])
+    loader = data.DataLoader([(v.ones(1), numpy.float64(0.1)), (v.ones(1), numpy.float64(0.2))], batch_size=2)
+    assert next(iter(loader))[1].tolist() == [0.1, 0.2]
+
+
+def test_ranges_are_lists_of_indices():
+    x = v.arange(12).reshape(3, 4)
+    assert v.tensor(range(3)).tolist() == [0, 1, 2] and v.tensor([range(2), [5, 6]]).tolist() == [[0, 1], [5, 6]]
+    assert v.tensor(range(0)).shape == (0,) and v.tensor(range(3), dtype=v.int8).dtype == v.int8
+    assert x[range(2)].tolist() == x[:2].tolist() and x[:, range(3, 0, -2)].tolist() == [[3, 1], [7, 5], [11, 9]]
+    assert x[range(0)].shape == (0, 4)
+    x[range(2), range(2)] = 0
+    assert x.tolist() == [[0, 1, 2, 3], [4, 0, 6, 7], [8, 9, 10, 11]]
+
+
+def test_float_as_a_dtype_is_double():
+    assert v.ones(1, dtype=float).dtype == v.ones(1).to(float).dtype == v.tensor([1], dtype=float).dtype == v.float64
+    assert v.ones(1, dtype=int).dtype == v.int64 and v.ones(1).to(bool).dtype == v.bool
+
+
+def test_closures_may_return_anything():
+    p = v.ones(2, requires_grad=True)
+    opt = optim.SGD([p], lr=0.1)
+    for returned in (0.5, 3, None, v.tensor(2.0)):
+
+        def closure():
+            opt.zero_grad()
+            p.sum().backward()
+            return returned
+
+        before = p.tolist()
+        result = opt.step(closure)
+        assert (result is None) == (returned is None) and (returned is None or float(result) == float(returned))
+        assert p.tolist() == pytest.approx([x - 0.1 for x in before])
+    with pytest.raises(TypeError, match="closure"):
+        optim.LBFGS([p]).step(lambda: None)
+    with pytest.raises(ZeroDivisionError):
+        opt.step(lambda: 1 / 0)
+
+
+def test_states_of_schedules_count_in_whole_numbers():
+    opt = optim.SGD([v.ones(1, requires_grad=True)], lr=1.0)
+    for make in (lambda: optim.lr_scheduler.StepLR(opt, 2), lambda: optim.lr_scheduler.ReduceLROnPlateau(opt)):
+        schedule = make()
+        opt.step()
+        schedule.step(*([1.0] if isinstance(schedule, optim.lr_scheduler.ReduceLROnPlateau) else []))
+        state = schedule.state_dict()
+        assert type(state["last_epoch"]) is int and state["last_epoch"] == 1
+        schedule.load_state_dict(state)
+        assert schedule.state_dict() == state
+
+
+def test_layers_of_transformers_are_modules():
+    with pytest.raises(TypeError, match="Module"):
+        nn.TransformerEncoder(v.ones(1), 10**30)
+
+
+def test_copies_on_demand():
+    x = v.ones(2)
+    for call in (lambda **k: x.to("cpu", **k), lambda **k: x.to(v.float32, **k), lambda **k: x.to(v.zeros(1), **k)):
+        assert call().data_ptr() == call(copy=False).data_ptr() == x.data_ptr()
+        assert call(copy=True).data_ptr() != x.data_ptr() and call(copy=True, non_blocking=True).tolist() == [1.0, 1.0]
+    assert x.to("cpu", v.float64, copy=True).dtype == x.to(v.float64, copy=True).dtype == v.float64
+
+
+def test_errors_name_options_as_python_writes_them():
+    x = v.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(v.AutogradError, match="retain_graph=True") as error:
+        y.backward()
+    assert "{" not in str(error.value)
+    with pytest.raises(v.AutogradError, match="allow_unused=True"):
+        autograd.grad((x * x).sum(), v.ones(1, requires_grad=True))
+
+
+def test_functional_derivatives_where_pytorch_has_them():
+    assert autograd.functional.jacobian(lambda a: a * a, v.ones(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    assert autograd.functional.hessian(lambda a: (a * a).sum(), v.ones(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]

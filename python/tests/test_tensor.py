@@ -329,3 +329,8 @@ def test_to_a_device_and_a_dtype():
         x.to("cpu", "cpu")
     with pytest.raises(v.DeviceError):
         x.to("cuda:7", v.float64)
+
+
+def test_rows_in_reverse():
+    x = v.arange(6).reshape(3, 2)
+    assert [row.tolist() for row in reversed(x)] == [[4, 5], [2, 3], [0, 1]] and list(reversed(v.ones(0))) == []

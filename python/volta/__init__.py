@@ -15,8 +15,22 @@ half, double, long, short, int, float = float16, float64, int64, int16, int32, f
 inf, nan, pi, e = 1e400, 1e400 * 0, 3.141592653589793, 2.718281828459045
 newaxis = None
 
-_LAZY = {"nn", "optim", "autograd", "array_api", "utils", "cuda", "train", "metrics", "callbacks", "amp"}
+_LAZY = {
+    "nn",
+    "optim",
+    "autograd",
+    "array_api",
+    "utils",
+    "cuda",
+    "train",
+    "metrics",
+    "callbacks",
+    "amp",
+    "linalg",
+    "backends",
+}
 _ELSEWHERE = {"fit": "train", "evaluate": "train", "autocast": "amp"}
+_ELSEWHERE |= dict.fromkeys(("det", "inverse", "logdet", "matrix_power", "pinverse", "slogdet"), "linalg")
 
 
 def __getattr__(name):

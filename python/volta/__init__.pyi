@@ -5,8 +5,10 @@ from ._volta import dtype as dtype  # isort: skip
 from . import amp as amp
 from . import array_api as array_api
 from . import autograd as autograd
+from . import backends as backends
 from . import callbacks as callbacks
 from . import cuda as cuda
+from . import linalg as linalg
 from . import metrics as metrics
 from . import nn as nn
 from . import optim as optim
@@ -75,6 +77,9 @@ from ._tensor_names import (
 )
 from ._tensor_names import (
     scalar_tensor as scalar_tensor,
+)
+from ._tensor_names import (
+    set_printoptions as set_printoptions,
 )
 from ._tensor_names import (
     set_rng_state as set_rng_state,
@@ -173,6 +178,12 @@ from ._torch_forms import (
     var_mean as var_mean,
 )
 from .amp import autocast as autocast
+from .linalg import det as det
+from .linalg import inverse as inverse
+from .linalg import logdet as logdet
+from .linalg import matrix_power as matrix_power
+from .linalg import pinverse as pinverse
+from .linalg import slogdet as slogdet
 from .train import evaluate as evaluate
 from .train import fit as fit
 

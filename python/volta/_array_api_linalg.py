@@ -65,7 +65,7 @@ def _stack(x, name, square=False):
         raise ValueError(f"{name}: {kind} are wanted, not shape {x.shape}")
     if not x.dtype.is_floating_point:
         raise TypeError(f"{name}: a floating-point dtype is wanted, not {x.dtype}")
-    if x.requires_grad:
+    if x.requires_grad and _v.is_grad_enabled():
         raise _v.AutogradError(f"{name}: there is no derivative: use x.detach()")
     count, (m, n) = math.prod(x.shape[:-2]), x.shape[-2:]
     if count == 0:

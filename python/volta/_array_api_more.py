@@ -289,6 +289,8 @@ def _cumulative(op, start, x, axis, dtype, include_initial):
 
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+    if n == 0:  # before anything is added, as in NumPy
+        return _v.diff(x, 0, axis)
     parts = [p for p in (prepend, x, append) if p is not None]
     return _v.diff(_v.cat(parts, axis) if len(parts) > 1 else x, n, axis)
 

@@ -225,6 +225,10 @@ def _format(self, spec):
     return format(self.item(), spec) if self.ndim == 0 and spec else format(repr(self), spec)
 
 
+def _reversed(self):
+    return self.flip(0) if self.ndim else self
+
+
 def _repr_html(self):
     from ._html import tensor
 
@@ -236,6 +240,7 @@ Tensor.numpy = _numpy
 Tensor.__array__ = _array
 Tensor.__format__ = _format
 Tensor._repr_html_ = _repr_html
+Tensor.__reversed__ = _reversed
 Tensor.__reduce__ = _reduce
 Tensor.__deepcopy__ = _deepcopy
 Tensor.__copy__ = lambda self: type(self)(self)

@@ -178,8 +178,24 @@ def _spread(name):
 
 std, var = _spread("std"), _spread("var")
 
+
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
+    """How tensors are shown: digits after the point, elements before they are summarised, at each edge, columns.
+
+    A `profile` is "default", "short" or "full". `sci_mode` is taken and changes nothing: large and small numbers are written with exponents.
+    """
+    profiles = {None: _volta._print_options(), "default": (4, 1000, 3, 100), "short": (2, 1000, 2, 100)}
+    profiles["full"] = (4, 2**63 - 1, 3, 100)
+    if profile not in profiles:
+        raise ValueError(f"set_printoptions: profile {profile!r} is not one of default, short, full")
+    given = (precision, threshold, edgeitems, linewidth)
+    if threshold is not None and threshold == float("inf"):
+        given = (precision, 2**63 - 1, edgeitems, linewidth)
+    _volta._set_print_options(*(own if n is None else n for n, own in zip(given, profiles[profile])))
+
+
 FUNCTIONS = """std var normal is_floating_point numel detach is_nonzero is_complex ravel sgn fix isneginf isposinf float_power inner vdot
-ger split_with_sizes broadcast_shapes scalar_tensor get_rng_state set_rng_state manual_seed""".split()
+ger split_with_sizes broadcast_shapes scalar_tensor get_rng_state set_rng_state manual_seed set_printoptions""".split()
 _METHODS = """std var is_nonzero is_complex ravel sgn fix isneginf isposinf float_power inner vdot ger split_with_sizes""".split()
 _OF_FUNCTIONS = "prelu multinomial bernoulli".split()
 

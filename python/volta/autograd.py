@@ -1,8 +1,12 @@
 """grad, custom functions, checkpoints and numerical checks."""
 
+from types import SimpleNamespace as _SimpleNamespace
+
 from . import _volta
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from ._volta import Tensor, gradcheck, gradgradcheck, hessian, jacobian  # noqa: F401
+
+functional = _SimpleNamespace(jacobian=jacobian, hessian=hessian)  # where PyTorch has them
 
 
 def grad(

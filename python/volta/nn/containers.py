@@ -293,4 +293,6 @@ class ParameterList(Module, MutableSequence):
 
 def clones(module, count):
     """So many copies of a module."""
+    if not isinstance(module, Module):
+        raise TypeError(f"a layer is a Module, not {type(module).__name__}")
     return ModuleList(copy.deepcopy(module) for _ in range(count))

@@ -3,6 +3,8 @@
 from .. import _volta
 from .optimizer import _MAKERS, Optimizer
 
+_COUNTS = ("last_epoch", "cooldown_counter", "num_bad_epochs")
+
 
 class LRScheduler:
     """What all schedules share. One's own says in `get_lr` the rates of the groups at `self.last_epoch`."""
@@ -58,7 +60,8 @@ class LRScheduler:
     def state_dict(self):
         if self._make is None:
             return {name: value for name, value in vars(self).items() if name != "optimizer"}
-        return self._schedule.state_dict()
+        # The library's states hold floats alone.
+        return {name: int(x) if name in _COUNTS else x for name, x in self._schedule.state_dict().items()}
 
     def load_state_dict(self, state_dict):
         if self._make is None:

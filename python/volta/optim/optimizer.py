@@ -156,8 +156,20 @@ class Optimizer:
             raise NotImplementedError(f"{type(self).__name__} has no step")
         if closure is None:
             return self._optimizer.step()
+        returned = []
+
+        def loss():
+            value = closure()
+            returned.append(value)
+            if isinstance(value, Tensor):
+                return value
+            if value is None and self._make is _MAKERS["LBFGS"]:
+                raise TypeError("step(): the closure is to return the loss")
+            return _volta.tensor(0.0 if value is None else float(value))
+
         with enable_grad():
-            return self._optimizer.step_with(closure)
+            self._optimizer.step_with(loss)
+        return returned[0]  # LBFGS calls it several times
 
     def zero_grad(self, set_to_none=True):
         """Forgets the gradients, or fills them with 0."""
