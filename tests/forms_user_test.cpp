@@ -55,7 +55,7 @@ TEST(FormsGrad, HooksThatOnlyLook) {
   std::vector<Tensor> seen;
   y.register_hook([&](const Tensor& g) { seen.push_back(g); });
   int calls = 0;
-  x.register_hook([&calls](Tensor) mutable { ++calls; });
+  x.register_hook([&calls](const auto&) mutable { ++calls; });
   const int other = x.register_hook([](const Tensor&) { ADD_FAILURE() << "it was removed"; });
   x.remove_hook(other);
   y.sum().backward();
@@ -149,8 +149,8 @@ TEST(FormsLayers, HooksThatOnlyLook) {
   Tensor seen, given;
   net.a.register_forward_hook([&](const auto&, const auto&, const Tensor& y) { seen = y.detach(); });
   net.b.register_forward_pre_hook([&](auto&, const Tensor& x) { given = x.detach(); });
-  const int off =
-      net.a.register_forward_hook([](const nn::Layer&, Tensor, Tensor) { ADD_FAILURE() << "it was removed"; });
+  const int off = net.a.register_forward_hook(
+      [](const nn::Layer&, const Tensor&, const Tensor&) { ADD_FAILURE() << "it was removed"; });
   net.a.remove_hook(off);
   const Tensor y = net(ones({1, 2}));
   EXPECT_TRUE(equal(seen, linear(ones({1, 2}), net.a.weight, net.a.bias)));

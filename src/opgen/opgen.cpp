@@ -127,39 +127,49 @@ void write_positional(std::ostream& out, const Positional& f) {
 }
 void write_positional(std::ostream& out) {
   const std::string window = "const Tensor& x, const PerAxis& kernel_size", padding = ", const PerAxis& padding = 0",
-                    dilation = ", const PerAxis& dilation = 1", groups = ", Int groups = 1",
+                    power = "const Tensor& x, double norm_type, const PerAxis& kernel_size",
+                    places = "const Tensor& x, const Tensor& indices, const PerAxis& kernel_size",
+                    columns = "const Tensor& columns, const PerAxis& output_size, const PerAxis& kernel_size",
                     filter = "const Tensor& x, const Tensor& weight, const Tensor& bias";
+  const std::string of_max = ", const PerAxis& padding = 0, const PerAxis& dilation = 1",
+                    of_conv = ", const ConvPadding& padding = 0, const PerAxis& dilation = 1, Int groups = 1",
+                    of_transpose =
+                        ", const PerAxis& padding = 0, const PerAxis& output_padding = 0, Int groups = 1, "
+                        "const PerAxis& dilation = 1",
+                    of_columns = ", const PerAxis& padding = 0, const PerAxis& stride = 1";
+  using Names = std::vector<std::string>;
+  const Names max = {"stride", "padding", "dilation"}, conv = {"stride", "padding", "dilation", "groups"},
+              transpose = {"stride", "padding", "output_padding", "groups", "dilation"},
+              unfold = {"dilation", "padding", "stride"};
   for (const std::string d : {"1d", "2d", "3d"}) {
-    const std::vector<std::string> both = {"stride", "padding", "dilation"};
-    write_positional(out, {"Tensor", "max_pool" + d, window, padding + dilation, both});
-    write_positional(out, {"ValuesIndices", "max_pool" + d + "_with_indices", window, padding + dilation, both});
+    write_positional(out, {"Tensor", "max_pool" + d, window, of_max, max});
+    write_positional(out, {"ValuesIndices", "max_pool" + d + "_with_indices", window, of_max, max});
     write_positional(out, {"Tensor", "avg_pool" + d, window, padding, {"stride", "padding"}});
-    write_positional(
-        out,
-        {"Tensor", "lp_pool" + d, "const Tensor& x, double norm_type, const PerAxis& kernel_size", "", {"stride"}});
-    write_positional(out, {"Tensor",
-                           "max_unpool" + d,
-                           "const Tensor& x, const Tensor& indices, const PerAxis& kernel_size",
-                           padding,
-                           {"stride", "padding"}});
-    write_positional(out, {"Tensor",
-                           "conv" + d,
-                           filter,
-                           ", const ConvPadding& padding = 0" + dilation + groups,
-                           {"stride", "padding", "dilation", "groups"}});
-    write_positional(out, {"Tensor",
-                           "conv_transpose" + d,
-                           filter,
-                           padding + ", const PerAxis& output_padding = 0" + groups + dilation,
-                           {"stride", "padding", "output_padding", "groups", "dilation"}});
+    write_positional(out, {"Tensor", "lp_pool" + d, power, "", {"stride"}});
+    write_positional(out, {"Tensor", "max_unpool" + d, places, padding, {"stride", "padding"}});
+    write_positional(out, {"Tensor", "conv" + d, filter, of_conv, conv});
+    write_positional(out, {"Tensor", "conv_transpose" + d, filter, of_transpose, transpose});
   }
-  const std::string columns = padding + ", const PerAxis& stride = 1";
-  write_positional(out, {"Tensor", "im2col", window, columns, {"dilation", "padding", "stride"}});
-  write_positional(out, {"Tensor",
-                         "col2im",
-                         "const Tensor& columns, const PerAxis& output_size, const PerAxis& kernel_size",
-                         columns,
-                         {"dilation", "padding", "stride"}});
+  write_positional(out, {"Tensor", "im2col", window, of_columns, unfold});
+  write_positional(out, {"Tensor", "col2im", columns, of_columns, unfold});
+}
+
+// A list in braces is a list of lengths, never a tensor: hence the templates.
+void write_lengths(std::ostream& out) {
+  out << R"(// Lengths may be tensors of integers, too.
+template <std::same_as<Tensor> Lengths>
+[[nodiscard]] PackedSequence pack_padded_sequence(const Tensor& x, const Lengths& lengths, bool batch_first = false) {
+  return pack_padded_sequence(x, lengths_of(lengths, "pack_padded_sequence"), batch_first);
+}
+template <std::same_as<Tensor> Lengths>
+[[nodiscard]] std::vector<Tensor> unpad_sequence(const Tensor& padded, const Lengths& lengths, bool batch_first = false) {
+  return unpad_sequence(padded, lengths_of(lengths, "unpad_sequence"), batch_first);
+}
+template <std::same_as<Tensor> Lengths>
+[[nodiscard]] Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Lengths& input_lengths, const Lengths& target_lengths, const CTCLossOptions& options = {}) {
+  return ctc_loss(log_probs, targets, lengths_of(input_lengths, "ctc_loss"), lengths_of(target_lengths, "ctc_loss"), options);
+}
+)";
 }
 
 void write_functions(std::ostream& out, const Ops& ops) {
@@ -177,23 +187,8 @@ void write_functions(std::ostream& out, const Ops& ops) {
          "[[nodiscard]] inline Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {\n"
          "  return clamp(Operand(x), Operand(min), Operand(max));\n}\n";
   write_positional(out);
-  // A list in braces is a list of lengths, never a tensor: hence the templates.
-  out << "// Lengths may be tensors of integers, too.\n"
-         "template <std::same_as<Tensor> Lengths>\n"
-         "[[nodiscard]] PackedSequence pack_padded_sequence(const Tensor& x, const Lengths& lengths, bool batch_first "
-         "= "
-         "false) {\n"
-         "  return pack_padded_sequence(x, lengths_of(lengths, \"pack_padded_sequence\"), batch_first);\n}\n"
-         "template <std::same_as<Tensor> Lengths>\n"
-         "[[nodiscard]] std::vector<Tensor> unpad_sequence(const Tensor& padded, const Lengths& lengths, bool "
-         "batch_first "
-         "= false) {\n"
-         "  return unpad_sequence(padded, lengths_of(lengths, \"unpad_sequence\"), batch_first);\n}\n"
-         "template <std::same_as<Tensor> Lengths>\n"
-         "[[nodiscard]] Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Lengths& input_lengths, "
-         "const Lengths& target_lengths, const CTCLossOptions& options = {}) {\n"
-         "  return ctc_loss(log_probs, targets, lengths_of(input_lengths, \"ctc_loss\"), lengths_of(target_lengths, "
-         "\"ctc_loss\"), options);\n}\n\n}  // namespace volta\n";
+  write_lengths(out);
+  out << "\n}  // namespace volta\n";
 }
 
 void write_plain(std::ostream& out, const Ops& ops) {
