@@ -71,7 +71,7 @@ Figures figures_of(const WatchedRegion& r) {
 class Watch final : public profile::Sink {
  public:
   Watch() : Sink(false) { now_ = this; }
-  static void region(const WatchedRegion& r) { now_->regions_.push_back({r.start, figures_of(r)}); }
+  static void region(const WatchedRegion& r) { now_->regions_.emplace_back(r.start, figures_of(r)); }
 
   void ended(const profile::Event& e) override {
     if (e.kind == profile::Kind::op) {

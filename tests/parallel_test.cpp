@@ -111,8 +111,12 @@ TEST_F(Parallel, AFewPartsKeepToAFewThreads) {
   std::set<std::thread::id> ids;
   for (int round = 0; round < 200; ++round)
     parallel(2, [&](int64_t) {
-      std::lock_guard lock(mutex);
-      ids.insert(std::this_thread::get_id());
+      {
+        std::lock_guard lock(mutex);
+        ids.insert(std::this_thread::get_id());
+      }
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(300);
+      while (std::chrono::steady_clock::now() < end) {}  // so that others would have the time to come
     });
   EXPECT_LE(ids.size(), 2u);
 }

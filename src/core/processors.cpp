@@ -30,7 +30,7 @@ std::string quota_of(const std::filesystem::path& folder) {
 
 // Whether a comma-separated list has a word.
 bool lists(const std::string& list, const std::string& word) {
-  return ("," + list + ",").find("," + word + ",") != list.npos;
+  return ("," + list + ",").find("," + word + ",") != std::string::npos;
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ int within_cgroups(int count, const std::string& membership, const std::filesyst
   std::istringstream lines(membership);
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);  // number:controllers:path
-    if (first == line.npos || second == line.npos) continue;
+    if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     if (!controllers.empty() && !lists(controllers, "cpu")) continue;
     const std::filesystem::path path = line.substr(second + 1);

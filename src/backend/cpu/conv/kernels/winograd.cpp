@@ -75,12 +75,12 @@ void correlate(const ConvPart<float>& part) {
   const int64_t m_step =
       product_step(x.across ? whole_rows<float>(x.n) * block_rows : whole_rows<float>(block_rows) * x.each);
   float* const room = room_for(products * ((part.gathered ? 0 : x.step) + m_step + u_step));
-  float *const m = room, *const own = m + products * m_step, *const gathers = own + products * u_step;
-  const float* const v = part.gathered ? part.gathered : gathers;
+  float *const m = room + (part.gathered ? 0 : products * x.step), *const own = m + products * m_step;
+  const float* const v = part.gathered ? part.gathered : room;
   const Kernels weights(part.a, channels);
   const float* prepared = part.prepared;
   if (prepared) prepared += part.first_row / block_rows * ceil_div(channels, block_channels) * products * u_step;
-  if (!part.gathered) gather_all(part, tiles, channels, gathers, x);
+  if (!part.gathered) gather_all(part, tiles, channels, room, x);
   each_block(part.m, block_rows, [&](Range rows) {
     each_block(channels, block_channels, [&](Range some) {
       const float* u = prepared ? prepared : own;
