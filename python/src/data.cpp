@@ -77,11 +77,11 @@ struct Nested {
   std::vector<Tensor> tensors;  // where the innermost are tensors
 
   DType dtype() const {
-    const DType plain = natural(kind, numbers.empty());
-    if (!exact || all_exact) return exact.value_or(plain);
+    const DType plain = natural(kind_, numbers.empty());
+    if (!exact_ || all_exact_) return exact_.value_or(plain);
     // Python's numbers are weak: 1 beside an int8 is one, 2.5 beside it makes a float.
     const auto rank = [](DType d) { return is_floating(d) ? 2 : d == boolean ? 0 : 1; };
-    return rank(plain) > rank(*exact) ? plain : *exact;
+    return rank(plain) > rank(*exact_) ? plain : *exact_;
   }
 
   void read(PyObject* o, int depth) {
@@ -109,10 +109,10 @@ struct Nested {
       if (!number) raise(PyExc_TypeError, std::string("tensor(): a tensor holds numbers, not ") + type_name_of(o));
       numbers.push_back(*number);
       if (const auto dtype = dtype_of_number(o)) {
-        exact = exact ? promote(*exact, *dtype) : *dtype;
+        exact_ = exact_ ? promote(*exact_, *dtype) : *dtype;
       } else {
-        all_exact = false;
-        kind = std::max(kind, number->kind());
+        all_exact_ = false;
+        kind_ = std::max(kind_, number->kind());
       }
     }
     if (!numbers.empty() && !tensors.empty()) ragged();
@@ -122,9 +122,9 @@ struct Nested {
   }
 
  private:
-  volta::Kind kind = volta::Kind::boolean;  // of Python's numbers
-  std::optional<DType> exact;               // of NumPy's numbers, promoted
-  bool all_exact = true;
+  volta::Kind kind_ = volta::Kind::boolean;  // of Python's numbers
+  std::optional<DType> exact_;               // of NumPy's numbers, promoted
+  bool all_exact_ = true;
 };
 
 template <class T> void put(void* out, const std::vector<Scalar>& numbers) {

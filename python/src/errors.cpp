@@ -26,9 +26,9 @@ PyObject* base_of(Error::Kind kind) {
 // Texts of the library name options as C++ writes them: {.retain_graph = true} is retain_graph=True here.
 std::string as_python(std::string text) {
   constexpr std::string_view open = "{.", truth = " = true}";
-  for (size_t at = text.find(open); at != text.npos; at = text.find(open, at + 1)) {
+  for (size_t at = text.find(open); at != std::string::npos; at = text.find(open, at + 1)) {
     const size_t end = text.find(truth, at);
-    if (end == text.npos || text.find('}', at) < end) continue;
+    if (end == std::string::npos || text.find('}', at) < end) continue;
     text.replace(end, truth.size(), "=True");
     text.erase(at, open.size());
   }
