@@ -242,7 +242,7 @@ std::string text_of(const Tensor& x) {
     if (text.compare(i, 4, "true") == 0) out += "True", i += 3;
     else if (text.compare(i, 5, "false") == 0) out += "False", i += 4;
     else out += text[i];
-    if (text[i] == '\n') out += "       ";
+    if (text[i] == '\n' && text[i + 1] != '\n') out += "       ";  // not between matrices
   }
   const bool plain = x.dtype() == default_dtype() || x.dtype() == i64 || x.dtype() == boolean;
   if (x.numel() == 0 && x.dim() != 1) out += ", size=" + x.shape().str();

@@ -67,3 +67,8 @@ def test_tensors_as_html():
     assert "Parameter" in nn.Parameter(v.ones(1))._repr_html_()
     for x in (v.tensor(True), v.zeros(0, 3), v.ones(3, dtype=v.bfloat16), v.tensor([float("nan")])):
         assert x._repr_html_().startswith("<div>")
+
+
+def test_stacks_of_matrices_end_no_line_with_spaces():
+    assert repr(v.ones(2, 2, 1)) == "tensor([[[1.],\n         [1.]],\n\n        [[1.],\n         [1.]]])"
+    assert not any(line.endswith(" ") for line in repr(v.ones(2, 2, 2, 2)).splitlines())

@@ -3,6 +3,7 @@
 import gc
 import resource
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -88,3 +89,23 @@ def test_threads_with_hooks_end():
     for t in threads:
         t.join(60)
     assert not any(t.is_alive() for t in threads)
+
+
+def test_models_that_hold_their_schedules_are_collected():
+    schedules = optim.lr_scheduler
+
+    def combined(opt, rate):
+        return schedules.SequentialLR(opt, [schedules.LambdaLR(opt, rate), schedules.StepLR(opt, 1)], [2])
+
+    for make in (schedules.LambdaLR, schedules.MultiplicativeLR, combined):
+        model = nn.Linear(2, 2)
+        opt = optim.SGD(model.parameters(), lr=1.0)
+        model.schedule = make(opt, lambda step, model=model: 0.5 if model.training else 1.0)
+        model.schedule.step()
+        rate, gone = opt.param_groups[0]["lr"], weakref.ref(model)
+        assert rate == 0.5
+        del model
+        gc.collect()
+        assert gone() is None
+    with pytest.raises(TypeError, match="function"):
+        schedules.LambdaLR(opt, 0.5)

@@ -1,5 +1,7 @@
 """Learning-rate schedules of the library, and the base of those written in Python."""
 
+import weakref
+
 from .. import _volta
 from .optimizer import _MAKERS, Optimizer
 
@@ -79,8 +81,19 @@ class LambdaLR(LRScheduler):
     _make = staticmethod(_volta._lambda_lr)
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        several = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]
-        super().__init__(optimizer, several, last_epoch=last_epoch)
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]
+        for function in self.lr_lambdas:
+            if not callable(function):
+                raise TypeError(
+                    f"{type(self).__name__}: a function of the step is wanted, not {type(function).__name__}"
+                )
+        called = [_called(weakref.ref(self), i) for i in range(len(self.lr_lambdas))]
+        super().__init__(optimizer, called, last_epoch=last_epoch)
+
+
+def _called(schedule, number):
+    """What the library calls: it holds no function itself, as that often refers to what owns the schedule."""
+    return lambda step: schedule().lr_lambdas[number](step)
 
 
 class MultiplicativeLR(LambdaLR):
