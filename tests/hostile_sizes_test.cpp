@@ -7,9 +7,11 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <thread>
 
 #include <volta/volta.h>
 
+#include "core/thread_end.h"
 #include "data_common.h"
 
 namespace volta::test {
@@ -325,6 +327,50 @@ TEST(HostileMemory, RefusedByTheSystemIsAnError) {
     });
     EXPECT_TRUE(lacks) << op;
   }
+}
+
+// Takes all that this thread can get, to the last bytes. What is taken is held by itself alone.
+void leave_nothing() {
+  void* last = nullptr;
+  for (size_t bytes = size_t(1) << 20; bytes >= 16; bytes /= 2)
+    while (void* block = std::malloc(bytes)) {
+      *static_cast<void**>(block) = last;
+      last = block;
+    }
+}
+
+// A thread that has no memory left can say what is to happen when it ends: to register a destructor would end the process.
+TEST(HostileMemory, AThreadWithoutAnyEndsAsItSaid) {
+  static bool ended = false;
+  static const AtThreadEnd end([](void* flag) { *static_cast<bool*>(flag) = true; });
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = rlim_t(pages * sysconf(_SC_PAGESIZE)) + (rlim_t(96) << 20);
+  EXPECT_TRUE(lacks_memory(most, [&] {
+    std::thread([] {
+      leave_nothing();
+      end.set(&ended);
+    }).join();
+    if (ended) _exit(7);
+  }));
+}
+
+// What threads kept for themselves is there for others once they have ended.
+TEST(HostileMemory, ThreadsThatEndGiveBackWhatTheyKept) {
+  const auto work = [] {
+    const Tensor x = rand({1, 8, 32, 32}), w = rand({8, 8, 3, 3});
+    for (int i = 0; i < 3; ++i) (void)conv2d(x, w, {}, {.padding = 1}).sum().item<float>();
+  };
+  const auto resident = [] {
+    int64_t all = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> all >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  for (int i = 0; i < 20; ++i) std::thread(work).join();
+  const int64_t before = resident(), in_use = memory::stats().in_use;
+  for (int i = 0; i < 200; ++i) std::thread(work).join();
+  EXPECT_EQ(memory::stats().in_use, in_use);
+  EXPECT_LT(resident() - before, int64_t(16) << 20);
 }
 #endif
 

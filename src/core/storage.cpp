@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -12,6 +13,7 @@
 #include "core/check.h"
 #include "core/fork.h"
 #include "core/room.h"
+#include "core/thread_end.h"
 
 namespace volta {
 namespace {
@@ -130,12 +132,14 @@ thread_local constinit ThreadSlot slot;
 
 ThreadCache* thread_cache() noexcept {
   if (slot.cache || slot.gone) return slot.cache;
-  struct Holder {
-    ThreadCache cache;
-    ~Holder() { slot = {nullptr, true}; }
-  };
-  thread_local Holder holder;
-  return slot.cache = &holder.cache;
+  static const AtThreadEnd end([](void* cache) {
+    static_cast<ThreadCache*>(cache)->~ThreadCache();
+    slot = {nullptr, true};
+  });
+  alignas(ThreadCache) static thread_local constinit std::byte room[sizeof(ThreadCache)] = {};
+  slot.cache = new (room) ThreadCache;
+  end.set(slot.cache);
+  return slot.cache;
 }
 
 // A child has this thread alone: the others' counts stay, their caches, which may have been in the midst of a change, do not.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/room.h"
+#include "core/thread_end.h"
 #include "volta/error.h"
 #ifdef __linux__
 #include <sys/mman.h>
@@ -20,21 +21,20 @@ struct Buffer {
   size_t bytes;
 };
 
-// Plain data, still usable after the guard below has run: kernels may be called while static objects are destroyed.
-thread_local Buffer buffers[scratch_count] = {};
+// Plain data, still usable after the function below has run: kernels may be called while static objects are destroyed.
+constinit thread_local Buffer buffers[scratch_count] = {};
 
-struct FreeAtThreadEnd {
-  ~FreeAtThreadEnd() {
-    for (Buffer& b : buffers) {
-      std::free(b.data);
-      b = {};
-    }
+void free_all(void* of_thread) {
+  auto* const list = static_cast<Buffer*>(of_thread);
+  for (Buffer* b = list; b < list + scratch_count; ++b) {
+    std::free(b->data);
+    *b = {};
   }
-};
+}
 
 void grow(Buffer& buffer, size_t bytes) {
-  static thread_local FreeAtThreadEnd guard;
-  static_cast<void>(&guard);
+  static const AtThreadEnd end(free_all);
+  end.set(buffers);
   const size_t page = bytes >= huge_page ? huge_page : small_page, rounded = (bytes + page - 1) / page * page;
   require_memory(int64_t(rounded), "scratch");  // all of it is touched below, which the system may not survive
   std::free(buffer.data);
