@@ -160,8 +160,10 @@ void shapes_of_products() {
   for (const int64_t n : {1024, 4096, 8192})
     for (const volta::DType dtype : {volta::bf16, volta::f16, volta::f32}) {
       const Tensor x = draw(n, dtype), y = draw(n, dtype);
-      const std::string size = std::to_string(n), type(volta::name(dtype));
-      measure("matmul_" + type + "_" + size, 10, [&] { x.matmul(y); });
+      const std::string size = std::to_string(n);
+      std::string product = "matmul_";
+      product.append(volta::name(dtype)).append("_").append(size);
+      measure(product, 10, [&] { x.matmul(y); });
       if (dtype != volta::f32) continue;
       volta::cuda::allow_tf32(true);
       measure("matmul_tf32_" + size, 10, [&] { x.matmul(y); });

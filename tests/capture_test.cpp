@@ -521,7 +521,7 @@ TEST(CudaStreams, MovedFromOnesAreErrors) {
   EXPECT_THROW((void)taken.elapsed_time(no_event), Error);
   EXPECT_THROW((void)no_stream.query(), Error);
   EXPECT_THROW(no_stream.synchronize(), Error);
-  EXPECT_THROW(cuda::OnStream{no_stream}, Error);
+  EXPECT_THROW({ const cuda::OnStream on(no_stream); }, Error);
   kept.synchronize();
 }
 

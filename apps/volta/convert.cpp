@@ -58,9 +58,11 @@ void write(const std::string& path, const StateDict& state, const Metadata& meta
   if (kind == ".safetensors") return write_safetensors(path, state, metadata);
   if (kind == ".npz") {
     for (const auto& [name, x] : state)
-      if (x.dtype() == bf16)
-        throw Error(Error::Kind::dtype, "convert",
-                    path + ": tensor '" + name + "' is of bf16, which NumPy does not have: add --cast f32");
+      if (x.dtype() == bf16) {
+        std::string why = path;
+        why.append(": tensor '").append(name).append("' is of bf16, which NumPy does not have: add --cast f32");
+        throw Error(Error::Kind::dtype, "convert", why);
+      }
     return write_npz(path, state);
   }
   if (kind == ".pt" || kind == ".pth" || kind == ".bin") return write_torch(path, state);
