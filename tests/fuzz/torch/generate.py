@@ -108,6 +108,8 @@ def binary(m):
         return None
     if name in ("atan2", "hypot") and (not t.is_floating_point() or t.numel() and t.detach().abs().min().item() < 0.05):
         return None
+    if name == "atan2" and bool(((m.registers[x] == 0) & (t < 0)).any()):
+        return None  # pi or -pi by the sign of a zero, which a product with one term may round either way
     if name in ("lt", "ge", "eq", "maximum", "minimum") and x != y and close(m.registers[x], t):
         return None
     return name, [x, y], [], []
