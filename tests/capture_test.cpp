@@ -105,6 +105,32 @@ TEST(CaptureSteps, TakeMasterWeights) {
     expect_same(trained(device, true, optimizer, 8, {}, bf16), trained(device, false, optimizer, 8, {}, bf16));
 }
 
+// Parameters of f32 have no master weights; those of halves after them do.
+TEST(CaptureSteps, TakeMasterWeightsOfSomeParameters) {
+  const auto run = [](Device device, bool captured) {
+    manual_seed(3);
+    const Tensor wide = randn({20, 8}).to(device).requires_grad_(),
+                 narrow = randn({8, 4}).to(device).to(bf16).requires_grad_();
+    const Tensor x = randn({16, 20}).to(device);
+    optim::AdamW opt({wide, narrow}, {.lr = 1e-2, .master_weights = true});
+    const auto step = [&] {
+      opt.zero_grad();
+      const Tensor loss = matmul(tanh(matmul(x, wide)).to(bf16), narrow).square().mean();
+      loss.backward();
+      opt.step();
+      return loss.detach();
+    };
+    auto replayed = capture(step);
+    std::vector<Tensor> results;
+    for (int i = 0; i < 8; ++i) results.push_back((captured ? replayed() : step()).to("cpu").clone());
+    for (const auto& [number, slots] : opt.state_dict().state)
+      for (const auto& [name, value] : slots) results.push_back(value.to("cpu"));
+    results.push_back(wide.detach().to("cpu")), results.push_back(narrow.detach().to("cpu"));
+    return results;
+  };
+  for (const Device& device : places()) expect_same(run(device, true), run(device, false));
+}
+
 // One step after another with a scheduler inside, and a checkpoint that draws its numbers twice.
 TEST(CaptureSteps, HoldSchedulersAndCheckpoints) {
   const auto run = [](Device device, bool captured) {

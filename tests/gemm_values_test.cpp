@@ -1,6 +1,7 @@
 // What matrix products of f32 make of values: exact where they can be, as accurate as a chain of multiply-adds, and right among
 // infinities, NaN and numbers at the ends of the range.
 #include <gtest/gtest.h>
+#include <thread>
 
 #include <cmath>
 #include <cstring>
@@ -124,6 +125,18 @@ TEST(GemmValues, HaveTheSameBitsForAnyNumberOfThreads) {
     }
   }
   set_num_threads(before);
+}
+
+// Segments of a long k are summed apart, each matrix of a batch in memory of its own. A thread that multiplies nothing else has no
+// other working memory for it.
+TEST(GemmBatch, SegmentsOfSeveralMatrices) {
+  for (const int64_t batch : {1, 2, 5, 7}) {
+    const Tensor a = randint(-3, 4, {batch, 96, 8192}).to(f32), b = randint(-3, 4, {batch, 8192, 80}).to(f32);
+    Tensor y;
+    std::thread([&] { y = matmul(a, b); }).join();
+    for (int64_t i = 0; i < batch; ++i)
+      EXPECT_TRUE(equal(y[i], matmul(a[i].to(f64), b[i].to(f64)).to(f32))) << i << " of " << batch;
+  }
 }
 
 }  // namespace

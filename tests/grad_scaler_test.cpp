@@ -478,6 +478,22 @@ TEST(ScalerTraining, LearnsABatch) {
       }
 }
 
+// Without update(), the scale goes on as with it, one step later, whether gradients are unscaled first or by step().
+TEST(ScalerTraining, UpdatesItselfAfterUnscale) {
+  for (const bool unscaled_first : {true, false}) {
+    const Tensor w = ones({4}).requires_grad_();
+    optim::SGD opt({w}, {.lr = 0});
+    GradScaler scaler({.init_scale = 8, .growth_interval = 2});
+    for (int i = 0; i < 7; ++i) {
+      opt.zero_grad();
+      scaler.scale((w * 1e-3).sum()).backward();
+      if (unscaled_first) scaler.unscale_(opt);
+      scaler.step(opt);
+    }
+    EXPECT_EQ(scaler.get_scale(), 64) << unscaled_first;
+  }
+}
+
 // Gradients too small for f16 vanish without the scaler, and arrive with it.
 TEST(ScalerTraining, KeepsSmallGradients) {
   const auto gradient = [](bool scaled) {

@@ -126,6 +126,14 @@ TEST(MemoryReuse, FreshMemoryIsNotCountedAsReused) {
   EXPECT_GE(after.requests - after.reused, before.requests - before.reused + 1);
 }
 
+TEST(MemoryReuse, EveryRequestIsCountedOnce) {
+  for (const int64_t n : {8, 1 << 20}) {
+    const int64_t before = memory::stats().requests;
+    for (int i = 0; i < 100; ++i) (void)empty({n});
+    EXPECT_EQ(memory::stats().requests - before, 200) << n;  // the handle's block and the data's
+  }
+}
+
 TEST(MemoryGraph, SavedTensorsAreFreedAsTheyAreUsed) {
   const Tensor x = randn({1 << 16}, {.requires_grad = true});
   Tensor y = x;

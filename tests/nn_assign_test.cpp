@@ -480,5 +480,20 @@ TEST(NnAssign, AStateOfTheModelItselfUnderOtherNames) {
   EXPECT_TRUE(equal(pair.a.weight, b) && equal(pair.b.weight, a));
 }
 
+// Values that nobody else holds are taken over where they lie; those of others are copied.
+TEST(NnAssign, TakesOverWhatNobodyElseHolds) {
+  nn::Linear layer(3, 4);
+  Tensor fresh = randn({4, 3});
+  const void* const place = fresh.raw_data();
+  layer.weight = std::move(fresh);
+  EXPECT_EQ(layer.weight.raw_data(), place);
+  const Tensor kept = randn({4, 3});
+  layer.weight = kept;
+  EXPECT_NE(layer.weight.raw_data(), kept.raw_data());
+  layer.weight = kept.detach();  // another handle of the same memory
+  EXPECT_NE(layer.weight.raw_data(), kept.raw_data());
+  EXPECT_TRUE(equal(layer.weight, kept));
+}
+
 }  // namespace
 }  // namespace volta

@@ -73,5 +73,17 @@ TEST(NnConv, RefuseWhatCannotBe) {
   refused([] { return nn::ConvTranspose2d(1, 1, 3)(randn({1, 1, 4, 4}), {4}); }, "output_size [4]");
 }
 
+// A layer that pads by itself still blames the convolution.
+TEST(NnConv, PaddingModesNameTheOp) {
+  const auto blamed = [](const auto& layer) {
+    const auto r = attempt([&] { return layer(Tensor()); });
+    return r ? std::string() : std::string(r.error().what());
+  };
+  const nn::ConvLayerOptions o{.padding = 1, .padding_mode = "reflect"};
+  EXPECT_NE(blamed(nn::Conv1d(2, 3, 3, o)).find("conv1d"), std::string::npos);
+  EXPECT_NE(blamed(nn::Conv2d(2, 3, 3, o)).find("conv2d"), std::string::npos);
+  EXPECT_NE(blamed(nn::Conv3d(2, 3, 3, o)).find("conv3d"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace volta::test

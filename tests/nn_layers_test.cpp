@@ -480,5 +480,17 @@ TEST(NnReparametrize, SpectralNorm) {
   check_gradients(layer, wide({2, 4}));
 }
 
+TEST(NnLayers, PaddingIsNoWork) {
+  const Tensor x = zeros({1, 2, 4}), y = zeros({1, 2, 4, 4}), z = zeros({1, 2, 4, 4, 4});
+  const auto work = [](const auto& layer, const Tensor& in) { return layer.flops(in, layer(in)); };
+  EXPECT_EQ(
+      work(nn::ConstantPad1d(1, 2.0), x) + work(nn::ConstantPad2d(1, 2.0), y) + work(nn::ConstantPad3d(1, 2.0), z), 0);
+  EXPECT_EQ(work(nn::ZeroPad1d(1), x), 0);
+  EXPECT_EQ(work(nn::ZeroPad2d(1), y) + work(nn::ZeroPad3d(1), z), 0);
+  EXPECT_EQ(work(nn::ReflectionPad1d(1), x) + work(nn::ReflectionPad2d(1), y) + work(nn::ReflectionPad3d(1), z), 0);
+  EXPECT_EQ(work(nn::ReplicationPad1d(1), x) + work(nn::ReplicationPad2d(1), y) + work(nn::ReplicationPad3d(1), z), 0);
+  EXPECT_EQ(work(nn::CircularPad1d(1), x) + work(nn::CircularPad2d(1), y) + work(nn::CircularPad3d(1), z), 0);
+}
+
 }  // namespace
 }  // namespace volta

@@ -161,6 +161,7 @@ TEST_F(Parallel, AWatchIsToldWhatThreadsDid) {
       parallel(9, [](int64_t) { parallel(3, [](int64_t) {}); });  // loops inside are not told
       region_watch = nullptr;
       told += watched.parts == 9 && watched.threads == threads;
+      EXPECT_EQ(stints.size(), size_t(threads - 1));
       EXPECT_LE(watched.start, watched.owner_done);
       EXPECT_LE(watched.owner_done, watched.end);
       for (const WorkerStint& w : stints) {
@@ -171,6 +172,28 @@ TEST_F(Parallel, AWatchIsToldWhatThreadsDid) {
     EXPECT_EQ(told, 200);
     EXPECT_TRUE(threads == 1 ? parts == 0 : parts < 200 * 9) << parts;
   }
+}
+
+// A worker counts no part that it did not do: here the owner waits in the first until the workers have done the others.
+TEST_F(Parallel, AWatchCountsThePartsOfWorkers) {
+  set_num_threads(3);
+  region_watch = [](const WatchedRegion& region) { stints.assign(region.workers.begin(), region.workers.end()); };
+  std::atomic<int> others = 0;
+  const std::thread::id owner = std::this_thread::get_id();
+  std::atomic<int> by_owner = 0;
+  parallel(40, [&](int64_t) {
+    if (std::this_thread::get_id() == owner) {
+      ++by_owner;
+      while (others == 0) std::this_thread::yield();
+    } else {
+      ++others;
+    }
+  });
+  region_watch = nullptr;
+  int64_t by_workers = 0;
+  for (const WorkerStint& stint : stints) by_workers += stint.parts;
+  EXPECT_EQ(by_workers, others);
+  EXPECT_EQ(by_workers + by_owner, 40);
 }
 
 TEST_F(Parallel, NestedCallsRunInPlace) {

@@ -483,5 +483,33 @@ TEST(OptimAverage, ExponentialAndEqual) {
   EXPECT_THROW(optim::SWA(Tensors{}), Error);
 }
 
+TEST(ScheduleErrors, MilestonesAscendAndPeriodsGrow) {
+  using namespace optim;
+  SGD opt({zeros({1}).requires_grad_()}, {.lr = 0.1});
+  const auto sequence = [&](std::vector<int64_t> milestones) {
+    std::vector<AnyScheduler> parts;
+    for (size_t i = 0; i <= milestones.size(); ++i) parts.push_back(ExponentialLR(opt, {.gamma = 0.9}));
+    return attempt([&] { SequentialLR(opt, std::move(parts), milestones); });
+  };
+  EXPECT_TRUE(sequence({2, 2, 5}));
+  EXPECT_FALSE(sequence({5, 2}));
+  EXPECT_FALSE(sequence({-1, 2}));
+  EXPECT_TRUE(attempt([&] { CosineAnnealingWarmRestarts(opt, {.t_0 = 3, .t_mult = 1}); }));
+  EXPECT_FALSE(attempt([&] { CosineAnnealingWarmRestarts(opt, {.t_0 = 3, .t_mult = 0}); }));
+}
+
+// A group that was added after SWALR began goes on from its own rate.
+TEST(ScheduleTogether, SWALRTakesGroupsAddedLater) {
+  using namespace optim;
+  SGD opt({zeros({1}).requires_grad_()}, {.lr = 0.1});
+  SWALR swa(opt, {.swa_lr = 0.2, .anneal_epochs = 4, .anneal_strategy = "linear"});
+  opt.add_param_group({.params = {zeros({1}).requires_grad_()}, .lr = 0.8});
+  for (const auto& [first, second] : {std::pair(0.125, 0.65), {0.15, 0.5}, {0.175, 0.35}, {0.2, 0.2}, {0.2, 0.2}}) {
+    swa.step();
+    EXPECT_NEAR(opt.param_groups()[0].lr, first, 1e-12);
+    EXPECT_NEAR(opt.param_groups()[1].lr, second, 1e-12);
+  }
+}
+
 }  // namespace
 }  // namespace volta::test

@@ -3,6 +3,8 @@
 
 #include "dense.h"
 
+#include "why.h"
+
 namespace volta::test {
 namespace {
 
@@ -316,6 +318,36 @@ TEST(ShapePad, WhatIsLeftAfterCuttingGoesRound) {
   EXPECT_EQ(round(-2, -1), (std::vector<int64_t>{2, 3, 4, 5}));
   EXPECT_FALSE(attempt([&] { return round(-5, 3); }));
   EXPECT_EQ(pad(arange(7), {-5, 3}, {.mode = "reflect"}).to_vector<int64_t>(), (std::vector<int64_t>{5, 6, 5, 4, 3}));
+}
+
+TEST(Shape, FillTakesATensorOfOneElement) {
+  Tensor x = zeros({2, 3});
+  x.fill_(tensor(3.0));
+  EXPECT_TRUE(equal(x, full({2, 3}, 3.0)));
+  x.fill_(tensor({{4}}));
+  EXPECT_TRUE(equal(x, full({2, 3}, 4.0)));
+  EXPECT_TRUE(says([&] { x.fill_(tensor({1.0, 2.0})); }, "fill_"));
+  EXPECT_TRUE(says([&] { x.fill_(zeros({0})); }, "fill_"));
+  EXPECT_TRUE(equal(x, full({2, 3}, 4.0)));
+  const Tensor value = tensor(2.0).requires_grad_();
+  Tensor y = ones({5});
+  y.fill_(value);
+  EXPECT_EQ(grad(y.sum(), value).item<double>(), 5);
+}
+
+TEST(Shape, BlocksAreMatrices) {
+  EXPECT_TRUE(says([] { (void)block_diag({ones({2, 2}), ones({2, 2, 2})}); }, "block_diag: needs matrices"));
+  EXPECT_TRUE(says([] { (void)block_diag({}); }, "block_diag: needs at least one"));
+  EXPECT_EQ(block_diag({tensor(1.0), ones({3}), ones({2, 2})}).shape(), Shape({4, 6}));
+  EXPECT_TRUE(says([] { (void)glu(tensor(1.0), 0); }, "glu"));
+}
+
+// Positions beyond 2^24 are reckoned in f64 whatever the dtype.
+TEST(Shape, QuantilesOfManyElements) {
+  const int64_t n = (int64_t(1) << 24) + 3;
+  const Tensor x = zeros({n});
+  x.slice(0, 12582914, {}).fill_(1);
+  EXPECT_EQ(quantile(x, 0.75).item<double>(), 0.5);  // the place 12582913.5, which f32 does not have
 }
 
 }  // namespace

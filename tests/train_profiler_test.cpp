@@ -16,6 +16,7 @@
 
 #include <volta/volta.h>
 
+#include "backend/backend.h"
 #include "core/profile.h"
 #include "toy_device.h"
 
@@ -291,6 +292,19 @@ TEST(ProfilerOps, DevicesAreTold) {
   EXPECT_GE(calls(p, "add"), 1);
   EXPECT_EQ(p.memory(toy_device()).by_op.at(0).name, "add");
   EXPECT_TRUE(p.memory(Device("cpu")).current >= 0);
+}
+
+// A backend is timed as long as somebody listens, and no longer.
+TEST(ProfilerOps, LeavesTheBackendAsItWas) {
+  const Backend* const plain = &backend(Device());
+  {
+    Profiler outer;
+    const Backend* const timed = &backend(Device());
+    EXPECT_NE(timed, plain);
+    { Profiler inner; }
+    EXPECT_EQ(&backend(Device()), timed);
+  }
+  EXPECT_EQ(&backend(Device()), plain);
 }
 
 TEST(ProfilerTable, SortsAndCuts) {
