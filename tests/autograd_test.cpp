@@ -268,6 +268,9 @@ TEST(AutogradFunctional, GradcheckFindsWrongRules) {
   EXPECT_NE(
       why([&] { gradcheck_all(detail::as_function(wrong, "gradcheck", x), {x}, {.raise = true}); }).find("numeric"),
       std::string::npos);
+  // What checks nothing does not pass.
+  EXPECT_NE(why([&] { (void)gradcheck(wrong, x.detach()); }).find("nothing to check"), std::string::npos);
+  EXPECT_NE(why([&] { (void)gradgradcheck(wrong, x.detach().to(f32)); }).find("nothing to check"), std::string::npos);
   const Tensor big = randn({200, 300}, {.dtype = f64, .requires_grad = true});
   EXPECT_TRUE(
       gradcheck_all(detail::as_function([](const Tensor& t) { return t.softmax(1).pow(2).sum(); }, "gradcheck", big),

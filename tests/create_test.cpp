@@ -75,6 +75,9 @@ TEST(CreateData, FromArrays) {
   EXPECT_EQ(tensor(std::vector<uint16_t>{65535}).item<int>(), 65535);
   EXPECT_TRUE(tensor(v, {6}, {.requires_grad = true}).requires_grad());
   EXPECT_EQ(tensor(std::vector<float>{}).shape(), Shape{0});
+  const std::array<bool, 3> truths{true, false, true};
+  EXPECT_TRUE(equal(tensor(truths), tensor({true, false, true})));
+  EXPECT_TRUE(equal(tensor(std::span(truths), {3, 1}), tensor({{true}, {false}, {true}})));
 }
 
 TEST(CreateData, BlobsAreSharedAndReleased) {

@@ -243,6 +243,9 @@ TEST(NnFurther, Layers) {
                                   {.output_size = 2, .random_samples = zeros({1, 1, 2})})
                 .to_vector<float>(),
             (std::vector<float>{5, 7, 13, 15}));
+  EXPECT_FALSE(attempt([&] {
+    (void)fractional_max_pool2d(x, 2, {.output_size = 2, .random_samples = zeros({2, 3, 2}).requires_grad_()});
+  }));
   const Tensors parts = {randn({3, 2}), randn({5, 2}), randn({1, 2})};
   EXPECT_EQ(pad_sequence({ones({0, 2}), ones({0, 2})}).shape(), (Shape{0, 2, 2}));
   EXPECT_TRUE(equal(pad_sequence({parts[0]}), parts[0].unsqueeze(1)));

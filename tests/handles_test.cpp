@@ -281,6 +281,14 @@ TEST(ApiTypes, NewTensorsLikeAnother) {
   EXPECT_TRUE(equal(z, clamp(y, 2, 4)));
 }
 
+TEST(ApiTypes, NamesAndRanksThatAreNone) {
+  const char* const nothing = nullptr;
+  EXPECT_EQ(kind_of([&] { return Device(nothing); }), kind_of([] { return Device(""); }));
+  static_assert(!std::is_constructible_v<Device, std::nullptr_t>);
+  EXPECT_EQ(kind_of([] { return Shape::filled(-1, 2); }), Error::Kind::argument);
+  EXPECT_EQ(Shape::filled(0, 2).size(), 0);
+}
+
 TEST(ApiTypes, DtypesAndDevicesThatAreNone) {
   EXPECT_EQ(kind_of([] { return zeros({2}, {.dtype = DType(200)}); }), Error::Kind::dtype);
   EXPECT_EQ(kind_of([] { return ones({2}).to(DType(200)); }), Error::Kind::dtype);
@@ -384,6 +392,26 @@ TEST(ApiFunctions, SchedulersThatAreNone) {
   optim::WarmupLR warm(opt, {.steps = 1}, optim::ExponentialLR(opt, {.gamma = 0.9}));
   const optim::WarmupLR rest = taken(warm);
   refused([&] { return warm.rate(1, 2, 0); });
+}
+
+TEST(ApiFunctions, MovedFromLayersAreErrors) {
+  const Tensor x = ones({3, 1, 4});
+  const auto refuses = [&](auto layer, auto call) {
+    call(layer);
+    const auto now = taken(layer);
+    call(now);
+    EXPECT_EQ(kind_of([&] { return call(layer), 0; }), Error::Kind::argument) << now.type();
+  };
+  const auto on_x = [&](const auto& layer) { (void)layer(x); };
+  for (const bool both : {false, true}) {
+    refuses(nn::LSTM(4, 2, {.bidirectional = both}), on_x);
+    refuses(nn::GRU(4, 2, {.bidirectional = both}), on_x);
+    refuses(nn::RNN(4, 2, {.bidirectional = both}), on_x);
+    refuses(nn::LSTM(4, 2, {.bidirectional = both}), [&](const nn::LSTM& l) { (void)l(pack_padded_sequence(x, {3})); });
+  }
+  refuses(nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2), 2), on_x);
+  refuses(nn::TransformerDecoder(nn::TransformerDecoderLayer(4, 2), 2), [&](const auto& layer) { (void)layer(x, x); });
+  refuses(nn::Transformer(4, 2, 1, 1), [&](const nn::Transformer& t) { (void)t(x, x); });
 }
 
 TEST(ApiFunctions, MovedFromOnesAreErrors) {

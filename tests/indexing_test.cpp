@@ -236,6 +236,40 @@ TEST(IndexingAssign, CompoundReadsAddsWrites) {
   EXPECT_TRUE(equal(n, tensor({1, 2, 3})));
 }
 
+TEST(IndexingAssign, EveryCompoundOperatorWrites) {
+  const Tensor i = tensor({0, 2}), mask = tensor({true, false, true, false});
+  const auto each = [&](auto place) {
+    Tensor x = tensor({12, 7, 9, 4});
+    place(x) %= 5, EXPECT_TRUE(equal(x, tensor({2, 7, 4, 4})));
+    place(x) |= 9, EXPECT_TRUE(equal(x, tensor({11, 7, 13, 4})));
+    place(x) &= tensor({6, 7}), EXPECT_TRUE(equal(x, tensor({2, 7, 5, 4})));
+    place(x) ^= 1, EXPECT_TRUE(equal(x, tensor({3, 7, 4, 4})));
+    place(x) <<= 2, EXPECT_TRUE(equal(x, tensor({12, 7, 16, 4})));
+    place(x) >>= 1, EXPECT_TRUE(equal(x, tensor({6, 7, 8, 4})));
+    place(x) += 1, place(x) -= 2, place(x) *= 4, EXPECT_TRUE(equal(x, tensor({20, 7, 28, 4})));
+  };
+  each([&](Tensor& x) { return x[i]; });
+  each([&](Tensor& x) { return x[mask]; });
+  each([&](Tensor& x) { return x[slice({}, {}, 2)]; });
+  each([&](Tensor& x) { return x[{i}]; });
+  Tensor flags = tensor({true, false, true});
+  flags[flags] ^= true;
+  EXPECT_FALSE(flags.any().item<bool>());
+  // With a name it is the view or the copy that it holds.
+  Tensor x = tensor({12, 7});
+  auto row = x[0];
+  row %= 5, row |= 8, row &= 11, row ^= 1, row <<= 2, row >>= 1;
+  EXPECT_TRUE(equal(x, tensor({22, 7})));
+  // Derivatives, and an error that changes nothing.
+  const Tensor leaf = tensor({5.5, 2.0}).requires_grad_();
+  Tensor y = leaf * 1;
+  y[tensor({0})] %= 2;
+  EXPECT_TRUE(equal(y.detach(), tensor({1.5, 2.0})));
+  EXPECT_TRUE(equal(grad(y.sum(), leaf), tensor({1.0, 1.0})));
+  expect_error(Error::Kind::dtype, "bitwise_and", {"f32"}, [&] { y[tensor({0})] &= 1; });
+  EXPECT_TRUE(equal(y.detach(), tensor({1.5, 2.0})));
+}
+
 TEST(IndexingAssign, ValuesAndIndicesInTheSameMemory) {
   Tensor x = arange(0, 6);
   x[slice(1)] = x[slice(0, -1)];

@@ -217,6 +217,19 @@ TEST(LinearFused, EqualsUnfused) {
       }
 }
 
+// A half is rounded where a derivative would want it, recorded or not.
+TEST(LinearFused, RecordingChangesNoBit) {
+  manual_seed(8);
+  for (const DType dt : {f32, f64, f16, bf16})
+    for (const std::string activation : activations)
+      for (const Shape& s : {Shape{2, 2}, Shape{60, 64}}) {
+        const Tensor x = randn({s[0], 128}).to(dt), w = (randn({s[1], 128}) * 0.1).to(dt), b = randn({s[1]}).to(dt);
+        const LinearOptions options{.activation = activation};
+        EXPECT_TRUE(equal(linear(x, w, b, options), linear(x.clone().requires_grad_(), w, b, options).detach()))
+            << activation << " " << name(dt);
+      }
+}
+
 TEST(LinearFused, StridedBiasAndWeight) {
   const Tensor x = sample({3, 4}, f32), w = sample({4, 6}, f32).t(), b = sample({6, 2}, f32).select(1, 1);
   EXPECT_TRUE(allclose(linear(x, w, b), (naive(x, w.t()) + b.to(f64)).to(f32), {.rtol = 1e-5, .atol = 1e-5}));

@@ -379,6 +379,8 @@ TEST(ErrorsLoss, SayWhatIsWrong) {
 TEST(ErrorsLoss, NonFiniteOnRequest) {
   const Tensor good = tensor({1.f, 2.f}), bad = tensor({1.f, NAN, INFINITY});
   EXPECT_TRUE(equal(check_finite(good), good));
+  const Tensor& kept = check_finite(good * 2);  // of a temporary: a handle of its own
+  EXPECT_TRUE(equal(kept, good * 2));
   EXPECT_EQ(error_of([&] { return check_finite(bad); }), "check_finite: 2 of 3 losses are NaN or infinite");
   EXPECT_EQ(error_of([&] { return check_finite(bad.sum()); }), "check_finite: the loss is nan");
 }

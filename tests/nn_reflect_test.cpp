@@ -463,6 +463,35 @@ TEST(NnModel, ModulesAndChildren) {
   EXPECT_EQ(children(net)[1].as<ByForward>(), &net.blocks[0]);
 }
 
+// What a Sequential holds is listed once, as what it is.
+TEST(NnModel, ModulesOfASequential) {
+  struct Free {
+    Tensor operator()(const Tensor& x) const { return x + 1; }
+  };
+  nn::Sequential net{nn::Linear(3, 4), nn::ReLU(), nn::Sequential{nn::Linear(4, 2)},
+                     nn::AnyModule([](const Tensor& x) { return x * 2; })};
+  Names names, types, inner, applied;
+  for (const auto& [name, part] : named_modules(net)) names.push_back(name), types.push_back(part.type_name);
+  EXPECT_EQ(names, (Names{"", "0", "1", "2", "2.0", "3"}));
+  EXPECT_EQ(types, (Names{"Sequential", "Linear", "ReLU", "Sequential", "Linear", "AnyModule"}));
+  for (const auto& [name, part] : named_children(net)) inner.push_back(name);
+  EXPECT_EQ(inner, (Names{"0", "1", "2", "3"}));
+  ASSERT_EQ(children(net).size(), 4u);
+  ASSERT_NE(children(net)[0].as<nn::Linear>(), nullptr);
+  EXPECT_TRUE(equal(children(net)[0].as<nn::Linear>()->weight, parameters(net)[0]));
+  apply(net, [&](const nn::Module& m) { applied.push_back(m.path.str() + " " + std::string(m.type_name)); });
+  EXPECT_EQ(applied, (Names{"0 Linear", "1 ReLU", "2.0 Linear", "2 Sequential", "3 AnyModule", " Sequential"}));
+  const std::function<void(const nn::Module&)> count = [&](const nn::Module&) { applied.clear(); };
+  apply(net, count);
+  EXPECT_TRUE(applied.empty());
+  eval(net);
+  EXPECT_FALSE(net[0].training || net[0].get<nn::Linear>().training || net[3].training);
+  nn::AnyModule held = nn::Linear(2, 2), none;
+  EXPECT_EQ(named_modules(held).size(), 1u);
+  EXPECT_EQ(named_modules(held)[0].second.type_name, "Linear");
+  EXPECT_EQ(named_modules(none).at(0).second.type_name, "AnyModule");
+}
+
 TEST(NnModel, ParametersToVectorAndBack) {
   Small net, other;
   const Tensor v = nn::parameters_to_vector(parameters(net));

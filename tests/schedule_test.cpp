@@ -498,6 +498,26 @@ TEST(ScheduleErrors, MilestonesAscendAndPeriodsGrow) {
   EXPECT_FALSE(attempt([&] { CosineAnnealingWarmRestarts(opt, {.t_0 = 3, .t_mult = 0}); }));
 }
 
+// What a function of one's own is given: the number of the cycle, or of the step.
+TEST(ScheduleValues, CyclicLRScalesByCyclesOrSteps) {
+  using namespace optim;
+  const auto seen = [](const std::string& mode) {
+    SGD opt({zeros({1}).requires_grad_()}, {.lr = 0.1});
+    std::vector<double> given;
+    CyclicLR s(opt, {.base_lr = 0.1,
+                     .max_lr = 1,
+                     .step_size_up = 2,
+                     .scale_fn = [&](double at) { return given.push_back(at), 1; },
+                     .scale_mode = mode,
+                     .cycle_momentum = false});
+    for (int i = 0; i < 5; ++i) s.step();
+    return given.back();
+  };
+  EXPECT_EQ(seen("cycle"), 2);
+  EXPECT_EQ(seen("iterations"), 5);
+  EXPECT_FALSE(attempt([&] { seen("step"); }));
+}
+
 // A group that was added after SWALR began goes on from its own rate.
 TEST(ScheduleTogether, SWALRTakesGroupsAddedLater) {
   using namespace optim;

@@ -50,12 +50,12 @@ struct GradOptions {
 // The rule gives one gradient for each input, or an undefined tensor. The inputs name everything that gets a gradient:
 // a value whose graph reaches something else that requires grad is an error; detach() what is meant as a constant.
 // What the rule captures is kept until the graph is released; the inputs' values are not guarded against changes.
-Tensor with_backward(const std::string& name, const Tensor& value, const std::vector<Tensor>& inputs,
-                     std::function<std::vector<Tensor>(const Tensor&)> rule);
+[[nodiscard]] Tensor with_backward(const std::string& name, const Tensor& value, const std::vector<Tensor>& inputs,
+                                   std::function<std::vector<Tensor>(const Tensor&)> rule);
 // Several results: the rule is given the gradient of each, zeros where none arrived.
-std::vector<Tensor> with_backward(const std::string& name, const std::vector<Tensor>& values,
-                                  const std::vector<Tensor>& inputs,
-                                  std::function<std::vector<Tensor>(const std::vector<Tensor>&)> rule);
+[[nodiscard]] std::vector<Tensor> with_backward(const std::string& name, const std::vector<Tensor>& values,
+                                                const std::vector<Tensor>& inputs,
+                                                std::function<std::vector<Tensor>(const std::vector<Tensor>&)> rule);
 
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
@@ -64,23 +64,25 @@ struct GradcheckOptions {
   bool fast = false;   // along one random direction instead of every element: for large inputs
   bool raise = false;  // throw, saying where, instead of returning false
 };
-bool gradcheck_all(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
-bool gradgradcheck_all(const TensorFunction& f, const std::vector<Tensor>& inputs,
-                       const GradcheckOptions& options = {});
+[[nodiscard]] bool gradcheck_all(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                                 const GradcheckOptions& options = {});
+[[nodiscard]] bool gradgradcheck_all(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                                     const GradcheckOptions& options = {});
 
 // Derivative matrices of f at x: jacobian has shape [out..., in...], hessian (of a scalar f) [in..., in...].
-Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, bool create_graph = false);
-Tensor hessian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
+[[nodiscard]] Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                              bool create_graph = false);
+[[nodiscard]] Tensor hessian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
 struct ValueProduct {
   Tensor value, product;
 };
-ValueProduct vjp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
-ValueProduct jvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
+[[nodiscard]] ValueProduct vjp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
+[[nodiscard]] ValueProduct jvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 // The Hessian of a scalar f times v, without the Hessian.
-ValueProduct hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
+[[nodiscard]] ValueProduct hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 
-std::string graph_text(const Tensor& y);  // one line per node
-std::string graph_dot(const Tensor& y);   // for Graphviz
+[[nodiscard]] std::string graph_text(const Tensor& y);  // one line per node
+[[nodiscard]] std::string graph_dot(const Tensor& y);   // for Graphviz
 
 namespace detail {
 inline std::vector<Tensor> as_list(Tensor y) { return {std::move(y)}; }
@@ -97,12 +99,12 @@ template <class F, class... X> TensorFunction as_function(const F& f, const char
 // Numerical against analytic gradients, in f64: gradcheck([](const Tensor& x) { return x.exp(); }, x).
 template <class F, class... X>
 requires std::is_invocable_v<const F&, const Tensor&, const X&...>
-bool gradcheck(const F& f, const Tensor& x, const X&... more) {
+[[nodiscard]] bool gradcheck(const F& f, const Tensor& x, const X&... more) {
   return gradcheck_all(detail::as_function(f, "gradcheck", x, more...), {x, more...});
 }
 template <class F, class... X>
 requires std::is_invocable_v<const F&, const Tensor&, const X&...>
-bool gradgradcheck(const F& f, const Tensor& x, const X&... more) {
+[[nodiscard]] bool gradgradcheck(const F& f, const Tensor& x, const X&... more) {
   return gradgradcheck_all(detail::as_function(f, "gradgradcheck", x, more...), {x, more...});
 }
 
@@ -211,14 +213,14 @@ template <class F, class Call> auto checkpoint_with(F&& f, const std::vector<Ten
 // not be changed in place. Running statistics of batch norm move once. Inside f nothing can be differentiated.
 template <class F, class... X>
 requires std::is_invocable_v<F&, const Tensor&, const X&...>
-auto checkpoint(F&& f, const Tensor& x, const X&... more) {
+[[nodiscard]] auto checkpoint(F&& f, const Tensor& x, const X&... more) {
   return detail::checkpoint_with(std::forward<F>(f), {x, more...}, [](auto& g, const std::vector<Tensor>& in) {
     return [&]<size_t... I>(std::index_sequence<I...>) { return g(in[I]...); }
     (std::index_sequence_for<Tensor, X...>());
   });
 }
 // The same for a function that takes a list.
-template <detail::TakesList F> auto checkpoint(F&& f, const std::vector<Tensor>& inputs) {
+template <detail::TakesList F> [[nodiscard]] auto checkpoint(F&& f, const std::vector<Tensor>& inputs) {
   return detail::checkpoint_with(std::forward<F>(f), inputs,
                                  [](auto& g, const std::vector<Tensor>& in) { return g(in); });
 }

@@ -70,7 +70,7 @@ concept ListOfElements = requires(const V& v) {
   v.data();
   v.size();
 }
-&&!std::is_same_v<typename V::value_type, bool>;
+&&!std::is_same_v<V, std::vector<bool>>;
 }  // namespace detail
 // tensor(std::vector{1.f, 2.f}), tensor(std::span(v), {2, 3}): a copy, of the vector's element type.
 template <detail::ListOfElements V>

@@ -17,7 +17,8 @@ struct Device {
     if (t > DeviceType::cuda || i < 0 || i > (t == DeviceType::cpu ? 0 : 255)) check(t, i);
   }
   Device(std::string_view name);  // "cpu", "cuda" (the first GPU) or "cuda:N"; anything else is an Error
-  Device(const char* name) : Device(std::string_view(name)) {}
+  Device(const char* name) : Device(name ? std::string_view(name) : std::string_view()) {}
+  Device(std::nullptr_t) = delete;
   Device(const std::string& name) : Device(std::string_view(name)) {}
 
   bool is_cpu() const noexcept { return type == DeviceType::cpu; }

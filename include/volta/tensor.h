@@ -447,27 +447,27 @@ class Indexed : public Tensor {
   void operator-=(const Operand& value) &&;
   void operator*=(const Operand& value) &&;
   void operator/=(const Operand& value) &&;
+  void operator%=(const Operand& value) &&;
+  void operator&=(const Operand& value) &&;
+  void operator|=(const Operand& value) &&;
+  void operator^=(const Operand& value) &&;
+  void operator<<=(const Operand& value) &&;
+  void operator>>=(const Operand& value) &&;
   // With a name it is a tensor like others: auto row = x[0]; row += 1 writes into x, as far as row is a view of it;
   // row = tanh(row) lets go of it.
   Indexed& operator=(const Tensor& value) & { return *this = Indexed(value, {}, {}); }
   Indexed& operator=(const Indexed&) & = default;
   Indexed& operator=(Indexed&&) & = default;
-  Indexed& operator+=(const Operand& value) & {
-    Tensor::operator+=(value);
-    return *this;
-  }
-  Indexed& operator-=(const Operand& value) & {
-    Tensor::operator-=(value);
-    return *this;
-  }
-  Indexed& operator*=(const Operand& value) & {
-    Tensor::operator*=(value);
-    return *this;
-  }
-  Indexed& operator/=(const Operand& value) & {
-    Tensor::operator/=(value);
-    return *this;
-  }
+  Indexed& operator+=(const Operand& value) & { return Tensor::operator+=(value), *this; }
+  Indexed& operator-=(const Operand& value) & { return Tensor::operator-=(value), *this; }
+  Indexed& operator*=(const Operand& value) & { return Tensor::operator*=(value), *this; }
+  Indexed& operator/=(const Operand& value) & { return Tensor::operator/=(value), *this; }
+  Indexed& operator%=(const Operand& value) & { return Tensor::operator%=(value), *this; }
+  Indexed& operator&=(const Operand& value) & { return Tensor::operator&=(value), *this; }
+  Indexed& operator|=(const Operand& value) & { return Tensor::operator|=(value), *this; }
+  Indexed& operator^=(const Operand& value) & { return Tensor::operator^=(value), *this; }
+  Indexed& operator<<=(const Operand& value) & { return Tensor::operator<<=(value), *this; }
+  Indexed& operator>>=(const Operand& value) & { return Tensor::operator>>=(value), *this; }
 
  private:
   Tensor base_;

@@ -67,8 +67,10 @@ struct Replay {
     const AutocastScope same_casts(autocast);
     for (const Tensor& t : own) reach.own(t);
     const Tensors ys = f(x);
-    require(reach.met_only(reached), ErrorKind::autograd, "checkpoint",
-            "the function used other tensors that require grad when it ran again than the first time");
+    require(
+        reach.met_only(reached), ErrorKind::autograd, "checkpoint",
+        "the function used other tensors that require grad when it ran again than the first time: what it uses is made "
+        "before it, not inside");
     return ys;
   }
 

@@ -251,6 +251,8 @@ void require_f64(const Tensors& inputs, const char* op) {
   for (const Tensor& x : inputs)
     if (const DType dtype = x.checked(op).dtype(); needs_grad(x))
       require(dtype == f64, ErrorKind::dtype, op, "inputs that require grad must be f64, got ", dtype);
+  require(std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return needs_grad(x); }), ErrorKind::autograd,
+          op, "no input requires grad, so there is nothing to check");
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ int64_t Shape::place_from_end(int64_t axis) const {
 }
 
 Shape Shape::filled(int rank, int64_t value) {
+  if (rank < 0)
+    throw Error(Error::Kind::argument, "Shape::filled", "the rank " + std::to_string(rank) + " is negative");
   Shape s;
   while (s.size() < rank) s.push_back(value);
   return s;

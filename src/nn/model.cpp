@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <volta/autograd.h>
+#include <volta/nn/containers.h>
 #include <volta/ops.h>
 
 #include "core/check.h"
@@ -48,6 +49,27 @@ template <class F> void each_module(const ModelView& model, F f) {
   } visitor(f);
   model.walk(visitor);
 }
+
+// Parts as users know them: an AnyModule stands for what it holds, and is a part itself only where nothing shows inside.
+class PartsVisitor : public nn::Visitor {
+ protected:
+  ~PartsVisitor() = default;
+  virtual void begin(const nn::Module&) {}
+  virtual void end(const nn::Module&) {}
+
+ private:
+  static bool stands_for_another(const nn::Module& m) { return m.type == typeid(nn::AnyModule); }
+  void enter(const nn::Module& m) final {
+    empty_ = stands_for_another(m);
+    if (!empty_) begin(m);
+  }
+  void leave(const nn::Module& m) final {
+    if (empty_) begin(m);
+    if (empty_ || !stands_for_another(m)) end(m);
+    empty_ = false;
+  }
+  bool empty_ = false;  // in an AnyModule, and nothing seen of what it holds
+};
 
 }  // namespace
 
@@ -211,14 +233,14 @@ void to(const ModelRef& model, const Device& device) {
 namespace {
 // The parts of a model down to some depth, the model itself at 0.
 std::vector<std::pair<std::string, nn::Part>> parts(const ModelRef& model, int least, int most) {
-  struct Collect final : nn::Visitor {
-    void enter(const nn::Module& m) override {
+  struct Collect final : PartsVisitor {
+    void begin(const nn::Module& m) override {
       const bool wanted = depth >= least && depth <= most;
       ++depth;
       if (wanted && seen.emplace(m.object, std::type_index(m.type)).second)
         list.emplace_back(m.path.str(), nn::Part{m.object, &m.type, std::string(m.type_name), m.layer, m.seen});
     }
-    void leave(const nn::Module&) override { --depth; }
+    void end(const nn::Module&) override { --depth; }
     int depth = 0, least = 0, most = 0;
     std::set<std::pair<const void*, std::type_index>> seen;
     std::vector<std::pair<std::string, nn::Part>> list;
@@ -302,7 +324,12 @@ Substitute::~Substitute() {
 
 void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f) {
   require_function(f, "apply");
-  each_module(model, f);
+  struct Ends final : PartsVisitor {
+    explicit Ends(const std::function<void(const nn::Module&)>& function) : f(function) {}
+    void end(const nn::Module& m) override { f(m); }
+    const std::function<void(const nn::Module&)>& f;
+  } visitor(f);
+  model.walk(visitor);
 }
 
 }  // namespace volta

@@ -136,6 +136,7 @@ double Recurrent::flops(const Tensor& x, const Tensor&) const {
 
 LSTMOutput Recurrent::run(const Tensor& x, const LSTMInput& given) const {
   return call(x, [&](const Tensor& in) {
+    require(!weights.empty(), ErrorKind::argument, type(), "has no weights: it was moved from");
     const int64_t rank = in.checked(type()).dim();
     require((rank == 2 || rank == 3) && in.size(-1) == input_size, ErrorKind::shape, type(), "an input of shape ", in,
             " is not [time, batch, ", input_size, "] nor [time, ", input_size, "]");

@@ -115,6 +115,7 @@ TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer, Int
       norm(std::move(last)) {}
 Tensor TransformerEncoder::operator()(const Tensor& src, const EncoderInput& in) const {
   return call(src, [&](const Tensor& x) {
+    require(!layers.empty(), ErrorKind::argument, type(), "has no layers: it was moved from");
     require(!in.cache, ErrorKind::argument, type(), "takes .caches, one for each layer, not .cache");
     require(!in.caches || in.caches->empty() || in.caches->size() == layers.size(), ErrorKind::argument, type(),
             in.caches ? in.caches->size() : 0, " caches for ", layers.size(), " layers");
@@ -139,6 +140,7 @@ TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer, Int
       norm(std::move(last)) {}
 Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory, const DecoderInput& in) const {
   return call(tgt, [&](const Tensor& x) {
+    require(!layers.empty(), ErrorKind::argument, type(), "has no layers: it was moved from");
     Tensor y = x;
     for (const auto& layer : layers) y = layer(y, memory, in);
     return norm ? (*norm)(y) : y;

@@ -2,6 +2,7 @@
 #include <volta/create.h>
 #include <volta/ops.h>
 
+#include "graph/record.h"
 #include "ops/check.h"
 #include "ops/fractional_pool.h"
 
@@ -55,6 +56,8 @@ ValuesIndices pooled(int axes, const Tensor& x, const PerAxis& kernel, const Fra
   const bool batched = x.dim() == axes + 2;
   const Shape given{batched ? x.size(0) : 1, x.size(batched ? 1 : 0), axes};
   if (o.random_samples.defined()) {
+    require(!any_needs_grad(o.random_samples), ErrorKind::autograd, op,
+            "has no derivative by random_samples; detach() it");
     require(o.random_samples.shape() == given, ErrorKind::shape, op, "random_samples has shape ", o.random_samples,
             ", not ", given);
     require(o.random_samples.dtype() == x.dtype(), ErrorKind::dtype, op, "random_samples is ", o.random_samples.dtype(),

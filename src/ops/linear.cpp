@@ -231,8 +231,9 @@ Tensor Plain::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   const auto fits = [dtype](const Tensor& t) { return !t.defined() || t.dtype() == dtype; };
   if (!fits(x) || !fits(weight) || !fits(bias))
     return linear(x.to(dtype), weight.to(dtype), bias.defined() ? bias.to(dtype) : bias, options);
+  // A derivative wants the rounded product, so halves are rounded before the activation whether one is recorded or not.
   const bool fuses = activation == Fused::none || activation == Fused::relu ||
-                     (is_floating(dtype) && !any_needs_grad(x, weight, bias));
+                     (is_floating(dtype) && !is_half(dtype) && !any_needs_grad(x, weight, bias));
   const Tensor y = fused_linear(x, weight, bias, fuses ? activation : Fused::none);
   return fuses ? y : activations[size_t(activation)](y);
 }

@@ -266,7 +266,7 @@ Tensor Plain::triplet_margin_loss(const Tensor& anchor, const Tensor& positive, 
   return reduced(clamp_min(near - far + o.margin, 0), how);
 }
 
-const Tensor& check_finite(const Tensor& loss) {
+Tensor check_finite(const Tensor& loss) {
   const NoGrad off;
   const char* op = "check_finite";
   const int64_t bad = loss.checked(op).numel() - read_for<int64_t>(op, count_nonzero(isfinite(loss)));

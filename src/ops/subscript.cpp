@@ -261,7 +261,7 @@ Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Operand& va
   std::vector<Index> list;
   for (const Tensor& i : indices) list.push_back(i.defined() ? Index(i) : Index(volta::slice()));
   if (!accumulate) {
-    assign(*this, list, values);
+    blamed_on("index_put_", [&] { assign(*this, list, values); });
     return *this;
   }
   Subscripts p = parse(*this, list);
@@ -288,5 +288,23 @@ void Indexed::operator+=(const Operand& value) && { combine(*this, base_, indice
 void Indexed::operator-=(const Operand& value) && { combine(*this, base_, indices_, value, volta::sub, &Tensor::sub_); }
 void Indexed::operator*=(const Operand& value) && { combine(*this, base_, indices_, value, volta::mul, &Tensor::mul_); }
 void Indexed::operator/=(const Operand& value) && { combine(*this, base_, indices_, value, volta::div, &Tensor::div_); }
+void Indexed::operator%=(const Operand& value) && {
+  combine(*this, base_, indices_, value, volta::remainder, &Tensor::remainder_);
+}
+void Indexed::operator&=(const Operand& value) && {
+  combine(*this, base_, indices_, value, volta::bitwise_and, &Tensor::bitwise_and_);
+}
+void Indexed::operator|=(const Operand& value) && {
+  combine(*this, base_, indices_, value, volta::bitwise_or, &Tensor::bitwise_or_);
+}
+void Indexed::operator^=(const Operand& value) && {
+  combine(*this, base_, indices_, value, volta::bitwise_xor, &Tensor::bitwise_xor_);
+}
+void Indexed::operator<<=(const Operand& value) && {
+  combine(*this, base_, indices_, value, volta::bitwise_left_shift, &Tensor::bitwise_left_shift_);
+}
+void Indexed::operator>>=(const Operand& value) && {
+  combine(*this, base_, indices_, value, volta::bitwise_right_shift, &Tensor::bitwise_right_shift_);
+}
 
 }  // namespace volta

@@ -350,6 +350,7 @@ std::optional<double> OneCycleLR::momentum(int64_t step, size_t) const {
 CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& o) : Scheduler(optimizer), o_(o) {
   require(o.step_size_up > 0 && o.step_size_down.value_or(1) > 0, "CyclicLR", "step sizes must be above 0");
   o.mode.of("CyclicLR", "mode");
+  o.scale_mode.of("CyclicLR", "scale_mode");
   require_number(o.gamma, "CyclicLR", "gamma");
   require_numbers(o.base_lr, optimizer, "CyclicLR", "base_lr"),
       require_numbers(o.max_lr, optimizer, "CyclicLR", "max_lr");
@@ -365,7 +366,7 @@ double CyclicLR::height(int64_t step) const {
   const double total = up + down, cycle = std::floor(1 + double(step) / total);
   const double x = 1 + double(step) / total - cycle, turn = up / total;
   const double triangle = x <= turn ? x / turn : (x - 1) / (turn - 1);
-  if (o_.scale_fn) return triangle * o_.scale_fn(o_.scale_by_cycle ? cycle : double(step));
+  if (o_.scale_fn) return triangle * o_.scale_fn(o_.scale_mode.of("CyclicLR", "scale_mode") == CycleScale::cycle ? cycle : double(step));
   if (o_.mode == Cycle::triangular2) return triangle / std::pow(2, cycle - 1);
   return o_.mode == Cycle::exp_range ? triangle * std::pow(o_.gamma, double(step)) : triangle;
 }

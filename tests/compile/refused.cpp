@@ -35,6 +35,19 @@ int main() {
   nn::Linear fc(true, 2);
 #elif CASE == 15
   x = max_pool1d(x, true);
+#elif CASE == 16
+  nn::Linear layer(3, 3);
+  nn::weight_norm(layer);
+#elif CASE == 17
+  checkpoint([](const Tensor& t) { return t * 2; }, x);
+#elif CASE == 18
+  gradcheck([](const Tensor& t) { return t * 2; }, x);
+#elif CASE == 19
+  nn::SharedCopies();
+#elif CASE == 20
+  jacobian([](const Tensor& t) { return t * 2; }, x);
+#elif CASE == 21
+  const Device device(nullptr);
 #endif
   x.add_(1);
   x[0].fill_(2);

@@ -85,7 +85,7 @@ namespace nn {
 void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters);
 
 // While it lives, the tensors named stand in the model for its own.
-class Substitute {
+class [[nodiscard]] Substitute {
  public:
   Substitute(const ModelRef& model, const StateDict& values);
   ~Substitute();
@@ -102,7 +102,8 @@ class Substitute {
 // Tensor y = functional_call(net, {{"fc.weight", w}}, x); grad(y.sum(), w). Tied weights go together. Other threads do
 // not use the model meanwhile.
 template <class M, class... A>
-requires(!std::is_const_v<M>) auto functional_call(M& model, const StateDict& values, const A&... arguments) {
+requires(!std::is_const_v<M>)
+    [[nodiscard]] auto functional_call(M& model, const StateDict& values, const A&... arguments) {
   const nn::Substitute on(model, values);
   if constexpr (std::is_invocable_v<M&, const A&...>) return model(arguments...);
   else return model.forward(arguments...);
@@ -110,6 +111,12 @@ requires(!std::is_const_v<M>) auto functional_call(M& model, const StateDict& va
 
 // Calls f with every struct and layer, inner ones first: apply(net, [](const nn::Module& m) { … }).
 void apply(const ModelRef& model, const std::function<void(const nn::Module&)>& f);
+// Nearer than std::apply, which a std::function would bring in.
+template <nn::Model M, class F>
+requires std::is_invocable_v<F&, const nn::Module&>
+void apply(M& model, F&& f) {
+  volta::apply(ModelRef(model), std::function<void(const nn::Module&)>(std::forward<F>(f)));
+}
 // Those of one type: apply<nn::Linear>(net, [](nn::Linear& l) { nn::init::zeros_(l.bias); }).
 template <class T, class F> void apply(const ModelRef& model, F&& f) {
   apply(model, [&](const nn::Module& m) {

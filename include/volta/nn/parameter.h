@@ -83,7 +83,7 @@ class Buffer : public Owned {
 };
 
 // While it lives, copies that this thread makes of parameters and buffers are handles to the same values.
-class SharedCopies {
+class [[nodiscard]] SharedCopies {
  public:
   SharedCopies() noexcept;
   ~SharedCopies();

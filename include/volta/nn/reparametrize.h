@@ -71,14 +71,14 @@ template <class L> class WeightNorm : public Reparametrized<L> {
   int64_t dim;
 };
 // auto fc = nn::weight_norm(nn::Linear(4, 8)); fc(x). Of another parameter: nn::weight_norm(lstm, "weight_hh_l0").
-template <class L> WeightNorm<L> weight_norm(L layer, const std::string& name, int64_t dim = 0) {
+template <class L> [[nodiscard]] WeightNorm<L> weight_norm(L layer, const std::string& name, int64_t dim = 0) {
   return WeightNorm<L>(std::move(layer), name, dim);
 }
-template <class L> WeightNorm<L> weight_norm(L layer, int64_t dim = 0) {
+template <class L> [[nodiscard]] WeightNorm<L> weight_norm(L layer, int64_t dim = 0) {
   return WeightNorm<L>(std::move(layer), "weight", dim);
 }
 // The layer with the weight as it is now: nn::Linear fc = nn::remove_weight_norm(std::move(normed)).
-template <class L> L remove_weight_norm(WeightNorm<L> layer) { return std::move(layer).removed(); }
+template <class L> [[nodiscard]] L remove_weight_norm(WeightNorm<L> layer) { return std::move(layer).removed(); }
 
 struct SpectralNormOptions {
   std::string name = "weight";
@@ -126,10 +126,10 @@ template <class L> class SpectralNorm : public Reparametrized<L> {
   int64_t axis() const { return options.dim.value_or(output_axis<L>); }
 };
 // auto fc = nn::spectral_norm(nn::Linear(4, 8)); fc(x)
-template <class L> SpectralNorm<L> spectral_norm(L layer, const SpectralNormOptions& options = {}) {
+template <class L> [[nodiscard]] SpectralNorm<L> spectral_norm(L layer, const SpectralNormOptions& options = {}) {
   return SpectralNorm<L>(std::move(layer), options);
 }
 // The layer with the weight as it is now: nn::Linear fc = nn::remove_spectral_norm(std::move(normed)).
-template <class L> L remove_spectral_norm(SpectralNorm<L> layer) { return std::move(layer).removed(); }
+template <class L> [[nodiscard]] L remove_spectral_norm(SpectralNorm<L> layer) { return std::move(layer).removed(); }
 
 }  // namespace volta::nn

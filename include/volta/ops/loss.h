@@ -97,6 +97,6 @@ struct CTCLossOptions {
 };
 
 // The loss itself, or an Error that says it is NaN or infinite: check_finite(mse_loss(model(x), y)).backward()
-const Tensor& check_finite(const Tensor& loss);
+Tensor check_finite(const Tensor& loss);
 
 }  // namespace volta

@@ -215,6 +215,8 @@ class OneCycleLR : public Scheduler {  // optim::OneCycleLR s(opt, {.max_lr = 0.
   OneCycleLROptions o_;
 };
 
+enum class CycleScale { cycle, iterations };
+constexpr std::array<std::string_view, 2> choice_names(CycleScale) { return {"cycle", "iterations"}; }
 enum class Cycle { triangular, triangular2, exp_range };
 constexpr std::array<std::string_view, 3> choice_names(Cycle) { return {"triangular", "triangular2", "exp_range"}; }
 struct CyclicLROptions {
@@ -223,8 +225,8 @@ struct CyclicLROptions {
   std::optional<Int> step_size_down = {};
   Choice<Cycle> mode = Cycle::triangular;
   double gamma = 1;
-  std::function<double(double)> scale_fn = {};  // instead of mode: of the cycle's number, or of the step
-  bool scale_by_cycle = true;
+  std::function<double(double)> scale_fn = {};        // instead of mode
+  Choice<CycleScale> scale_mode = CycleScale::cycle;  // scale_fn is given the cycle's number, or the step's
   bool cycle_momentum = true;
   double base_momentum = 0.8, max_momentum = 0.9;
 };
