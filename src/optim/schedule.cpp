@@ -366,7 +366,9 @@ double CyclicLR::height(int64_t step) const {
   const double total = up + down, cycle = std::floor(1 + double(step) / total);
   const double x = 1 + double(step) / total - cycle, turn = up / total;
   const double triangle = x <= turn ? x / turn : (x - 1) / (turn - 1);
-  if (o_.scale_fn) return triangle * o_.scale_fn(o_.scale_mode.of("CyclicLR", "scale_mode") == CycleScale::cycle ? cycle : double(step));
+  if (o_.scale_fn)
+    return triangle *
+           o_.scale_fn(o_.scale_mode.of("CyclicLR", "scale_mode") == CycleScale::cycle ? cycle : double(step));
   if (o_.mode == Cycle::triangular2) return triangle / std::pow(2, cycle - 1);
   return o_.mode == Cycle::exp_range ? triangle * std::pow(o_.gamma, double(step)) : triangle;
 }
