@@ -468,6 +468,19 @@ TEST(NnTie, AStateWithTwoValuesForOneWeight) {
   EXPECT_TRUE(equal(net.head.weight, other.head.weight));
 }
 
+// The same memory is not the same values: a matrix and its transpose.
+TEST(NnTie, AStateWithOneMemoryReadTwoWays) {
+  struct Square {
+    nn::Linear a{3, 3, {.bias = false}}, b{3, 3, {.bias = false}};
+  } net;
+  nn::tie(net.b.weight, net.a.weight);
+  const Tensor w = randn({3, 3}), symmetric = w + w.t(), before = net.a.weight.detach().clone();
+  EXPECT_FALSE(attempt([&] { load_state_dict(net, {{"a.weight", w}, {"b.weight", w.t()}}); }));
+  EXPECT_TRUE(equal(net.a.weight, before));
+  load_state_dict(net, {{"a.weight", symmetric}, {"b.weight", symmetric.t()}});
+  EXPECT_TRUE(equal(net.b.weight, symmetric));
+}
+
 TEST(NnAssign, AStateOfTheModelItselfUnderOtherNames) {
   Net net;
   struct Pair {
