@@ -1,6 +1,7 @@
 // Optimizers against 100 steps of PyTorch, on problems they must solve, in every layout and dtype; their state, errors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "ops/fused.h"
@@ -393,6 +394,24 @@ TEST(OptimForms, ComposedWhereFusedLoopsAreOff) {
   each(std::type_identity<optim::AdamW>(), "AdamW", {.lr = 0.01});
   each(std::type_identity<optim::RMSprop>(), "RMSprop", {.lr = 0.01});
   each(std::type_identity<optim::Lion>(), "Lion", {.lr = 0.01});
+
+  const auto own = [](bool fused) {
+    const Tensor p = ones({5}), m = zeros({5});
+    use_fused_loops = fused;
+    const Profiler profiler;
+    optim::fused_update(
+        p, arange(5).to(f32), std::array{0.5},
+        [](const auto& c, auto& x, const auto& d, auto& seen) {
+          seen = seen + d;
+          x = x - c[0] * seen;
+        },
+        m);
+    use_fused_loops = true;
+    const auto rows = profiler.rows();
+    EXPECT_EQ(std::any_of(rows.begin(), rows.end(), [](auto& r) { return r.name == "update_fused_update"; }), fused);
+    return cat({p, m});
+  };
+  EXPECT_TRUE(equal(own(true), own(false)));
 }
 
 // The same bits on any number of threads.
