@@ -239,7 +239,7 @@ void optimizers() {
   measure("adamw_124M_f32", 10, [&] { adamw.step(); });
 }
 
-// Of a sequence, every element has a target. Images may run as they do in earnest, channels last; products in bf16.
+// In a sequence, every element has a target. Images may run as they do in earnest, channels last; products in bf16.
 template <class Model> void step(const std::string& name, Model model, const Tensor& x, int calls, bool amp = false) {
   if (!is_wanted(name) && !is_wanted(name + "_replay")) return;
   volta::to(model, "cuda");

@@ -2,7 +2,7 @@
 //
 //   profile_volta [--threads 1,2,4] [--only WORD] [--seconds S] [--json FILE]
 //
-// Of the time of all threads together (threads x wall time) a share each is
+// The time of all threads together (threads x wall time) is divided into shares:
 //   busy    parts of parallel loops running
 //   serial  one thread works outside of such loops, the others wait: inside ops and, `glue`, between them
 //   few     a loop has fewer parts than there are threads
@@ -34,7 +34,7 @@ namespace {
 
 using namespace volta;
 
-// Of one step; nanoseconds, those of waiting and `busy` added up over the threads.
+// Figures of one step: nanoseconds, those of waiting and `busy` added up over the threads.
 struct Figures {
   double calls = 0, wall = 0, regions = 0, parts = 0, inside = 0, busy = 0, few = 0, late = 0, tail = 0;
 

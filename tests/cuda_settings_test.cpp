@@ -52,7 +52,7 @@ template <class F> void expect_error(const F& f, Error::Kind kind, const std::st
 
 Tensor on_gpu(int64_t bytes) { return empty({bytes / 4}, {.device = "cuda"}); }
 
-// Of a device of which nothing is cached that could go back.
+// Bytes in use on a device, where nothing is cached that could go back.
 int64_t held() {
   cuda::synchronize();
   cuda::empty_cache();

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 #include <volta/volta.h>
 
+#include <algorithm>
+
 #include "backend/backend.h"
+#include "core/device_names.h"
+#include "samples.h"
 #include "toy_device.h"
 
 namespace volta::test {
@@ -16,6 +20,14 @@ TEST(ApiDevices, RegisteredOnesAreFoundByName) {
   EXPECT_NE(says([] { return Device("top"); }).find("\"toy\""), std::string::npos);
   EXPECT_NE(says([] { return zeros({2}, {.device = "toy:1"}); }).find("one toy"), std::string::npos);
   EXPECT_NE(says([] { return register_device("toy", nullptr); }).find("already"), std::string::npos);
+}
+
+// The generated suites run over the devices that are registered, without a list of them.
+TEST(ApiDevices, RegisteredOnesAreTested) {
+  const std::vector<Device> all = all_devices();
+  for (int type = int(DeviceType::cuda) + 1; type < device_type_count(); ++type)
+    EXPECT_EQ(std::count(all.begin(), all.end(), Device(DeviceType(type))), 1) << device_name(DeviceType(type));
+  EXPECT_EQ(all.size(), devices().size() + size_t(device_type_count() - 2));
 }
 
 // Every optimizer steps there as on the CPU, by expressions of tensors where the device has no loop of its own.

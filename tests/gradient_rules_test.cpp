@@ -227,8 +227,8 @@ double rounding(DType dtype) {
   return dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : dtype == f32 ? 0x1p-22 : 0x1p-50;
 }
 
-// Of the gradient's dtype (or of the result's, where that is coarser), at the size of the largest term: of the gradient,
-// or of the cotangents (1.5) that cancel.
+// The rounding is that of the gradient's dtype (or of the result's, where that is coarser), at the size of the largest
+// term: of the gradient, or of the cotangents (1.5) that cancel.
 bool within_rounding(const Tensor& a, const Tensor& b, DType result = f64) {
   const Tensor x = a.detach().to(f64), y = b.detach().to(f64);
   const double largest = x.numel() ? nan_to_num(x.abs(), 0, 0).amax().item<double>() : 0;

@@ -145,7 +145,7 @@ TEST_F(HostileSizes, Pools) {
     ends("max_unpool1d" + at, [&] { return max_unpool1d(x, zeros({1, 2, 6}, {i64}), 2, {.stride = n}); });
     ends("local_response_norm" + at, [&] { return local_response_norm(x, n); });
   }
-  // Of a window that is larger than the input: all of it, or what begins within.
+  // A window that is larger than the input sees all of it, or what begins within.
   const int64_t wide = (int64_t(1) << 31) - 2;
   EXPECT_TRUE(
       equal(max_pool1d(x, wide, {.stride = 3, .padding = wide / 2}), max_pool1d(x, 12, {.stride = 3, .padding = 6})));

@@ -1,8 +1,10 @@
 // Optimizers against 100 steps of PyTorch, on problems they must solve, in every layout and dtype; their state, errors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
+#include "ops/fused.h"
 #include "oracle/training.h"
 #include "samples.h"
 
@@ -361,6 +363,55 @@ TEST(OptimMuon, UpdatesVectorsAndMarkedGroupsByAdamW) {
   EXPECT_FALSE(allclose(matrix.detach(), same.detach()));
   EXPECT_NEAR(vector.detach().to_vector<float>()[0], 1 - 1e-3 - 1e-4, 1e-6);
   EXPECT_TRUE(isfinite(filters.detach()).all().item<bool>());
+}
+
+// The switch to composed forms reaches optimizers: their rules then run as expressions of tensors, to the same result.
+TEST(OptimForms, ComposedWhereFusedLoopsAreOff) {
+  const auto trained = [](const auto& make, bool fused, int64_t& loops) {
+    manual_seed(5);
+    Tensor p = randn({37}).requires_grad_();
+    const auto optimizer = make(optim::Params{p});
+    use_fused_loops = fused;
+    const Profiler profiler;
+    for (int i = 0; i < 3; ++i) {
+      p.set_grad(randn({37}));
+      optimizer->step();
+    }
+    use_fused_loops = true;
+    for (const ProfileRow& r : profiler.rows())
+      if (r.name.starts_with("update_")) loops += r.calls;
+    return p.detach();
+  };
+  const auto each = [&]<class O>(std::type_identity<O>, const char* name, typename O::Options options) {
+    const auto make = [&](const optim::Params& p) { return std::make_unique<O>(p, options); };
+    int64_t fused = 0, composed = 0;
+    EXPECT_TRUE(allclose(trained(make, true, fused), trained(make, false, composed), {.rtol = 1e-5, .atol = 1e-6}))
+        << name;
+    EXPECT_EQ(fused, 3) << name;
+    EXPECT_EQ(composed, 0) << name;
+  };
+  each(std::type_identity<optim::SGD>(), "SGD", {.lr = 0.01, .momentum = 0.9});
+  each(std::type_identity<optim::AdamW>(), "AdamW", {.lr = 0.01});
+  each(std::type_identity<optim::RMSprop>(), "RMSprop", {.lr = 0.01});
+  each(std::type_identity<optim::Lion>(), "Lion", {.lr = 0.01});
+
+  const auto own = [](bool fused) {
+    const Tensor p = ones({5}), m = zeros({5});
+    use_fused_loops = fused;
+    const Profiler profiler;
+    optim::fused_update(
+        p, arange(5).to(f32), std::array{0.5},
+        [](const auto& c, auto& x, const auto& d, auto& seen) {
+          seen = seen + d;
+          x = x - c[0] * seen;
+        },
+        m);
+    use_fused_loops = true;
+    const auto rows = profiler.rows();
+    EXPECT_EQ(std::any_of(rows.begin(), rows.end(), [](auto& r) { return r.name == "update_fused_update"; }), fused);
+    return cat({p, m});
+  };
+  EXPECT_TRUE(equal(own(true), own(false)));
 }
 
 // The same bits on any number of threads.

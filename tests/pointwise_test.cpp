@@ -1,10 +1,13 @@
 // Pointwise ops beyond their samples: numbers that do not fit, neighbours of halves, derivatives of digamma.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <volta/volta.h>
+
+#include "ops/fused.h"
 
 namespace volta {
 namespace {
@@ -70,6 +73,36 @@ template <class Half> void every_half_steps_to_its_neighbour(double huge) {
   y.nextafter_(2.0);
   EXPECT_EQ(y.nextafter(0.0).template item<float>(), 1);
   EXPECT_EQ(y.dtype(), dtype_of<Half>());
+}
+
+// What beside a boolean is a number does not make one of it: ops of numbers refuse it, as PyTorch's do.
+TEST(ErrorsBooleans, AreNoOperandsOfOpsOfNumbers) {
+  Tensor b = tensor({true, false});
+  const auto refused = [](const char* op, const auto& f) {
+    const auto y = attempt(f);
+    ASSERT_FALSE(y) << op;
+    EXPECT_EQ(y.error().kind(), Error::Kind::dtype) << op;
+    EXPECT_TRUE(std::string(y.error().what()).starts_with(std::string(op) + ": is not defined for booleans"))
+        << y.error().what();
+  };
+  refused("hardtanh", [&] { return hardtanh(b); });
+  refused("hardtanh", [&] { return hardtanh(b, 0, 1); });
+  refused("hardtanh", [&] { return hardtanh(b, tensor({0.0}), tensor({1.0})); });
+  refused("hardtanh", [&] { return nn::Hardtanh()(b); });
+  refused("relu6", [&] { return relu6(b); });
+  refused("threshold", [&] { return threshold(b, 1, 2); });
+  refused("threshold", [&] { return threshold(b, 1.0, 2.0); });
+  for (const double value : {0.0, 1.0, 3.0}) {
+    refused("addcmul", [&] { return addcmul(b, b, b, value); });
+    refused("addcmul_", [&] { return b.addcmul_(b, b, value); });
+  }
+  EXPECT_EQ(b.to_vector<bool>(), (std::vector<bool>{true, false}));
+  const Tensor i = tensor({4, -5}), product = addcmul(i, b, b, 3);
+  EXPECT_EQ(product.dtype(), i64);
+  EXPECT_EQ(product.to_vector<int64_t>(), (std::vector<int64_t>{7, -5}));
+  EXPECT_EQ(addcmul(b, i, i).to_vector<int64_t>(), (std::vector<int64_t>{17, 25}));
+  EXPECT_EQ(hardtanh(i, -2, 3).to_vector<int64_t>(), (std::vector<int64_t>{3, -2}));
+  EXPECT_EQ(threshold(i, 1, 2).to_vector<int64_t>(), (std::vector<int64_t>{4, 2}));
 }
 
 TEST(ValuesNextafter, OfHalves) {
@@ -223,6 +256,31 @@ struct FlooredPower {
     return pow(a, floor(b)) + pow(a, square(b));
   }
 };
+
+// The switch to composed forms reaches ops of users: their formulas then run as expressions of tensors, both ways.
+TEST(PointwiseOwn, ComposedWhereFusedLoopsAreOff) {
+  const Tensor x = tensor({-1.5, 0.25, 3.0}, {.dtype = f64}).requires_grad_(),
+               y = tensor({0.5, 0.25, -2.0}, {.dtype = f64});
+  const auto run = [&](bool fused, std::vector<std::string>& kernels) {
+    use_fused_loops = fused;
+    const Profiler p;
+    const Tensor z = pointwise<StableSoftplus>(x) + pointwise<OwnMaximum>(x, y);
+    const Tensor g = grad(z.square().sum(), x);
+    use_fused_loops = true;
+    for (const ProfileRow& r : p.rows())
+      if (r.kind == "op") kernels.push_back(r.name);
+    return cat({z.detach(), g});
+  };
+  const auto owns = [](const std::vector<std::string>& kernels) {
+    return std::count_if(kernels.begin(), kernels.end(), [](const std::string& name) {
+      return name.starts_with("own_maximum") || name.starts_with("stable_softplus");
+    });
+  };
+  std::vector<std::string> fused, composed;
+  EXPECT_TRUE(allclose(run(true, fused), run(false, composed), {.rtol = 1e-14, .atol = 1e-14}));
+  EXPECT_EQ(owns(fused), 4);  // two kernels, and their backwards
+  EXPECT_EQ(owns(composed), 0);
+}
 
 TEST(PointwiseOwn, OperandsThatStandStillHaveNoShare) {
   const double infinity = std::numeric_limits<double>::infinity();

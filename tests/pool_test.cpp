@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 
 #include "ops/fused.h"
@@ -140,6 +141,23 @@ TEST(PoolForms, FusedEqualsComposed) {
       expect_same([&](const Tensor& in) { return pooling::adaptive_average(axes, in, o); }, x, tolerance);
       expect_same([&](const Tensor& in) { return pooling::adaptive_max(axes, in, o, false).values; }, x, tolerance);
     }
+}
+
+// Each direction is a call of its own, under its own name; where fused loops are off, there is neither.
+TEST(PoolForms, ForwardAndBackwardAreCallsOfTheirOwn) {
+  const Tensor x = randn({2, 3, 6, 8}).requires_grad_();
+  const auto counted = [&] {
+    std::map<std::string, int64_t> calls;
+    const Profiler p;
+    (void)grad((max_pool2d(x, 2).sum() + avg_pool2d(x, 3).sum()), x);
+    for (const ProfileRow& r : p.rows())
+      if (r.name.find("_pool") != std::string::npos && r.kind == "op") calls[r.name] += r.calls;
+    return calls;
+  };
+  using Calls = std::map<std::string, int64_t>;
+  EXPECT_EQ(counted(), (Calls{{"max_pool", 1}, {"max_pool_backward", 1}, {"sum_pool", 1}, {"sum_pool_backward", 1}}));
+  const Composed only;
+  EXPECT_EQ(counted(), Calls());
 }
 
 TEST(PoolForms, IndicesOfBothForms) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/device_names.h"
 #include "math/elementwise_names.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -493,6 +494,8 @@ void add_indices(std::vector<Sample>& list) {
       one("polygamma", "polygamma", {{{3, 4}, 0.6, 4}}, [](const Tensors& x) { return polygamma(3, x[0]); }));
   list.push_back(
       one("addcmul", "addcmul", {matrix, same, {{5}}}, [](const Tensors& x) { return x[0].addcmul(x[1], x[2], 3); }));
+  list.push_back(
+      one("addcmul", "addcmul 1", {matrix, same, {{5}}}, [](const Tensors& x) { return addcmul(x[0], x[1], x[2]); }));
   list.push_back(one("addcdiv", "addcdiv", {matrix, same, {{5}, 0.5, 2}},
                      [](const Tensors& x) { return x[0].addcdiv(x[1], x[2], 2); }));
   list.push_back(one("add", "add scaled", {matrix, {{5}}}, [](const Tensors& x) { return x[0].add(x[1], 2); }));
@@ -576,9 +579,10 @@ std::vector<Device> devices() {
 }
 std::vector<Device> all_devices() {
   std::vector<Device> list = devices();
-#if !defined(__SANITIZE_ADDRESS__)  // its loops are the CPU's: for memory, those of the CPU are enough
-  list.push_back(toy_device());
+#if !defined(__SANITIZE_ADDRESS__)  // the toy's loops are the CPU's: for memory, those of the CPU are enough
+  (void)toy_device();               // registers itself
 #endif
+  for (int type = int(DeviceType::cuda) + 1; type < device_type_count(); ++type) list.emplace_back(DeviceType(type));
   return list;
 }
 

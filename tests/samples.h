@@ -55,6 +55,6 @@ const std::vector<Sample>& samples();
 
 Tensors draw(const Sample& sample, DType dtype, Device device = {}, bool requires_grad = false);
 std::vector<Device> devices();      // the CPU, and the first GPU where there is one
-std::vector<Device> all_devices();  // and one of the tests' own, which has nothing but the required loops
+std::vector<Device> all_devices();  // and those that were registered: the tests' own has nothing but the required loops
 
 }  // namespace volta::test

@@ -9,7 +9,7 @@
 
 namespace volta::test {
 
-// Of the Error that f throws; empty if it throws none.
+// The text of the Error that f throws; empty if it throws none.
 inline std::string why(const std::function<void()>& f) {
   try {
     f();

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 constexpr size_t most_axes = 6, most_depth = 33;
 
-// Of the object's other fields nothing is kept. Of two fields of one name the last counts.
+// Nothing is kept of the object's other fields. Where two fields have one name, the last counts.
 class InputsReader final : public json::json_sax_t {
  public:
   bool null() override { return other(); }

@@ -97,7 +97,7 @@ struct RunFolder {
       throw Error(Error::Kind::io, "train", "cannot make the folder " + folder.string() + ": " + error.message());
     return folder;
   }
-  // Of a run that was here before the checkpoints and the rows of the logs; other files are not ours.
+  // Removes the checkpoints and the rows of the logs of a run that was here before; other files are not ours.
   void start_anew(const fs::path& but) const {
     std::vector<fs::path> old;
     std::error_code error;
@@ -155,8 +155,10 @@ void check_words(const TrainFlags& f) {
 }
 
 void check_device(const std::string& name) {
-  if (name != "cpu" && name != "cuda" && !name.starts_with("cuda:"))
-    throw Error(Error::Kind::argument, "device", "there is no device '" + name + "'; known are cpu, cuda, cuda:0 …");
+  const auto device = attempt([&] { return Device(name); });
+  if (device) return;
+  const Error& e = device.error();
+  throw Error(Error::Kind::argument, e.op(), std::string_view(e.what()).substr(e.op().size() + 2));
 }
 
 LossFunction loss_of(const Recipe& recipe) {

@@ -77,7 +77,7 @@ struct Operand {
   bool temporary = false;  // nobody else will see the tensor again: its memory may be reused for the result
 };
 
-// Of clamp, for the length of the call like its operands: x.clamp({.min = 0}).
+// Bounds of clamp. They refer to their tensors for the length of the call, as operands do: x.clamp({.min = 0}).
 struct Bounds {
   std::optional<Operand> min = {}, max = {};
 };

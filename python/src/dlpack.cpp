@@ -30,11 +30,11 @@ DType dtype_from(const dlpack::Type& type) {
          std::to_string(type.lanes) + " lanes");
 }
 dlpack::Device device_of(const Tensor& x) {
-  if (x.device().is_cuda()) return {dlpack::cuda, x.device().index};
-  return {dlpack::cpu, 0};
+  if (x.device().is_cpu()) return {dlpack::cpu, 0};
+  return {x.device().is_cuda() ? dlpack::cuda : dlpack::extension, x.device().index};
 }
 
-// Of a pair (type, index) or (major, minor) the first: an int, or a member of some library's enumeration.
+// The first of a pair (type, index) or (major, minor): an int, or a member of some library's enumeration.
 int integer_at_0(const nb::object& pair, const char* what) {
   const bool is_pair = PyTuple_Check(pair.ptr()) && PyTuple_Size(pair.ptr()) == 2;
   nb::object first = is_pair ? pair[nb::int_(0)] : nb::none();

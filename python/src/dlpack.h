@@ -4,7 +4,7 @@
 
 namespace volta::python::dlpack {
 
-enum DeviceType : int32_t { cpu = 1, cuda = 2, cuda_host = 3 };
+enum DeviceType : int32_t { cpu = 1, cuda = 2, cuda_host = 3, extension = 12 };
 struct Device {
   int32_t type, id;
 };

@@ -105,7 +105,7 @@ void define_dtypes(nb::module_& m) {
           nb::arg("other").none())
       .def("__reduce__",
            [](const Device& d) { return nb::make_tuple(nb::handle((PyObject*)device_type), nb::make_tuple(d.str())); })
-      .def_prop_ro("type", [](const Device& d) { return std::string(d.is_cuda() ? "cuda" : "cpu"); })
+      .def_prop_ro("type", [](const Device& d) { return d.str().substr(0, d.str().find(':')); })
       .def_prop_ro("index", [](const Device& d) { return d.is_cpu() ? nb::object(nb::none()) : nb::int_(d.index); });
 
   nb::class_<FloatInfo>(m, "FloatInfo")

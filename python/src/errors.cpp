@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kinds = 9;
 PyObject* error_classes[kinds];
-// Of nanobind's casts, which say no more.
+// The text for nanobind's failed casts, which say no more.
 constexpr const char* wrong_type = "an argument, or what a function of Python returned, is of a type that does not fit";
 
 PyObject* base_of(Error::Kind kind) {

@@ -112,7 +112,7 @@ class Claim {
     } while (!n.passes.compare_exchange_weak(now, consume ? -1 : now + 1, std::memory_order_acquire,
                                              std::memory_order_relaxed));
   }
-  // Of a rule that threw, nothing is consumed.
+  // A rule that threw has consumed nothing.
   ~Claim() {
     if (!consume_) node_.passes.fetch_sub(1, std::memory_order_release);
     else if (!node_.released) node_.passes.store(0, std::memory_order_release);

@@ -127,6 +127,7 @@ struct PositionsCall {
 // Further loops, described in headers of their own beside this one.
 struct ConvCall;
 struct PoolCall;
+struct PoolBackwardCall;
 struct NormCall;
 struct NormBackwardCall;
 struct AttentionCall;
@@ -194,6 +195,7 @@ class Backend {
   virtual bool fuses_inputs(const RecurrentCall&) const { return false; }
   virtual void conv(const ConvCall&) {}
   virtual void pool(const PoolCall&) {}
+  virtual void pool_backward(const PoolBackwardCall&) {}
   virtual void norm(const NormCall&) {}
   virtual void norm_backward(const NormBackwardCall&) {}
   virtual void attention(const AttentionCall&) {}

@@ -1,4 +1,4 @@
-// PoolCall: windows along up to three axes, folded by maximum or by a weighted sum, and the transposes of both.
+// PoolCall: windows along up to three axes, folded by maximum or by a weighted sum; PoolBackwardCall: the gradients of both.
 #pragma once
 #include "backend/backend.h"
 #include "math/resampling.h"
@@ -28,17 +28,23 @@ struct PoolAxis {
   TapRule rule = {};
 };
 
-enum class Pool : uint8_t { max, max_back, sum, sum_back };
+enum class Pool : uint8_t { max, sum };
 
 // Data are contiguous, [planes, …sizes of the axes, channels], of one floating dtype; channels is 1 but for devices that take
 // channels-last tensors.
-struct PoolCall {
+struct PoolShape {
   Pool pool;
   int64_t planes;
   PoolAxis axis[3];
-  Arg out, in;  // of the backward loops, out is what the windows were taken of
-  Arg indices;  // i64, in the input's plane: an output of max, if wanted, and the input of max_back
   int64_t channels = 1;
+};
+struct PoolCall : PoolShape {
+  Arg out, in;
+  Arg indices;  // i64, in the input's plane: a second output of max, if wanted
+};
+struct PoolBackwardCall : PoolShape {
+  Arg g, dx;    // of the output; of the input, all of which is written
+  Arg indices;  // of max: as the forward call wrote them
 };
 
 }  // namespace volta

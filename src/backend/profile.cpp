@@ -51,10 +51,6 @@ std::string named(const ConvCall& c) {
   static constexpr std::array names = {"conv", "conv_input", "conv_weight"};
   return names[size_t(c.piece)];
 }
-std::string named(const PoolCall& c) {
-  static constexpr std::array names = {"max_pool", "max_pool_backward", "sum_pool", "sum_pool_backward"};
-  return names[size_t(c.pool)];
-}
 std::string named(Cell cell) {
   static constexpr std::array names = {"rnn_tanh", "rnn_relu", "lstm", "gru"};
   return names[size_t(cell)];
@@ -147,7 +143,10 @@ class ProfilingBackend final : public Backend {
     timed(named(c), [&] { own().conv(c); });
   }
   void pool(const PoolCall& c) override {
-    timed(named(c), [&] { own().pool(c); });
+    timed(c.pool == Pool::max ? "max_pool" : "sum_pool", [&] { own().pool(c); });
+  }
+  void pool_backward(const PoolBackwardCall& c) override {
+    timed(c.pool == Pool::max ? "max_pool_backward" : "sum_pool_backward", [&] { own().pool_backward(c); });
   }
   void norm(const NormCall& c) override {
     timed("norm", [&] { own().norm(c); });

@@ -19,6 +19,10 @@ inline std::string text_of(std::same_as<Device> auto x) { return x.str(); }
 inline std::string text_of(DType x) { return std::string(name(x)); }
 std::string text_of(const Scalar& x);
 
+// Whether a dtype of integers holds the number, less its fraction.
+bool holds(DType dtype, const Scalar& value);
+double largest_finite(DType dtype);  // of floats
+
 template <class... Parts>
 [[noreturn, gnu::cold]] void throw_error(ErrorKind kind, const char* op, const Parts&... parts) {
   throw Error(kind, op, (text_of(parts) + ...));

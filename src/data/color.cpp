@@ -7,6 +7,7 @@
 #include "backend/allocate.h"
 #include "core/checked_arithmetic.h"
 #include "core/parallel.h"
+#include "data/host.h"
 #include "data/image_check.h"
 
 namespace volta::data::functional {
@@ -28,15 +29,12 @@ Tensor floats_of_bytes(const Tensor& x, const char* op) {
   return y;
 }
 
-// What the loops of this file can go over: memory of the host.
-bool plain(const Tensor& x) { return x.device().is_cpu() && x.is_contiguous() && !x.requires_grad(); }
-
 Tensor blended(const Tensor& a, const Tensor& b, double ratio, DType dtype) {
   const Tensor y = (as_floating(a) * ratio + b * (1 - ratio)).clamp(0, is_floating(dtype) ? 1 : 255);
   return y.to(dtype);
 }
 
-// Of the image's range, not rounded.
+// In the image's range, not rounded.
 Tensor gray(const Tensor& x) {
   const Tensor v = as_floating(x);
   return v.narrow(-3, 0, 1) * 0.2989 + v.narrow(-3, 1, 1) * 0.587 + v.narrow(-3, 2, 1) * 0.114;
@@ -71,7 +69,7 @@ Tensor convert_image_dtype(const Tensor& x, DType dtype) {
   require(is_image_dtype(dtype), ErrorKind::dtype, op, "converts to u8 or floating dtypes, not ", dtype);
   if (x.dtype() == dtype) return x;
   // In one pass over the host's memory; elsewhere by two ops.
-  if (x.dtype() == u8 && dtype == f32 && x.dim() == 3 && x.device().is_cpu()) return floats_of_bytes(x, op);
+  if (x.dtype() == u8 && dtype == f32 && x.dim() == 3 && is_on_host(x)) return floats_of_bytes(x, op);
   if (x.dtype() == u8) return x.to(dtype == f64 ? f64 : f32).div(255).to(dtype);
   if (is_floating(dtype)) return x.to(dtype);
   // A little less than 256, so that each of the 256 values has an equal share of the unit interval.
@@ -88,7 +86,7 @@ Tensor normalize(const Tensor& x, const std::vector<double>& mean, const std::ve
     require(list->size() == 1 || int64_t(list->size()) == channels, ErrorKind::shape, op, list->size(),
             list == &mean ? " means" : " deviations", " for ", channels, " channels of an image of shape ", x);
   for (const double s : std) require(s != 0, ErrorKind::argument, op, "a deviation is 0");
-  if (x.dtype() != f32 || !plain(x)) {
+  if (x.dtype() != f32 || !is_host_bytes(x)) {
     const auto column = [&](const std::vector<double>& v) {
       return tensor(v).to(x.device()).to(x.dtype()).reshape({-1, 1, 1});
     };

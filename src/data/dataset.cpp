@@ -11,6 +11,7 @@
 
 #include "backend/allocate.h"
 #include "core/checked_arithmetic.h"
+#include "data/host.h"
 
 namespace volta::data::detail {
 
@@ -82,8 +83,7 @@ Tensor rows_of(const Tensor& x, std::span<const int64_t> rows) {
   constexpr const char* op = "TensorDataset";
   const int64_t size = x.size(0);
   for (const int64_t row : rows) check_item(row, size, op);
-  if (!x.device().is_cpu() || !x.is_contiguous())  // rows of the host's memory are copied as bytes
-    return x.detach().index_select(0, tensor(rows, {rows.size()}).to(x.device()));
+  if (!is_host_bytes(x.detach())) return x.detach().index_select(0, tensor(rows, {rows.size()}).to(x.device()));
   Shape shape = x.shape();
   shape[0] = int64_t(rows.size());
   const Tensor out = allocate_host(shape, x.dtype(), op);

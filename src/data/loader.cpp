@@ -20,6 +20,7 @@
 #include "core/checked_arithmetic.h"
 #include "core/serial.h"
 #include "core/thread_generator.h"
+#include "data/host.h"
 #include "data/list.h"
 #include "graph/record.h"
 
@@ -129,7 +130,7 @@ void rethrow_for_item(int64_t item) { rethrow("item " + std::to_string(item) + "
 void rethrow_for_batch(int64_t item) { rethrow("the batch that begins with item " + std::to_string(item) + ": "); }
 
 // Uploads run while the device computes. A tensor that is on a device already moves after the work that makes it.
-Tensor moved(const Tensor& x, const Place& place) {
+Tensor moved(const Tensor& x, const BatchPlace& place) {
   if (!x.defined()) return x;
   const bool here = x.device().is_cpu();
   if (!place.device) return here && place.pinned && cuda::is_available() ? cuda::pin_memory(x) : x;
@@ -144,7 +145,7 @@ struct CollatesFor::Guard {
   explicit Guard(Device on) : device(on) {}
   HostMemoryFor device;
 };
-CollatesFor::CollatesFor(const Place& place) {
+CollatesFor::CollatesFor(const BatchPlace& place) {
   const bool up = place.device && !place.device->is_cpu();
   if (!up && !(place.pinned && !place.device && cuda::is_available())) return;
   guard_ = std::make_unique<Guard>(up ? *place.device : Device("cuda"));
@@ -163,7 +164,7 @@ Tensor stack_items(std::span<const Tensor> tensors, std::span<const int64_t> ite
             " shape ", x, "; items of one batch must have one shape, or the loader be given a collate of one's own");
     require(x.dtype() == a.dtype(), ErrorKind::dtype, name, "item ", item(0), " is ", a.dtype(), " and item ", item(i),
             " is ", x.dtype());
-    plain = plain && x.device().is_cpu() && x.is_contiguous() && !x.requires_grad();
+    plain = plain && is_host_bytes(x);
   }
   if (!plain) return stack(std::vector<Tensor>(tensors.begin(), tensors.end()));
   Shape shape = tensors[0].shape();

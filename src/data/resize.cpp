@@ -11,6 +11,7 @@
 #include "backend/allocate.h"
 #include "core/checked_arithmetic.h"
 #include "core/parallel.h"
+#include "data/host.h"
 #include "data/image_check.h"
 
 namespace volta::data {
@@ -107,7 +108,7 @@ void vertical(const T* in, const Rows& rows, const float* w, int64_t count, int6
   if (k < count) add_rows<1, false>(in + k * rows.stride, rows.stride, w + k, begin, end, sum);
 }
 
-// Of three channels, a number behind the last is read too.
+// With three channels, a number behind the last is read too.
 template <int channels, class T> void horizontal(const float* row, const Filter& f, T* out, int64_t pixels) {
   for (int64_t x = 0; x < pixels; ++x) {
     const float* w = &f.weights[size_t(x * f.width)];
@@ -223,7 +224,7 @@ Tensor functional::resize(const Tensor& x, const PerAxis& size, const ResizeOpti
   if (hw[0] == x.size(-2) && hw[1] == x.size(-1)) return x;
   const Interpolation how = options.interpolation.of(op, "interpolation");
   // The filter goes over the host's memory; elsewhere `interpolate` does.
-  const bool direct = how == Interpolation::bilinear && x.device().is_cpu() && !x.requires_grad();
+  const bool direct = how == Interpolation::bilinear && is_on_host(x);
   (void)(Checked(hw[0]) * hw[1] * x.size(-3) * 8).value(op);
   try {
     if (direct && x.dtype() == u8) return filtered<uint8_t>(x, hw[0], hw[1], options.antialias);

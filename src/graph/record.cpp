@@ -143,7 +143,7 @@ void remember_view(const Tensor& y, const Tensor& x, const std::optional<Layout>
   if (!grad_enabled()) return;
   const ViewOf* parent = view_of(x.impl());
   const Tensor& base = parent ? parent->base : x;
-  // Of a base that requires no grad the view has no node yet: to be made when the base requires grad one day.
+  // The view of a base that requires no grad has no node yet: it is made when the base requires grad one day.
   const uint32_t version = y.version() - (needs_grad(base) ? 0 : 1);
   y.impl().view = std::make_unique<ViewOf>(ViewOf{base, &rules, relative, version});
 }

@@ -50,7 +50,7 @@ struct Resampling {
     if (filter == Filter::linear) return {int64_t(inside(at, last)), 2, inside(at, last)};
     return {int64_t(scalar::floor(at)) - 1, 4, at};
   }
-  // Of input first + k; the weights of an output add up to `total`.
+  // The weight of input first + k; those of an output add up to `total`.
   template <class T> VOLTA_HD T weight(const Support& s, int64_t k) const {
     if (filter == Filter::nearest) return T(1);
     const T distance = scalar::abs(T(double(s.first) - s.place) + T(k)),

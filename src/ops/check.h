@@ -20,9 +20,6 @@ template <class T> T read_for(const char* op, const Tensor& x) {
   return blamed_on(op, [&] { return x.item<T>(); });
 }
 
-// Whether a dtype of integers holds the number, less its fraction.
-bool holds(DType dtype, const Scalar& value);
-
 // Numbers multiply tensors of integers as integers, when they are whole.
 Scalar factor_for(double value, DType dtype, const char* op);
 
@@ -31,8 +28,6 @@ DType product_dtype(std::span<const Operand> operands, const char* op);
 
 // Integers and truth values add up as i64; u64 keeps its own.
 constexpr DType sum_type(DType t) { return is_floating(t) || t == u64 ? t : i64; }
-
-double largest_finite(DType dtype);  // of floats
 
 // The options with what they leave open; throws when they contradict themselves or the device is missing.
 Options resolved(Options options, DType dtype, const char* op);

@@ -18,18 +18,6 @@ std::atomic<DType> default_float{f32};
 thread_local constinit std::optional<DType> own_float;
 thread_local constinit Device own_device;
 
-template <class T> bool holds_as(const Scalar& x) {
-  if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
-    return true;
-  } else if (x.is_floating()) {
-    const double d = std::trunc(x.as<double>());
-    constexpr double high = double(uint64_t(1) << (8 * sizeof(T) - 1)) * (std::is_signed_v<T> ? 1.0 : 2.0);
-    return d >= double(std::numeric_limits<T>::min()) && d < high;
-  } else {
-    return x.kind() == Kind::unsigned_int ? std::in_range<T>(x.as<uint64_t>()) : std::in_range<T>(x.as<int64_t>());
-  }
-}
-
 DType dtype_of_kind(Kind kind) {
   return kind == Kind::floating ? default_dtype() : kind == Kind::boolean ? boolean : i64;
 }
@@ -201,10 +189,6 @@ void require_storable(const Scalar& value, DType dtype, const char* op) {
   require_held(value, dtype, op);
 }
 
-bool holds(DType dtype, const Scalar& value) {
-  return visit(dtype, [&]<class T>(TypeTag<T>) { return holds_as<T>(value); });
-}
-
 void require_held(const Scalar& value, DType dtype, const char* op) {
   require(holds(dtype, value), ErrorKind::argument, op, value, " does not fit ", dtype);
 }
@@ -224,11 +208,6 @@ void require_fitting(DType values, DType place, const char* op) {
 Scalar factor_for(double value, DType dtype, const char* op) {
   require_storable(value, dtype == boolean ? i64 : dtype, op);
   return is_floating(dtype) ? Scalar(value) : as_integer(value);
-}
-
-double largest_finite(DType dtype) {
-  if (is_half(dtype)) return dtype == f16 ? 65504 : 0x1.FEp127;
-  return dtype == f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
 void require_dtype(DType dtype, const char* op) {

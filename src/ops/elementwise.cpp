@@ -9,6 +9,7 @@
 #include "math/elementwise.h"
 #include "ops/autocast.h"
 #include "ops/check.h"
+#include "ops/fused.h"
 #include "ops/reduce.h"
 
 namespace volta {
@@ -33,6 +34,12 @@ DType domain_dtype(const ElementwiseOp& op, DType common) {
   return common;
 }
 
+// Ops of x and bounds: the numbers beside a bool x would make it a number that nobody asked for.
+bool is_of_numbers(const ElementwiseOp& op) {
+  return op.index == index_of<point::Hardtanh>(ElementwiseOps{}) ||
+         op.index == index_of<point::Threshold>(ElementwiseOps{});
+}
+
 Inferred infer(const ElementwiseOp& op, std::span<const Operand> x) {
   Inferred r{{}, f32, f32, {}};
   const Tensor* first = nullptr;
@@ -52,6 +59,7 @@ Inferred infer(const ElementwiseOp& op, std::span<const Operand> x) {
           ErrorKind::argument, op.name, "alpha must not be 0");
   const auto values = x.subspan(size_t(op.masks));
   r.common = domain_dtype(op, result_type(values, op.name));
+  if (is_of_numbers(op) && x[0].tensor) domain_dtype(op, x[0].tensor->impl().dtype);
   if (is_integral(r.common))
     for (const Operand& o : values)
       if (!o.tensor) require_held(o.scalar, r.common, op.name);
@@ -82,7 +90,7 @@ struct PointNode final : Node {
   Tensor by_operand(const Tensor& g, int i) {
     const uint32_t used = op->uses[i]();
     if (used & passes_through) return g;
-    const bool lifted = used == 0 || grad_enabled() || (op->index < 0 && !backend(first.device).offers(*op));
+    const bool lifted = used == 0 || grad_enabled() || (op->index < 0 && !offered(first.device, *op));
     return lifted ? as_expression(g, i, used) : as_kernel(g, i, used);
   }
 
@@ -305,7 +313,7 @@ DType result_type(std::span<const Operand> operands, const char* op) {
 Tensor detail::map(const ElementwiseOp& op, std::span<const Operand> x) {
   if (autocasting() && op.index >= 0 && point_casts[size_t(op.index)] != Cast::as_given) return map_cast(op, x);
   const Inferred r = infer(op, x);
-  if (op.index < 0 && !backend(r.device).offers(op)) return composed_elementwise(op, x, r);
+  if (op.index < 0 && !offered(r.device, op)) return composed_elementwise(op, x, r);
   const IntrusivePtr<Node> node = needs_node(op, x, r) ? make_node(op, x, r) : IntrusivePtr<Node>();
   const Tensor* recycled = node ? nullptr : reusable(x, r);
   const Layout* like = recycled ? nullptr : common_layout(x, r.shape);
@@ -465,9 +473,10 @@ namespace {
 // value * a in what all three make together, halves in f32: what the factor makes small need not fit before.
 Tensor scaled_of_three(const Tensor& x, const Tensor& a, const Tensor& b, double value, const char* op) {
   check_three(x, a, b, op);
-  if (value == 1) return a;
   const Operand all[] = {a, b, x};
-  return scaled(a.to(traits(result_type(all, op)).compute), value, op);
+  const DType dtype = result_type(all, op);
+  require(dtype != boolean, ErrorKind::dtype, op, "is not defined for booleans");
+  return value == 1 ? a : scaled(a.to(traits(dtype).compute), value, op);
 }
 
 }  // namespace

@@ -322,7 +322,7 @@ inline constexpr Function functions[] = {
     {"pointwise", "polygamma", "int n, x", "n-th derivative of digamma: polygamma(2, x)", no_method},
     {"pointwise", "add", "Operand a, Operand b, Scalar alpha", "a + alpha * b: add(x, y, 0.5)", any_dtype},
     {"pointwise", "sub", "Operand a, Operand b, Scalar alpha", "a - alpha * b: sub(x, y, 0.5)", numbers},
-    {"pointwise", "addcmul", "x, a, b, double value = 1", "x + value * a * b: addcmul(x, a, b)", any_dtype},
+    {"pointwise", "addcmul", "x, a, b, double value = 1", "x + value * a * b: addcmul(x, a, b)", numbers},
     {"pointwise", "addcdiv", "x, a, b, double value = 1", "x + value * a / b: addcdiv(x, a, b)"},
     {"pointwise", "nan_to_num", "x, double nan = 0, double? posinf = {}, double? neginf = {}",
      "NaN and infinities replaced: nan_to_num(x)", any_dtype},

@@ -96,7 +96,7 @@ Tensor place_add(const char* op, const Shape& shape, int axis, const Tensor& ind
 namespace {
 
 // Where values are combined into a tensor: the differentiable scatters.
-struct Place {
+struct ScatterPlace {
   const char* op;
   int axis;
   Tensor index;
@@ -110,7 +110,7 @@ struct Place {
 };
 
 // Where several values meet in one place, the last one stays and takes the gradient.
-void set_back(const Place& at, const Tensor& g, Gradients& d) {
+void set_back(const ScatterPlace& at, const Tensor& g, Gradients& d) {
   if (d.needs(0)) d[0] = at.combine(Combine::set, g, at.repeated(0, g));
   if (!d.needs(1)) return;
   const int64_t n = row_layout(at.index).shape[at.axis];
@@ -129,8 +129,8 @@ Tensor product_without(const Tensor& value, const Tensor& y, const Tensor& other
   return where(zero, without, y / where(zero, 1, value));
 }
 
-// Of halves all of it is taken in f32, the product again.
-void multiply_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g,
+// Halves are computed in f32 throughout; the product is taken again.
+void multiply_back(const ScatterPlace& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g,
                    Gradients& d) {
   if (is_half(x.dtype())) {
     const Tensor a = x.to(f32), b = src.to(f32);
@@ -146,7 +146,8 @@ void multiply_back(const Place& at, const Tensor& x, const Tensor& src, const Te
 }
 
 // Tied elements share the gradient.
-void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g, Gradients& d) {
+void extreme_back(const ScatterPlace& at, const Tensor& x, const Tensor& src, const Tensor& y, const Tensor& g,
+                  Gradients& d) {
   const Tensor x_wins = x == y, wins = src == at.there(y);
   const DType wide = traits(g.dtype()).compute;
   const Tensor many = at.combine(Combine::add, x_wins.to(i64), wins.to(i64)).clamp_min(1).to(wide);
@@ -155,7 +156,7 @@ void extreme_back(const Place& at, const Tensor& x, const Tensor& src, const Ten
   if (d.needs(1)) d[1] = where(wins, at.there(shared), 0);
 }
 
-Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
+Tensor ScatterPlace::combine(Combine how, const Tensor& x, const Tensor& src) const {
   if (index.numel() == 0)
     return record(op, x.detach().clone(), {x, src}, [shape = src.shape()](const Tensor& g, Gradients& d) {
       d[0] = g;
@@ -170,7 +171,7 @@ Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
   return record(op, y, {x, src},
                 [how, linear, o = op, along = axis, kept = save(index), a = save(x, !linear), b = save(src, !linear),
                  c = linear ? Saved() : save_output(y)](const Tensor& g, Gradients& d) {
-                  const Place at{o, along, d.take(kept)};
+                  const ScatterPlace at{o, along, d.take(kept)};
                   if (how == Combine::set) return set_back(at, g, d);
                   if (how == Combine::multiply) return multiply_back(at, d.take(a), d.take(b), d.take(c), g, d);
                   if (!linear) return extreme_back(at, d.take(a), d.take(b), d.take(c), g, d);
@@ -180,7 +181,7 @@ Tensor Place::combine(Combine how, const Tensor& x, const Tensor& src) const {
 }
 
 // Into the memory itself where no graph is wanted and nothing is to be rounded but once, else by way of a copy.
-Tensor& Place::combine_in_place(Combine how, Tensor& x, Tensor src) const {
+Tensor& ScatterPlace::combine_in_place(Combine how, Tensor& x, Tensor src) const {
   const bool saves = how != Combine::add && how != Combine::set;
   const bool wider = traits(x.dtype()).compute != x.dtype() && (how == Combine::add || how == Combine::multiply);
   if (any_needs_grad(x, src) || wider) return x.copy_(combine(how, saves ? x.clone() : x, src));
@@ -209,15 +210,15 @@ Tensor index_for(const Tensor& x, int axis, const Tensor& index, const char* op)
 }
 
 // Arguments of gather and the scatters, checked.
-Place along(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
+ScatterPlace along(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
   const int axis = axis_of(x, dim, op);
   require_fits(index.checked(op), x, axis, "a tensor", op);
   return {op, axis, index_for(x, axis, index, op)};
 }
 
 // Scatters take a 0-d index for a vector.
-Place within(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
-  Place at = along(x, dim, index, op);
+ScatterPlace within(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
+  ScatterPlace at = along(x, dim, index, op);
   if (x.dim() == 1 && at.index.dim() == 0) at.index = at.index.reshape({1});
   return at;
 }
@@ -232,7 +233,7 @@ void require_source(const Tensor& x, const Tensor& src, const char* op) {
 }
 
 // The part of the source that the index speaks of.
-Tensor source_for(const Place& at, const Tensor& x, Tensor src) {
+Tensor source_for(const ScatterPlace& at, const Tensor& x, Tensor src) {
   require_source(x, src, at.op);
   require_fits(at.index, src, -1, "a source", at.op);
   if (at.index.numel() == 0) return src;
@@ -280,7 +281,7 @@ Operand filling(const Tensor& x, const Tensor& mask, const Operand& value, Tenso
 
 // One change of x by an index, checked: made in a copy, or in place.
 struct Change {
-  Place at;
+  ScatterPlace at;
   Combine how;
   Tensor values;
   bool fits(const Tensor& x) const { return x.dim() == at.index.dim() || at.index.numel() == 0; }
@@ -297,13 +298,13 @@ template <class F> Tensor& changed(Tensor& x, const char* op, F change) {
 }
 
 Change scatter_change(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src, const char* op) {
-  const Place at = within(x, dim, index, op);
+  const ScatterPlace at = within(x, dim, index, op);
   if (!src.tensor) require_storable(src.scalar, x.dtype(), op);
   return {at, Combine::set, src.tensor ? source_for(at, x, *src.tensor) : at.repeated(src.scalar, x)};
 }
 
 Change scatter_add_change(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const char* op) {
-  const Place at = within(x, dim, index, op);
+  const ScatterPlace at = within(x, dim, index, op);
   return {at, Combine::add, source_for(at, x, src)};
 }
 
@@ -336,7 +337,7 @@ Change index_fill_change(const Tensor& x, int64_t dim, const Tensor& index, cons
   common_device(x, given, op);
   const Tensor i = counted_from_start(given.reshape({given.numel()}), row_layout(x).shape[axis], axis, op);
   const Shape wanted = spliced(row_layout(x).shape, axis, 1, {i.numel()});
-  const Place at{op, axis, spread_index(i, wanted, axis)};
+  const ScatterPlace at{op, axis, spread_index(i, wanted, axis)};
   if (!value.tensor) {
     require_storable(value.scalar, x.dtype(), op);
     return {at, Combine::set, at.repeated(value.scalar, x)};
@@ -372,7 +373,7 @@ Tensor reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
   constexpr Combine ways[] = {Combine::add, Combine::multiply, Combine::add, Combine::max, Combine::min};
   const ScatterReduce asked = reduce.of(op, "reduce");
   const Combine how = ways[size_t(asked)];
-  const Place at = within(x, dim, index, op);
+  const ScatterPlace at = within(x, dim, index, op);
   const Tensor values = source_for(at, x, src);
   require(x.dtype() != boolean || asked != ScatterReduce::mean, ErrorKind::dtype, op,
           "mean is not defined for booleans");
@@ -513,7 +514,7 @@ Tensor mask_scattered(const Tensor& x, const Tensor& mask, const Tensor& source,
   const int64_t n = places.numel();
   require(n <= source.numel(), ErrorKind::shape, op, "a source of shape ", source, " has fewer elements than the ", n,
           " places of the mask");
-  const Place at{op, 0, places};
+  const ScatterPlace at{op, 0, places};
   const Tensor values = source.reshape({source.numel()}).narrow(0, 0, n);
   return at.combine(Combine::set, x.expand(shape).reshape({shape.numel()}), values).reshape(shape);
 }

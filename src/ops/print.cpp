@@ -146,11 +146,6 @@ std::ostream& operator<<(std::ostream& out, const Scalar& x) {
   return x.is_floating() ? out << x.as<double>() : out << x.as<int64_t>();
 }
 
-std::string text_of(const Scalar& x) {
-  if (x.kind() == Kind::unsigned_int) return std::to_string(x.as<uint64_t>());
-  return x.is_floating() ? number("%.*g", 6, x.as<double>()) : std::to_string(x.as<int64_t>());
-}
-
 std::string_view name(Error::Kind kind) {
   constexpr std::string_view names[] = {"shape",  "dtype", "index",    "device",  "argument",
                                         "memory", "io",    "autograd", "internal"};

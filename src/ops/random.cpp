@@ -1,4 +1,4 @@
-// Random tensors, the checks of a call for random numbers, and the generator behind them.
+// Random tensors, and the generator behind them.
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "core/draws.h"
 #include "core/fork.h"
+#include "core/integer_range.h"
 #include "core/recording.h"
 #include "core/thread_generator.h"
 #include "graph/record.h"
@@ -17,16 +18,6 @@
 
 namespace volta {
 namespace {
-
-// Both ends of the range must be values of the dtype; of a floating one, every integer between them too.
-bool holds_integers(const RandomCall& call) {
-  const int64_t low = call.low, high = int64_t(uint64_t(low) + (call.range - 1));
-  if (call.dtype == u64) return uint64_t(high) >= uint64_t(low);
-  if (call.dtype == boolean) return low >= 0 && high <= 1;
-  if (!is_floating(call.dtype)) return holds(call.dtype, low) && holds(call.dtype, high);
-  const int digits = call.dtype == f16 ? 11 : call.dtype == bf16 ? 8 : call.dtype == f32 ? 24 : 53;
-  return low >= -(int64_t(1) << digits) && high <= int64_t(1) << digits;
-}
 
 // Draws into x, of the call's kind and parameters.
 Tensor draw(RandomCall call, const Shape& shape, const Options& options, const char* op) {
@@ -79,29 +70,6 @@ void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
   check(replacement || samples <= fewest, ErrorKind::argument, samples, " samples without replacement of ", fewest,
         " non-zero weights");
 }
-
-}  // namespace
-
-void check(const RandomCall& call, const char* op) {
-  const auto check = [&](bool fine, const auto&... why) {
-    require(fine, ErrorKind::argument, op ? op : name(call.kind).data(), why...);
-  };
-  const double a = call.a, b = call.b, most = largest_finite(call.dtype);
-  if (call.kind == Distribution::bernoulli)
-    return check(a >= 0 && a <= 1, "the probability ", a, " is not between 0 and 1");
-  if (call.kind == Distribution::randint)
-    return check(holds_integers(call), call.dtype, " does not hold every integer of the range");
-  require(is_floating(call.dtype), ErrorKind::dtype, op ? op : name(call.kind).data(), "needs a floating dtype, got ",
-          call.dtype);
-  check(std::isfinite(a) && std::isfinite(b), "parameters ", a, " and ", b, " must be finite");
-  check(call.kind != Distribution::normal || b >= 0, "the standard deviation ", b, " is negative");
-  check(call.kind != Distribution::exponential || a > 0, "the rate ", a, " is not positive");
-  if (call.kind != Distribution::uniform) return;
-  check(a <= b, "the lower bound ", a, " is not below the upper bound ", b);
-  check(a >= -most && b <= most && b - a <= most, "bounds ", a, " and ", b, " are beyond ", call.dtype);
-}
-
-namespace {
 
 // One mutex guards all generators: it is held for a few additions, and a fork can wait for one alone.
 std::mutex generators;
@@ -219,8 +187,7 @@ Tensor randperm(Int n, const Options& given) {
   const Options options = resolved(given, i64, "randperm");
   require(n >= 0, ErrorKind::argument, "randperm", "the length must not be negative, got ", n);
   require(options.dtype != boolean, ErrorKind::dtype, "randperm", "is not defined for booleans");
-  const RandomCall range{Distribution::randint, *options.dtype, 0, 1, 0, uint64_t(n)};
-  require(n == 0 || holds_integers(range), ErrorKind::argument, "randperm", *options.dtype,
+  require(n == 0 || holds_integers(*options.dtype, 0, uint64_t(n)), ErrorKind::argument, "randperm", *options.dtype,
           " does not hold every integer below ", n);
   const Options keys{i64, options.device, false, options.generator};
   return finished(argsort(draw(integers(INT64_MIN, 0), {n}, keys, "randperm")).to(*options.dtype), options);

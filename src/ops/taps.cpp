@@ -113,39 +113,57 @@ bool in_rows(const Tensor& x, const std::vector<Taps>& taps) {
 
 Tensor ordered(const Tensor& x, bool last) { return last ? channels_last(x) : x.contiguous(); }
 
-// All tensors but the given one are channels-last, or contiguous.
-bool run_loop(const char* op, Pool pool, const Tensor& out, const Tensor& given, const Tensor& indices,
-              const std::vector<Taps>& taps, bool last) {
+// Describes the windows that gave `pooled`, or will.
+PoolShape described(Pool pool, const Tensor& pooled, const std::vector<Taps>& taps, bool last) {
   static constexpr int64_t zero = 0;
   static constexpr double one = 1;
-  const Tensor in = ordered(given, last);
-  PoolCall call{};
-  call.pool = pool;
-  if (last) call.channels = in.size(1);
-  call.out = arg(out), call.in = arg(in);
-  if (indices.defined()) call.indices = arg(indices);
+  PoolShape s{};
+  s.pool = pool;
+  if (last) s.channels = pooled.size(1);
   const size_t skipped = 3 - taps.size();
   int64_t outputs = 1;
   for (size_t i = 0; i < skipped; ++i) {
-    call.axis[i].index = &zero, call.axis[i].weight = &one;
-    call.axis[i].rule.kind = TapRule::Kind::window;
+    s.axis[i].index = &zero, s.axis[i].weight = &one;
+    s.axis[i].rule.kind = TapRule::Kind::window;
   }
   for (size_t i = 0; i < taps.size(); ++i) {
     const Taps& t = taps[i];
     const double* divisor = t.divisor.empty() ? nullptr : t.divisor.data();
-    call.axis[skipped + i] = {t.in,    t.out,   t.count, t.index.data(), t.weight.data(),
-                              divisor, t.begin, t.end,   t.stride,       t.rule};
+    s.axis[skipped + i] = {t.in,    t.out,   t.count, t.index.data(), t.weight.data(),
+                           divisor, t.begin, t.end,   t.stride,       t.rule};
     outputs *= t.out;
   }
-  if (out.numel() == 0) return true;
-  if (in.numel() == 0) {
-    Tensor(out).zero_();
-    return true;
-  }
-  const bool back = pool == Pool::max_back || pool == Pool::sum_back;
-  call.planes = (back ? in : out).numel() / (outputs * call.channels);
+  s.planes = pooled.numel() / (outputs * s.channels);
+  return s;
+}
+
+// Whether there was nothing to look at: then `out` is zero.
+bool done(const Tensor& out, const Tensor& in) {
+  if (out.numel() > 0 && in.numel() > 0) return false;
+  if (out.numel() > 0) Tensor(out).zero_();
+  return true;
+}
+
+// All tensors but the given one are channels-last, or contiguous.
+bool run_forward(const char* op, Pool pool, const Tensor& out, const Tensor& given, const Tensor& indices,
+                 const std::vector<Taps>& taps, bool last) {
+  const Tensor in = ordered(given, last);
+  if (done(out, in)) return true;
+  PoolCall call{described(pool, out, taps, last), arg(out), arg(in), {}};
+  if (indices.defined()) call.indices = arg(indices);
   if (!offered(in.device(), call)) return false;
   within_memory(op, [&] { backend(in.device()).pool(call); });
+  return true;
+}
+// Likewise. It is offered where its forward call is.
+bool run_backward(const char* op, Pool pool, const Tensor& dx, const Tensor& given, const Tensor& indices,
+                  const std::vector<Taps>& taps, bool last) {
+  const Tensor g = ordered(given, last);
+  if (done(dx, g)) return true;
+  PoolBackwardCall call{described(pool, g, taps, last), arg(g), arg(dx), {}};
+  if (indices.defined()) call.indices = arg(indices);
+  if (!offered(g.device(), PoolCall{call, call.g, call.dx, call.indices})) return false;
+  within_memory(op, [&] { backend(g.device()).pool_backward(call); });
   return true;
 }
 
@@ -227,7 +245,7 @@ Tensor max_back(const char* op, const Tensor& g, const Tensor& indices, const Ta
   const Shape shape = with_last(g.shape(), *taps, true);
   if (!grad_enabled()) {
     const Tensor dx = allocate(shape, last, g.dtype(), g.device(), op);
-    if (run_loop(op, Pool::max_back, dx, g, ordered(indices, last), *taps, last)) return dx;
+    if (run_backward(op, Pool::max, dx, g, ordered(indices, last), *taps, last)) return dx;
   }
   if (is_half(g.dtype())) return max_back(op, g.to(f32), indices, taps, last).to(g.dtype());  // summed as floats
   const int from = int(g.dim()) - int(taps->size());
@@ -242,14 +260,14 @@ namespace {
 // The device's loop; where it does not take halves, as floats; where it has none, composed.
 Tensor sum_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool back, bool last) {
   const Tensor y = allocate(with_last(x.shape(), taps, back), last, x.dtype(), x.device(), op);
-  if (run_loop(op, back ? Pool::sum_back : Pool::sum, y, x, {}, taps, last)) return y;
+  if ((back ? run_backward : run_forward)(op, Pool::sum, y, x, {}, taps, last)) return y;
   return is_half(x.dtype()) ? sum_values(op, x.to(f32), taps, back, last).to(x.dtype()) : composed_sum(x, taps, back);
 }
 ValuesIndices max_values(const char* op, const Tensor& x, const std::vector<Taps>& taps, bool indices, bool last) {
   const Shape shape = with_last(x.shape(), taps, false);
   const ValuesIndices y = {allocate(shape, last, x.dtype(), x.device(), op),
                            indices ? allocate(shape, last, i64, x.device(), op) : Tensor()};
-  if (run_loop(op, Pool::max, y.values, x, y.indices, taps, last)) return y;
+  if (run_forward(op, Pool::max, y.values, x, y.indices, taps, last)) return y;
   if (!is_half(x.dtype())) return composed_max(x, taps);
   const ValuesIndices wide = max_values(op, x.to(f32), taps, indices, last);
   return {wide.values.to(x.dtype()), wide.indices};

@@ -80,7 +80,7 @@ void Average::update() {
   const double weight = updates_ == 0 ? 1 : decay_ ? 1 - *decay_ : 1 / double(updates_ + 1);
   UpdateBatch batch;
   for (size_t i = 0; i < params_.size(); ++i) {
-    // Of a model that was moved they follow it, and keep digits that they have more.
+    // The averages follow a model that was moved, and keep digits that they have more.
     averages_[i] = averages_[i].to(params_[i].device()).to(promote(averages_[i].dtype(), params_[i].dtype()));
     if (averages_[i].shape() != params_[i].shape()) averages_[i] = params_[i].detach().clone();  // it was assigned
     else if (!is_floating(params_[i].dtype()) || updates_ == 0) averages_[i].copy_(params_[i].detach());

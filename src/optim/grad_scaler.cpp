@@ -38,7 +38,7 @@ std::vector<Tensor> gradients(const optim::Optimizer& optimizer) {
   return found;
 }
 
-// Of what is defined.
+// The two joined; where only one is defined, that one.
 Tensor either(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : logical_or(a, b); }
 
 }  // namespace

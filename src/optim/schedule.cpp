@@ -44,7 +44,7 @@ void require_numbers(const Numbers& given, const Optimizer& optimizer, const cha
   for (const double value : given.list()) require_number(value, op, what);
 }
 
-// Of a list of one for all groups, or of one for each; for a group that was added later, the latter has none.
+// The value for a group: of a list of one for all groups, or of one for each, which has none for a group added later.
 template <class T> const T& at(const std::vector<T>& list, size_t group, const char* op, const char* what) {
   if (list.size() == 1) return list[0];
   require_that(group < list.size(), op, std::string(what) + " has no value for group " + std::to_string(group));
@@ -79,7 +79,7 @@ void load_all(const std::vector<AnyScheduler>& all, const SchedulerState& saved)
 
 Scheduler::Scheduler(Optimizer& optimizer) : optimizer_(&optimizer) { own_ = base_ = bases(); }
 
-// Of the groups that were added since, too.
+// Includes the groups that were added since.
 std::vector<double> Scheduler::bases() const {
   const auto& groups = optimizer_->param_groups();
   require_that(groups.size() >= base_.size(), "scheduler", "the optimizer has fewer groups than at the start");

@@ -10,6 +10,7 @@
 #include "core/impl.h"
 #include "core/recording.h"
 #include "core/watch.h"
+#include "ops/fused.h"
 
 namespace volta::optim {
 namespace {
@@ -98,7 +99,6 @@ UpdateBatch::Slots UpdateBatch::run(const Tensor& skip) {
     for (end = begin + 1; end < steps_.size() && steps_[end].alike(first);) ++end;
     UpdateCall call{first.rule, first.x().dtype(), {}, {}};
     std::copy(first.constants.begin(), first.constants.end(), call.constants);
-    Backend& device = backend(first.x().device());
     const auto held = [&](const Tensor& x) {
       if (!x.defined()) return x;
       reads(x);
@@ -108,7 +108,7 @@ UpdateBatch::Slots UpdateBatch::run(const Tensor& skip) {
     if (keep.defined()) call.skip = static_cast<const uint8_t*>(address(keep));
     if (skipped.defined()) call.skipped = static_cast<const double*>(address(skipped));
     if (before.defined()) call.skipped_before = static_cast<const double*>(address(before));
-    if (device.offers(call)) {
+    if (offered(first.x().device(), call)) {
       tensors_.clear();
       for (size_t i = begin; i < end; ++i)
         tensors_.push_back(described(*first.rule, steps_[i].x(), steps_[i].g, steps_[i].states.data()));
@@ -118,7 +118,7 @@ UpdateBatch::Slots UpdateBatch::run(const Tensor& skip) {
         recording->constants.push_back(first.constants);
         slots.push_back({end, call.slot});
       }
-      device.update(call);
+      backend(first.x().device()).update(call);
     } else {
       Recording::refuse(first.rule->name, "its constants are part of many kernels");
       for (size_t i = begin; i < end; ++i) steps_[i].composed(skip);
@@ -152,7 +152,7 @@ bool detail::run_rule(const UpdateRule& rule, const double* constants, const Ten
   for (const Tensor& s : states)
     plain = plain && s.is_contiguous() && s.dtype() == traits(p.dtype()).compute && s.shape() == p.shape();
   UpdateCall call{&rule, p.dtype(), {}, {}};
-  if (!plain || !backend(p.device()).offers(call)) return false;
+  if (!plain || !offered(p.device(), call)) return false;
   std::copy(constants, constants + rule.constants, call.constants);
   const Tensor gradient = g.contiguous();
   const UpdateTensor one = described(rule, p, gradient, states.begin());

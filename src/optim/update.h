@@ -24,7 +24,8 @@ class UpdateBatch {
   // Nothing is read or changed before run. States have the shape of p and its compute dtype.
   void add(const UpdateRule& rule, std::initializer_list<double> constants, const Tensor& p, const Tensor& g,
            std::initializer_list<Tensor> states);
-  // Of the steps that the last one's constants count, `skipped` less `before` were not taken (0-d; before may be undefined).
+  // `skipped` less `before` (0-d; before may be undefined): how many of the steps that the last one's constants count were
+  // not taken.
   void count(const Tensor& skipped, const Tensor& before) {
     steps_.back().skipped = skipped, steps_.back().skipped_before = before;
   }

@@ -25,7 +25,7 @@ class EarlyStopping final : public Callback {
   void epoch_end(FitState& state) override {
     const Dict<double>& values = state.history.epochs.back().values;
     if (!values.contains(o_.monitor)) refuse(values);
-    // Of an epoch that was saved behind its last batch, resuming sees only the end: it says nothing about the training.
+    // Resuming an epoch that was saved behind its last batch sees only its end: that says nothing about the training.
     if (state.batch == 0 && !o_.monitor.starts_with("val_")) return;
     const double now = values.at(o_.monitor);
     if (better(now)) {

@@ -96,7 +96,7 @@ Tensor histogram_of(const Tensor& numbers, int64_t n, const Tensor& weights) {
   return zeros({n}, {.dtype = i64, .device = numbers.device()}).scatter_add(0, numbers, weights);
 }
 
-// Of the labels of one batch; bad ones are refused before anything is counted.
+// The labels of one batch. Bad ones are refused before anything is counted.
 ClassLabels checked_labels(volta::metrics::detail::PendingLabels& pending, const Tensor& prediction,
                            const Tensor& target, double threshold, std::optional<int64_t> classes, const char* op) {
   ClassLabels labels = class_labels(prediction, target, threshold, classes, op);

@@ -57,15 +57,15 @@ class ItemDraws {
 [[noreturn]] void rethrow_for_item(int64_t item);   // the exception being handled, as an Error that names the item
 [[noreturn]] void rethrow_for_batch(int64_t item);  // of collating the batch that begins with the item
 // Where batches are to be.
-struct Place {
+struct BatchPlace {
   std::optional<Device> device;
   bool pinned;
 };
-Tensor moved(const Tensor& x, const Place& place);
+Tensor moved(const Tensor& x, const BatchPlace& place);
 // While it lives, batches are collated in the host's memory that suits the place.
 class CollatesFor {
  public:
-  explicit CollatesFor(const Place& place);
+  explicit CollatesFor(const BatchPlace& place);
   ~CollatesFor();
   CollatesFor(const CollatesFor&) = delete;
   CollatesFor& operator=(const CollatesFor&) = delete;
@@ -82,7 +82,7 @@ class BatchSource {
   virtual std::optional<int64_t> size() const = 0;  // nothing, of a stream
   // The batch of these items, null when stopped.
   virtual std::shared_ptr<void> fetch(std::span<const int64_t> items, const FetchKey& key) const = 0;
-  // Of a stream: a copy at its beginning; the next items, fewer at the end; a batch of what was read.
+  // Streams only: a copy at its beginning; the next items, fewer at the end; a batch of what was read.
   virtual std::unique_ptr<BatchSource> restarted(int64_t epoch) const = 0;
   virtual std::shared_ptr<void> read(int64_t first, int64_t count, const FetchKey& key, int64_t& got) = 0;
   virtual std::shared_ptr<void> collate(void* items, int64_t first, const FetchKey& key) const = 0;
@@ -110,7 +110,7 @@ std::shared_ptr<void> next_batch(EpochRun& run);  // null at the end
 struct DefaultCollate {};
 template <class F> struct OnBatch { F f; };
 
-template <class B> void move_batch(B& batch, const Place& place) {
+template <class B> void move_batch(B& batch, const BatchPlace& place) {
   if constexpr (std::is_same_v<B, Tensor>) {
     batch = moved(batch, place);
   } else if constexpr (is_tuple<B>) {
@@ -144,7 +144,8 @@ template <class S, class C> class SourceOf final : public BatchSource {
   static constexpr bool whole = requires(const S& s, std::span<const int64_t> i) { s.get_batch(i); }
   &&(std::is_same_v<C, DefaultCollate> || requires(const C& c) { c.f; });
 
-  SourceOf(S set, C collate, const Place& place) : set_(std::move(set)), collate_(std::move(collate)), place_(place) {
+  SourceOf(S set, C collate, const BatchPlace& place)
+      : set_(std::move(set)), collate_(std::move(collate)), place_(place) {
     (void)given(collate_, "DataLoader");
   }
 
@@ -227,7 +228,7 @@ template <class S, class C> class SourceOf final : public BatchSource {
 
   S set_;
   C collate_;
-  Place place_;
+  BatchPlace place_;
 };
 
 }  // namespace detail
@@ -251,7 +252,7 @@ template <AnyKindOfDataset S, class C = detail::DefaultCollate> class DataLoader
 
   explicit DataLoader(S set, const LoaderOptions& options = {}, C collate = {})
       : core_(std::make_unique<Source>(std::move(set), std::move(collate),
-                                       detail::Place{options.device, options.pin_memory}),
+                                       detail::BatchPlace{options.device, options.pin_memory}),
               options) {}
 
   class Iterator {

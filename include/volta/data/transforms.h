@@ -127,7 +127,7 @@ struct CutoutOptions {
 [[nodiscard]] Transform cutout(const PerAxis& size,
                                const CutoutOptions& options = {});  // squares about random places, cut at the edge
 
-// Of a batch and its labels: [n] of classes, which become shares [n, num_classes], or shares already.
+// Changes a batch and its labels: [n] of classes, which become shares [n, num_classes], or shares already.
 class BatchTransform {
  public:
   using Batch = std::tuple<Tensor, Tensor>;

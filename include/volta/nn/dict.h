@@ -29,7 +29,7 @@ template <class T> class Dict {
     for (const value_type& e : entries) add(e.first, e.second);
   }
 
-  // Of another list of names and values: StateDict(named_parameters(net)), or of a std::map.
+  // Copies another list of names and values: StateDict(named_parameters(net)), or a std::map.
   template <class List>
   requires(!std::is_base_of_v<Dict, List>) && requires(const List& list) {
     { list.begin()->first } -> std::convertible_to<std::string>;

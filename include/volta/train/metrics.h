@@ -104,14 +104,14 @@ class ClassScores {
   Tensor counts_;  // [3, C]: right, predicted, targets
 };
 
-// Of what was predicted to be a class, how much is: metrics::Precision p({.average = "binary"}).
+// Share of right ones among what was predicted to be a class: metrics::Precision p({.average = "binary"}).
 class Precision : public ClassScores {
  public:
   Precision(const ClassScoreOptions& options = {}) : ClassScores("Precision", options) {}
   double compute() const { return averaged(Score::precision); }
   std::string name() const { return "precision"; }
 };
-// Of what is a class, how much was predicted to be: metrics::Recall r({.average = "weighted"}).
+// Share of what is a class that was predicted to be: metrics::Recall r({.average = "weighted"}).
 class Recall : public ClassScores {
  public:
   Recall(const ClassScoreOptions& options = {}) : ClassScores("Recall", options) {}

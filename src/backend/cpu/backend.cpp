@@ -47,6 +47,7 @@ class CpuBackend final : public Backend {
   bool fuses_inputs(const RecurrentCall& call) const override { return cpu::fuses_inputs(call); }
   void conv(const ConvCall& call) override { cpu::conv(call); }
   void pool(const PoolCall& call) override { cpu::pool(call); }
+  void pool_backward(const PoolBackwardCall& call) override { cpu::pool_backward(call); }
   void norm(const NormCall& call) override { cpu::norm(call); }
   void norm_backward(const NormBackwardCall& call) override { cpu::norm_backward(call); }
   void attention(const AttentionCall& call) override { cpu::attention(call); }

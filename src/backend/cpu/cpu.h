@@ -23,6 +23,7 @@ void conv(const ConvCall& call);
 ConvAlgorithm chosen_algorithm(const ConvCall& call);  // x and w need only their dtype
 bool offers_pool(const PoolCall& call);
 void pool(const PoolCall& call);
+void pool_backward(const PoolBackwardCall& call);
 void norm(const NormCall& call);
 void norm_backward(const NormBackwardCall& call);
 void attention(const AttentionCall& call);

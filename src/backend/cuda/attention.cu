@@ -102,7 +102,7 @@ struct Kept {
   }
   __device__ float keep(uint32_t word) const { return (word >> 8) >= a.least_kept ? 1.0f : 0.0f; }
 
-  // Of tile j of products whose first row and column these are; rows are queries, or, turned, keys.
+  // Factors of tile j of products whose first row and column these are; rows are queries, or, turned, keys.
   template <bool Turned> __device__ void of_tile(float (&k)[4], int j, int row, int column) const {
     if (a.keys % 4 != 0)
       return unroll<4>([&](int e) {
@@ -219,7 +219,7 @@ __global__ __launch_bounds__(forward_threads<D>) void forward(const __grid_const
     const float none = masked ? 0 : NAN;
     // A NaN stays one.
     const float scale = (total > 0 ? 1 / total : total == 0 ? none : total) * (Drops ? a.kept : 1);
-    // Of a query that sees nothing it is +inf, so that its weights come out as 0 again.
+    // A query that sees nothing has +inf, so that its weights come out as 0 again.
     if (lane() % 4 == 0)
       a.logsumexp[int64_t(head) * a.queries + query] = total != 0 ? (top[r][half] + log2f(total)) * ln_2
                                                        : masked   ? INFINITY

@@ -230,7 +230,7 @@ class Graph : Builder {
     const auto& s = p.strides[i];
     return tensor(name, half, {p.batch, p.few, p.width, p.keys}, {s[0], s[1], s[3], s[2]});
   }
-  // Of keys or values: weights, with keys as rows, times x; heads that share them are summed.
+  // The gradient of keys or values: weights, with keys as rows, times x; heads that share them are summed.
   void gradient(Name name, Node weights, Node x) {
     const int64_t matrix = p.queries * p.keys;
     const Node flipped =

@@ -17,7 +17,7 @@ class Capture final : public Recorded {
 
   static Capture* current() noexcept { return current_; }  // of this thread, while it records
   const Recording& recording() const { return recording_; }
-  // Of the kernel launched last: argument `which` of `count` is, in every replay, what `value` points to then.
+  // Makes argument `which` of `count` of the kernel launched last, in every replay, what `value` points to then.
   void vary(int count, int which, std::function<const void*()> value);
   void replay() override;
 
@@ -41,8 +41,8 @@ class Capture final : public Recorded {
   static inline thread_local constinit Capture* current_ = nullptr;
 };
 
-// Of the kernel launched last, whose argument `which` of `count` is `args`: `place(args)` holds the seed and the offset of
-// its random numbers. Replays take those of their own draw, unless they were drawn before the step.
+// Has replays of the kernel launched last draw random numbers of their own, unless the step's were drawn before it. Its
+// argument `which` of `count` is `args`, and `place(args)` holds their seed and offset.
 template <class Args, class Place> void vary_draw(int count, int which, const Args& args, Place place) {
   Capture* const capture = Capture::current();
   if (!capture) return;

@@ -181,7 +181,9 @@ class Context final : public Backend {
   bool offers(const DropoutCall& call) const override;
   void conv(const ConvCall& call) override;
   void pool(const PoolCall& call) override;
-  void resample(const PoolCall& call);  // a pool of weighted sums
+  void pool_backward(const PoolBackwardCall& call) override;
+  template <class Call> void run_pool(const Call& call);
+  template <class Call> void resample(const Call& call);  // a pool of weighted sums
   void norm(const NormCall& call) override;
   void norm_backward(const NormBackwardCall& call) override;
   void attention(const AttentionCall& call) override;

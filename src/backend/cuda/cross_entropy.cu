@@ -37,7 +37,7 @@ struct BackwardArgs : Rows {
   double number;  // the divisor, where that is null
 };
 
-// Of contiguous losses and factors, and what becomes of their sums.
+// Contiguous losses and factors, and what becomes of their sums.
 struct MeanArgs {
   int64_t count, piece;  // labels: in all, and of a block
   const char *losses, *factors;
@@ -113,7 +113,7 @@ template <class S, int team, class F> __device__ inline void for_packs(const cha
   }
 }
 
-// Of halves, a power that is right to f32's last bits but a few.
+// For halves, a power that is right to f32's last bits but a few.
 template <class S, class T> __device__ inline T power(T x) {
   if constexpr (std::is_same_v<S, float16> || std::is_same_v<S, bfloat16>) return __expf(x);
   else return ::exp(x);

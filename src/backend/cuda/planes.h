@@ -34,7 +34,7 @@ template <int V = 1, bool Channels = true> struct Mine {
 };
 
 // Whether a plane's elements, and its sizes twice over, are counted in 32 bits.
-inline bool counts_planes(const PoolCall& call) {
+inline bool counts_planes(const PoolShape& call) {
   int64_t in = call.channels, out = call.channels;
   for (const PoolAxis& a : call.axis) {
     if (a.in >= chunk_limit / 2 || a.out >= chunk_limit / 2) return false;
@@ -44,9 +44,17 @@ inline bool counts_planes(const PoolCall& call) {
   return true;
 }
 
+// What a call of either direction reads and writes beside its indices.
+struct PoolData {
+  const Arg &from, &to;
+  bool back;
+};
+inline PoolData data_of(const PoolCall& call) { return {call.in, call.out, false}; }
+inline PoolData data_of(const PoolBackwardCall& call) { return {call.g, call.dx, true}; }
+
 // Calls f(Planes, number of the first) for as many planes at a time as are counted in 32 bits.
-template <class F> void for_planes(const PoolCall& call, int64_t pack_size, F f) {
-  const bool back = call.pool == Pool::max_back || call.pool == Pool::sum_back;
+template <class Call, class F> void for_planes(const Call& call, int64_t pack_size, F f) {
+  const auto [source, target, back] = data_of(call);
   Planes p{};
   p.channels = call.channels, p.in_plane = p.out_plane = 1;
   p.by_packs = Divisor(uint32_t(call.channels / pack_size));
@@ -57,11 +65,11 @@ template <class F> void for_planes(const PoolCall& call, int64_t pack_size, F f)
   }
   const int64_t in = p.in_plane * p.channels, out = p.out_plane * p.channels;
   const int64_t written = back ? in : out, seen = back ? out : in;
-  const int64_t together = std::max<int64_t>(1, chunk_limit / written), size = size_of(call.in.dtype);
+  const int64_t together = std::max<int64_t>(1, chunk_limit / written), size = size_of(source.dtype);
   for (int64_t first = 0; first < call.planes; first += together) {
     p.count = uint32_t(std::min(together, call.planes - first) * written / pack_size);
-    p.from = static_cast<const char*>(call.in.data) + first * seen * size;
-    p.to = static_cast<char*>(call.out.data) + first * written * size;
+    p.from = static_cast<const char*>(source.data) + first * seen * size;
+    p.to = static_cast<char*>(target.data) + first * written * size;
     f(p, first);
   }
 }

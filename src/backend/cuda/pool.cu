@@ -138,23 +138,21 @@ __global__ __launch_bounds__(threads) void pool_backward(const __grid_constant__
 
 using Kernel = void (*)(PoolArgs);
 
-template <class T, class S, int V, bool Channels> Kernel kernel_of(Pool pool) {
-  switch (pool) {
-    case Pool::max: return &pool_forward<T, S, V, Channels, true>;
-    case Pool::sum: return &pool_forward<T, S, V, Channels, false>;
-    case Pool::max_back: return &pool_backward<T, S, V, Channels, true>;
-    default: return &pool_backward<T, S, V, Channels, false>;
-  }
+template <class T, class S, int V, bool Channels> Kernel kernel_of(Pool pool, bool back) {
+  if (pool == Pool::max) return back ? &pool_backward<T, S, V, Channels, true> : &pool_forward<T, S, V, Channels, true>;
+  return back ? &pool_backward<T, S, V, Channels, false> : &pool_forward<T, S, V, Channels, false>;
 }
 
 // With packs of 16 bytes, or of one element.
-template <class T, class S> Kernel kernel_of(const PoolCall& call, int64_t& pack_size) {
+template <class T, class S, class Call> Kernel kernel_of(const Call& call, int64_t& pack_size) {
+  const auto [from, to, back] = data_of(call);
   constexpr int V = 16 / int(sizeof(S));
   pack_size = call.channels % V == 0 ? V : 1;
-  for (const void* p : {call.in.data, call.out.data, call.indices.data})
+  const void* const touched[] = {from.data, to.data, call.indices.data};
+  for (const void* p : touched)
     if (reinterpret_cast<uintptr_t>(p) % 16 != 0) pack_size = 1;
-  if (pack_size == V) return kernel_of<T, S, V, true>(call.pool);
-  return call.channels > 1 ? kernel_of<T, S, 1, true>(call.pool) : kernel_of<T, S, 1, false>(call.pool);
+  if (pack_size == V) return kernel_of<T, S, V, true>(call.pool, back);
+  return call.channels > 1 ? kernel_of<T, S, 1, true>(call.pool, back) : kernel_of<T, S, 1, false>(call.pool, back);
 }
 
 }  // namespace
@@ -171,7 +169,7 @@ bool Context::offers(const PoolCall& call) const {
   return true;
 }
 
-void Context::pool(const PoolCall& call) {
+template <class Call> void Context::run_pool(const Call& call) {
   if (call.axis[2].rule.kind == TapRule::Kind::resampling) return resample(call);
   const OnDevice current(device);
   PoolArgs a{};
@@ -189,7 +187,7 @@ void Context::pool(const PoolCall& call) {
                  r.constant,
                  Divisor(uint32_t(r.stride))};
   }
-  const DType stored = call.in.dtype;
+  const DType stored = data_of(call).from.dtype;
   int64_t pack_size = 1;
   const Kernel kernel = stored == f64   ? kernel_of<double, double>(call, pack_size)
                         : stored == f32 ? kernel_of<float, float>(call, pack_size)
@@ -201,5 +199,7 @@ void Context::pool(const PoolCall& call) {
     launch(*this, "pool", kernel, blocks_for(a.count, threads), threads, a);
   });
 }
+void Context::pool(const PoolCall& call) { run_pool(call); }
+void Context::pool_backward(const PoolBackwardCall& call) { run_pool(call); }
 
 }  // namespace volta::cuda

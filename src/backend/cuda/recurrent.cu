@@ -37,17 +37,17 @@ template <class T> __device__ inline T sigmoid(T x) { return point::Sigmoid::f(x
 template <class T> __device__ inline T hyperbolic(T x) { return point::Tanh::f(x); }
 
 // One unit of one row of the batch.
-struct Place {
+struct RowUnit {
   uint32_t row, j;
   __device__ bool lasts(const StepArgs& a) const { return !a.lengths || a.t < a.lengths[row]; }
 };
-__device__ inline Place place_of(const StepArgs& a) {
+__device__ inline RowUnit place_of(const StepArgs& a) {
   const uint32_t n = blockIdx.x * threads + threadIdx.x, row = a.by_size.divide(n);
   return {row, n - row * a.by_size.size};
 }
 
 // A step forward; p: the products of the gates' weights with the state.
-template <class T> __device__ void advance_unit(const StepArgs& a, const Place& at, const T* p) {
+template <class T> __device__ void advance_unit(const StepArgs& a, const RowUnit& at, const T* p) {
   const uint32_t n = a.size, j = at.j;
   T* const h = a.hidden.row<T>(at.row);
   const T old = a.hidden_before.row<T>(at.row)[j];
@@ -80,7 +80,7 @@ template <class T> __device__ void advance_unit(const StepArgs& a, const Place& 
 __device__ inline uint32_t gate_count(Cell cell) { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
 
 // A step back; product: what the gates of the step after give to the state's gradient.
-template <class T> __device__ void retreat_unit(const StepArgs& a, const Place& at, T product) {
+template <class T> __device__ void retreat_unit(const StepArgs& a, const RowUnit& at, T product) {
   const uint32_t n = a.size, j = at.j, count = gate_count(a.cell);
   T &direct = a.direct.row<T>(at.row)[j], *cell_gradient = a.dc.row<T>(at.row) + j;
   T g = product + direct;
@@ -116,14 +116,14 @@ template <class T> __device__ void retreat_unit(const StepArgs& a, const Place& 
 }
 
 template <class T> __global__ __launch_bounds__(threads) void advance(const __grid_constant__ StepArgs a) {
-  const Place at = place_of(a);
+  const RowUnit at = place_of(a);
   if (at.row >= a.batch) return;
   T p[4];
   for (uint32_t k = 0; k < gate_count(a.cell); ++k) p[k] = a.products.row<T>(at.row)[k * a.size + at.j];
   advance_unit(a, at, p);
 }
 template <class T> __global__ __launch_bounds__(threads) void retreat(const __grid_constant__ StepArgs a) {
-  const Place at = place_of(a);
+  const RowUnit at = place_of(a);
   if (at.row < a.batch) retreat_unit(a, at, a.products.row<T>(at.row)[at.j]);
 }
 
@@ -190,7 +190,7 @@ __global__ __launch_bounds__(threads) void fused_step(const __grid_constant__ Fu
       [&](int i) { unroll<Columns>([&](int g) { staged[((warp * 4 + i) * Columns + g) * 32 + lane] = sum[i][g]; }); });
   __syncthreads();
   if (warp >= 4) return;
-  const Place at{row0 + uint32_t(warp * 4 + group), unit0 + uint32_t(lane % fused_units)};
+  const RowUnit at{row0 + uint32_t(warp * 4 + group), unit0 + uint32_t(lane % fused_units)};
   if (at.row >= a.batch || at.j >= a.size) return;
   float product[Columns] = {};
   for (int other = 0; other < warps; ++other)

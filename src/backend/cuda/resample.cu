@@ -112,16 +112,16 @@ template <class T, class S> auto kernel_of(const Resampling& axis, bool back) {
 
 }  // namespace
 
-void Context::resample(const PoolCall& call) {
+template <class Call> void Context::resample(const Call& call) {
   const OnDevice current(device);
+  const auto [from, to, back] = data_of(call);
   const Resampling& last = call.axis[2].rule.resampling;
   ResampleArgs a{};
   for (int i = 0; i < 3; ++i) {
     a.axis[i] = call.axis[i].rule.resampling;
     a.axis[i].filter = last.filter;  // of axes that a call does not have, too
   }
-  const DType stored = call.in.dtype;
-  const bool back = call.pool == Pool::sum_back;
+  const DType stored = from.dtype;
   const auto kernel = stored == f64   ? kernel_of<double, double>(last, back)
                       : stored == f32 ? kernel_of<float, float>(last, back)
                       : stored == f16 ? kernel_of<float, float16>(last, back)
@@ -131,5 +131,7 @@ void Context::resample(const PoolCall& call) {
     launch(*this, "interpolate", kernel, blocks_for(a.count, threads), threads, a);
   });
 }
+template void Context::resample(const PoolCall&);
+template void Context::resample(const PoolBackwardCall&);
 
 }  // namespace volta::cuda

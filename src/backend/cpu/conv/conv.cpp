@@ -189,7 +189,7 @@ template <class T> struct Convolver {
       if (cost(n) < cost(best)) best = n;
     return best;
   }
-  // Of some units, from a multiple of `unit` on.
+  // A slice covers some units, from a multiple of `unit` on.
   static Range slice_of(int64_t rows, int64_t unit, int64_t slices, int64_t index) {
     const int64_t units = divide_up(rows, unit), begin = units * index / slices * unit;
     return {begin, std::min(rows, units * (index + 1) / slices * unit) - begin};

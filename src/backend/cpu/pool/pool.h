@@ -11,7 +11,8 @@ struct PoolRoom {
   const void *weight, *divisor;
   void *row, *position;
 };
-using PoolKernel = void (*)(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end);
-template <Isa> PoolKernel pool_kernel(Pool pool, DType dtype);
+template <class Call> using PoolKernel = void (*)(const Call& call, const PoolRoom& room, int64_t begin, int64_t end);
+template <Isa> PoolKernel<PoolCall> pool_kernel(Pool pool, DType dtype);
+template <Isa> PoolKernel<PoolBackwardCall> pool_backward_kernel(Pool pool, DType dtype);
 
 }  // namespace volta::cpu

@@ -13,7 +13,7 @@ template <class T> T* data(const Arg& a) { return static_cast<T*>(a.data); }
 // Steps through the rows of the output; of each, what the input's rows are that it sees.
 class WindowRows {
  public:
-  WindowRows(const PoolCall& call, int64_t row)
+  WindowRows(const PoolShape& call, int64_t row)
       : z_(call.axis[0]),
         y_(call.axis[1]),
         width_(call.axis[2].in),
@@ -204,12 +204,12 @@ template <class T> void max_forward(const PoolCall& call, const PoolRoom& room, 
   else max_rows<T>(call, room, begin, end);
 }
 
-template <class T> void max_back(const PoolCall& call, const PoolRoom&, int64_t begin, int64_t end) {
+template <class T> void max_backward(const PoolBackwardCall& call, const PoolRoom&, int64_t begin, int64_t end) {
   const PoolAxis* a = call.axis;
   const int64_t ins = a[0].in * a[1].in * a[2].in, outs = a[0].out * a[1].out * a[2].out;
   for (int64_t p = begin; p < end; ++p) {
-    T* plane = data<T>(call.out) + p * ins;
-    const T* g = data<T>(call.in) + p * outs;
+    T* plane = data<T>(call.dx) + p * ins;
+    const T* g = data<T>(call.g) + p * outs;
     const int64_t* index = data<int64_t>(call.indices) + p * outs;
     __builtin_memset(plane, 0, size_t(ins) * sizeof(T));
     for (int64_t j = 0; j < outs; ++j) plane[index[j]] += g[j];
@@ -251,15 +251,15 @@ template <class T> void sum_rows(const PoolCall& call, const PoolRoom& room, int
   }
 }
 
-template <class T> void sum_back(const PoolCall& call, const PoolRoom& room, int64_t begin, int64_t end) {
+template <class T> void sum_backward(const PoolBackwardCall& call, const PoolRoom& room, int64_t begin, int64_t end) {
   const PoolAxis *a = call.axis, &x = a[2];
   const int64_t ins = a[0].in * a[1].in * x.in, per_plane = a[0].out * a[1].out;
   const T *weight = static_cast<const T*>(room.weight), *divisor = static_cast<const T*>(room.divisor);
   T *const spread = static_cast<T*>(room.row), *const scaled = static_cast<T*>(room.position);
-  __builtin_memset(data<T>(call.out) + begin * ins, 0, size_t((end - begin) * ins) * sizeof(T));
+  __builtin_memset(data<T>(call.dx) + begin * ins, 0, size_t((end - begin) * ins) * sizeof(T));
   WindowRows rows(call, begin * per_plane);
   for (int64_t r = begin * per_plane; r < end * per_plane; ++r, rows.next()) {
-    const T *g = data<T>(call.in) + r * x.out, beside = T(rows.divisor());
+    const T *g = data<T>(call.g) + r * x.out, beside = T(rows.divisor());
     for (int64_t j = 0; j < x.out; ++j) scaled[j] = divisor ? g[j] / (beside * divisor[j]) : g[j];
     __builtin_memset(spread, 0, size_t(x.in) * sizeof(T));
     for (int64_t k = 0; k < x.taps; ++k) {
@@ -270,24 +270,24 @@ template <class T> void sum_back(const PoolCall& call, const PoolRoom& room, int
       }
     }
     rows.each([&](int64_t start, double w) {
-      if (w != 0) add_scaled(x.in, data<T>(call.out) + rows.plane() + start, spread, T(w));
+      if (w != 0) add_scaled(x.in, data<T>(call.dx) + rows.plane() + start, spread, T(w));
     });
   }
 }
 
-template <class T> PoolKernel of(Pool pool) {
-  switch (pool) {
-    case Pool::max: return max_forward<T>;
-    case Pool::max_back: return max_back<T>;
-    case Pool::sum: return sum_rows<T>;
-    case Pool::sum_back: break;
-  }
-  return sum_back<T>;
+template <class T> PoolKernel<PoolCall> forward(Pool pool) { return pool == Pool::max ? max_forward<T> : sum_rows<T>; }
+template <class T> PoolKernel<PoolBackwardCall> backward(Pool pool) {
+  return pool == Pool::max ? max_backward<T> : sum_backward<T>;
 }
 
 }  // namespace
 }  // namespace volta::cpu::VOLTA_ISA
 
-template <> volta::cpu::PoolKernel volta::cpu::pool_kernel<volta::cpu::Isa::VOLTA_ISA>(Pool pool, DType dtype) {
-  return dtype == f64 ? VOLTA_ISA::of<double>(pool) : VOLTA_ISA::of<float>(pool);
+namespace volta::cpu {
+template <> PoolKernel<PoolCall> pool_kernel<Isa::VOLTA_ISA>(Pool pool, DType dtype) {
+  return dtype == f64 ? VOLTA_ISA::forward<double>(pool) : VOLTA_ISA::forward<float>(pool);
 }
+template <> PoolKernel<PoolBackwardCall> pool_backward_kernel<Isa::VOLTA_ISA>(Pool pool, DType dtype) {
+  return dtype == f64 ? VOLTA_ISA::backward<double>(pool) : VOLTA_ISA::backward<float>(pool);
+}
+}  // namespace volta::cpu
