@@ -234,32 +234,6 @@ TEST(NnModel, LoadStrictListsEverythingAndChangesNothing) {
   EXPECT_TRUE(load_state_dict(target, state_dict(net)).complete());
 }
 
-// As in files of before PyTorch 0.4.1, which torchvision still publishes.
-TEST(NnModel, CountsOfBatchesMayBeAbsent) {
-  Net net, target;
-  train(net), (void)net(randn({5, 3}));
-  StateDict state;
-  for (const auto& [name, x] : state_dict(net))
-    if (!name.ends_with("num_batches_tracked")) state.add(name, x);
-  ASSERT_LT(state.size(), state_dict(net).size());
-  Tensor count = target.blocks[0].norm.num_batches_tracked;
-  count.fill_(7);
-  EXPECT_TRUE(load_state_dict(target, state).complete());
-  EXPECT_TRUE(equal(target.blocks[0].norm.running_mean, net.blocks[0].norm.running_mean));
-  EXPECT_EQ(count.item<int64_t>(), 7);  // stays as it was
-  nn::BatchNorm1d norm(3);
-  load_state_dict(
-      norm, {{"weight", ones({3})}, {"bias", ones({3})}, {"running_mean", ones({3})}, {"running_var", ones({3})}});
-  EXPECT_TRUE(has(text_of([&] {
-                    load_state_dict(norm, {{"num_batches_tracked", zeros({}, {.dtype = i64})}});
-                  }),
-                  "missing: weight, bias, running_mean, running_var"));
-  struct Other {
-    nn::Linear my_num_batches_tracked{2, 2};
-  } other;
-  EXPECT_TRUE(has(text_of([&] { load_state_dict(other, StateDict{}); }), "missing: my_num_batches_tracked.weight"));
-}
-
 TEST(NnModel, HandlesSurviveLoadingAndConversion) {
   Net net, source;
   const std::vector<Tensor> handles = parameters(net);
