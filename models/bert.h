@@ -4,6 +4,7 @@
 #include <volta/volta.h>
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace volta::models {
@@ -11,6 +12,7 @@ namespace volta::models {
 struct BertConfig {
   int64_t vocab = 30522, width = 768, layers = 12, heads = 12, intermediate = 3072, context = 512, types = 2;
   double dropout = 0.1, eps = 1e-12;
+  bool pooler = true;  // the Hub's BertForMaskedLM, BertForTokenClassification and BertForQuestionAnswering have none
 };
 
 struct BertEmbeddings {
@@ -98,18 +100,18 @@ struct BertPooler {
 // models::Bert net{{.layers = 2}}; auto [hidden, pooled] = net(ids, attended); `attended` [n, t] is 1 where a token counts.
 struct Bert {
   struct Output {
-    Tensor hidden, pooled;  // [n, t, width] and [n, width]
+    Tensor hidden, pooled;  // [n, t, width] and, with a pooler, [n, width]
   };
   BertConfig config;
   BertEmbeddings embeddings{config};
   BertEncoder encoder{config};
-  BertPooler pooler{config};
+  std::optional<BertPooler> pooler = config.pooler ? std::optional(BertPooler{config}) : std::nullopt;
 
   Output operator()(const Tensor& ids, const Tensor& attended = {}, const Tensor& types = {}) const {
     Tensor mask, x = embeddings(ids, types);
     if (attended.defined()) mask = (attended != 0).unsqueeze(1).unsqueeze(1);
     for (const BertLayer& layer : encoder.layer) x = layer(x, mask);
-    return {x, pooler(x)};
+    return {x, pooler ? (*pooler)(x) : Tensor()};
   }
 };
 

@@ -181,6 +181,17 @@ TEST(DataReaders, CsvTypes) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need all addresses
+TEST(DataReaders, MissingNumbersAreNoWholeOnes) {
+  const auto t = data::parse_csv("x,label\n1,2\n2,NA\n3,1\n");
+  for (const DType dtype : {i64, i32, u8, boolean}) {
+    const std::string said = refused([&] { (void)t.to_tensor({"x", "label"}, dtype); }, Error::Kind::argument);
+    EXPECT_TRUE(contains(said, "'label'") && contains(said, "row 1 ")) << said;
+  }
+  EXPECT_EQ(t.to_tensor({"x"}, i64).sum().item<int64_t>(), 6);
+  EXPECT_EQ(isnan(t.to_tensor({}, f64)).sum().item<int64_t>(), 1);
+  EXPECT_TRUE(equal(data::parse_csv("x\n1.5\n2\n").to_tensor({}, i64), tensor({1, 2}).to(i64).unsqueeze(1)));
+}
+
 TEST(DataReaders, CsvBeyondMemoryIsRefused) {
   std::string text = "a\n";
   for (int i = 0; i < 8'000'000; ++i) text += "1\n";

@@ -350,5 +350,40 @@ TEST(IoSave, TheContentSaysWhichReader) {
   expect_in("read_npy", error_of([&] { return load(other, dir / "e"); }));
 }
 
+// As the Hub's libraries wrote them before safetensors.
+TEST(IoSave, FoldersOfPytorchFiles) {
+  const Scratch dir;
+  const nn::Linear net(3, 2);
+  nn::Linear other(3, 2);
+  expect_in("pytorch_model.bin", error_of([&] { return read_state(dir.path()); }));
+  write_torch(dir / "pytorch_model.bin", state_dict(net));
+  EXPECT_TRUE(load(other, dir.path()).complete());
+  EXPECT_TRUE(same(other.weight.detach(), net.weight.detach()));
+
+  const std::string index = dir / "pytorch_model.bin.index.json";
+  const auto place = [&](const std::string& map) { write_file(index, "{\"metadata\":{},\"weight_map\":" + map + "}"); };
+  write_torch(dir / "a.bin", StateDict{{"weight", ones({2, 3})}});
+  write_safetensors(dir / "b.bin", {{"bias", ones({2})}});  // each is read by its content
+  place(R"({"weight":"a.bin","bias":"b.bin"})");
+  for (const std::string& path : {dir.path(), index}) {
+    nn::init::zeros_(other.weight);
+    EXPECT_TRUE(load(other, path).complete());
+    EXPECT_TRUE(same(other.weight.detach(), ones({2, 3})));
+    EXPECT_EQ(read_state(path).names(), (std::vector<std::string>{"weight", "bias"}));
+  }
+  const auto refused = [&](const std::string& map) {
+    place(map);
+    return error_of([&] { return read_state(dir.path()); });
+  };
+  expect_in("outside the folder", refused(R"({"weight":"../a.bin"})"));
+  expect_in("no such file", refused(R"({"weight":"c.bin"})"));
+  expect_in("does not place there", refused(R"({"bias":"a.bin"})"));
+  expect_in("'weight' is not in its shard", refused(R"({"weight":"b.bin","bias":"b.bin"})"));
+  expect_in("'x' is not in its shard", refused(R"({"weight":"a.bin","x":"a.bin"})"));
+  EXPECT_NE(refused(R"({"weight":"pytorch_model.bin.index.json"})"), "");
+  write_safetensors(dir / "model.safetensors", {{"x", ones({1})}});  // comes first
+  EXPECT_EQ(read_state(dir.path()).names(), (std::vector<std::string>{"x"}));
+}
+
 }  // namespace
 }  // namespace volta

@@ -253,6 +253,28 @@ TEST(NnNorm, BatchNorm) {
   check_gradients(fixed, wide({3, 2, 2}));
 }
 
+// As in files of before PyTorch 0.4.1, which torchvision still publishes.
+TEST(NnNorm, CountsOfBatchesMayBeAbsent) {
+  nn::Sequential net(nn::Linear(3, 2), nn::BatchNorm1d(2)), target(nn::Linear(3, 2), nn::BatchNorm1d(2));
+  (void)net(randn({5, 3})), (void)target(randn({5, 3})), (void)target(randn({5, 3}));
+  StateDict state;
+  for (const auto& [name, x] : state_dict(net))
+    if (!name.ends_with("num_batches_tracked")) state.add(name, x);
+  ASSERT_EQ(state.size(), 6u);
+  EXPECT_TRUE(load_state_dict(target, state).complete());
+  const StateDict loaded = state_dict(target);
+  EXPECT_TRUE(equal(loaded.at("1.running_mean"), state.at("1.running_mean")));
+  EXPECT_EQ(loaded.at("1.num_batches_tracked").item<int64_t>(), 2);  // stays as it was
+  nn::BatchNorm1d norm(2);
+  load_state_dict(norm, StateMap().select("1.*").strip_prefix("1.").apply(state));
+  state.erase("1.running_mean");
+  EXPECT_TRUE(has(text_of([&] { load_state_dict(target, state); }), "missing: 1.running_mean"));
+  struct Other {
+    nn::Linear my_num_batches_tracked{2, 2};
+  } other;
+  EXPECT_TRUE(has(text_of([&] { load_state_dict(other, StateDict{}); }), "missing: my_num_batches_tracked.weight"));
+}
+
 TEST(NnNorm, BatchNormOptions) {
   nn::BatchNorm1d average(2, {.momentum = std::nullopt});
   const Tensor a = randn({8, 2}), b = randn({8, 2}) + 4;

@@ -11,10 +11,8 @@
 namespace volta::app {
 namespace {
 
-constexpr const char* recipe_key = "volta.recipe";
-
 struct Flags {
-  std::string from, to, part, map, strip, add, cast, model, select;
+  std::string from, to, part, map, strip, add, cast, model, select, tokenizer;
   std::vector<std::string> rename, exclude, transpose;
   bool dry_run = false;
 };
@@ -81,22 +79,55 @@ Metadata carried_over(const Flags& f, const StateDict& given, const StateDict& m
   Metadata kept;
   if (const auto found = attempt([&] { return read_safetensors_metadata(f.from); })) kept = *found;
   if (kept.contains("format") && kept.at("format") == "volta.checkpoint") kept = {};
-  if (kept.contains(recipe_key) && !same_tensors(given, made)) kept.erase(recipe_key);
+  if (!same_tensors(given, made))
+    for (const char* key : {recipe_entry, vocab_entry, merges_entry})
+      if (kept.contains(key)) kept.erase(key);
   if (!kept.contains("format")) kept.add("format", "pt");
   return kept;
 }
 
-// What makes safetensors a file that `eval`, `predict` and `serve` take: the recipe, checked against the weights.
+// NAME, or NAME:RECIPE, which need not repeat the name and says what the architecture leaves open.
+Recipe recipe_for(const std::string& model) {
+  const size_t colon = model.find(':');
+  const std::string name = model.substr(0, colon);
+  const Task task = usual_task(architecture(name));
+  Recipe recipe;
+  recipe.model = name, recipe.task = task;
+  if (colon == std::string::npos) return recipe;
+  const nlohmann::json given = nlohmann::json::parse(model.substr(colon + 1), nullptr, false);
+  if (!given.is_object())
+    throw Error(Error::Kind::argument, "convert", "--model " + name + ":RECIPE takes an object in JSON as RECIPE");
+  nlohmann::json whole = nlohmann::json::parse(recipe.json());
+  whole.update(given);
+  recipe = Recipe::parse(whole.dump(), "--model");
+  if (recipe.model != name)
+    throw Error(Error::Kind::argument, "convert", "--model " + name + " has a recipe of the model " + recipe.model);
+  if ((recipe.task == Task::language) != (task == Task::language))
+    throw Error(Error::Kind::argument, "convert",
+                "--model " + name + (task == Task::language ? " is a language model" : " is no language model") +
+                    ", which is not what the task in its recipe says");
+  return recipe;
+}
+
+// What makes safetensors a file that `eval`, `predict` and `serve` take: the recipe, checked against the weights, and the
+// vocabulary.
 Metadata metadata_for(const Flags& f, const StateDict& given, const StateDict& state) {
   Metadata metadata = carried_over(f, given, state);
-  if (f.model.empty()) return metadata;
-  Recipe recipe;
-  recipe.model = f.model;
-  const size_t colon = f.model.find(':');
-  if (colon != std::string::npos) recipe = Recipe::parse(f.model.substr(colon + 1), "--model");
-  Network network(recipe);
+  if (f.model.empty() && f.tokenizer.empty()) return metadata;
+  if (!f.model.empty()) metadata[recipe_entry] = recipe_for(f.model).json();
+  if (!metadata.contains(recipe_entry))
+    throw Error(Error::Kind::argument, "convert", f.from + " does not say which model it is for: add --model");
+  Network network(Recipe::parse(metadata.at(recipe_entry), f.from));
+  if (!f.tokenizer.empty()) {
+    if (network.recipe.task != Task::language)
+      throw Error(Error::Kind::argument, "convert",
+                  "--tokenizer is for a language model, as " + network.recipe.model + " is not");
+    for (const auto& [key, name] : {std::pair(vocab_entry, "vocab.json"), std::pair(merges_entry, "merges.txt")})
+      metadata[key] = data::read_text((std::filesystem::path(f.tokenizer) / name).string());
+  }
+  network.read_tokenizer(metadata, f.tokenizer.empty() ? f.from : f.tokenizer);
   load_state_dict(network.module, state);
-  metadata[recipe_key] = network.recipe.json();
+  metadata[recipe_entry] = network.recipe.json();
   return metadata;
 }
 
@@ -142,9 +173,20 @@ void warn_of_idle_rules(const Flags& f, const StateMap& map, const StateDict& gi
     std::fprintf(stderr, "volta: without effect: %s\n", printable(rule).c_str());
 }
 
+// Only safetensors have a place for a recipe.
+void check_place(const Flags& f) {
+  if ((!f.model.empty() || !f.tokenizer.empty()) && std::filesystem::path(f.to).extension() != ".safetensors")
+    throw Error(Error::Kind::argument, "convert",
+                "--model and --tokenizer need a file to write that ends in .safetensors, not '" + f.to + "'");
+}
+
 void convert(const Flags& f, const Common& common) {
   StateMap map;
-  Program::check_usage([&] { map = map_of(f); });
+  Program::check_usage([&] {
+    map = map_of(f);
+    if (!f.model.empty()) (void)recipe_for(f.model);
+    check_place(f);
+  });
   const StateDict given = given_state(f);
   if (f.dry_run) {
     StatePlan plan = map.plan(given);
@@ -181,7 +223,10 @@ void add_convert(Command program, Common& common) {
   command.option("--cast", f->cast, "convert to this dtype: f32, f16, bf16 …");
   command.option(
       "--model", f->model,
-      "the model these weights are for, as NAME or NAME:RECIPE in JSON, so that eval and serve take the file");
+      "the model these weights are for, as NAME or NAME:RECIPE, such as gpt:{\"sizes\":{\"layers\":12}}, so that eval "
+      "and serve take the file");
+  command.option("--tokenizer", f->tokenizer,
+                 "a folder with vocab.json and merges.txt: GPT-2's vocabulary, for generate");
   command.flag("--dry-run", f->dry_run, "print what would happen to each tensor");
   command.on_run([&common, f] { convert(*f, common); });
 }

@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* key = "volta.recipe";
 constexpr const char* task_names[] = {"classify", "regress", "language"};
 
 [[noreturn]] void fail(const std::string& op, const std::string& why, Error::Kind kind = Error::Kind::argument) {
@@ -141,6 +140,8 @@ const Architecture& architecture(const std::string& name) {
   fail("model", "there is no model '" + name + "'; known are " + known);
 }
 
+Task usual_task(const Architecture& made) { return made.inputs[0] == "text" ? Task::language : Task::classify; }
+
 int64_t Recipe::size(const std::string& name) const {
   const auto found = sizes.find(name);
   if (found == sizes.end()) fail(model, "its recipe lacks the size '" + name + "'");
@@ -206,21 +207,38 @@ Tensor Network::prepared(const Tensor& raw) const {
 }
 
 void Network::save(const std::string& path) const {
-  write_safetensors(path, state_dict(module), {{"format", "pt"}, {key, recipe.json()}});
+  write_safetensors(path, state_dict(module), {{"format", "pt"}, {recipe_entry, recipe.json()}});
 }
 
 Network Network::load(const std::string& path) {
   const Metadata metadata = read_safetensors_metadata(path);
-  if (!metadata.contains(key))
+  if (!metadata.contains(recipe_entry))
     fail("load",
          path +
              " holds weights without a recipe: train it with `volta train`, or convert it with `volta convert --model "
              "NAME`",
          Error::Kind::io);
-  Network network(Recipe::parse(metadata.at(key), path));
+  Network network(Recipe::parse(metadata.at(recipe_entry), path));
+  network.read_tokenizer(metadata, path);
   volta::load(network.module, path);
   eval(network.module);
   return network;
+}
+
+void Network::read_tokenizer(const Metadata& metadata, const std::string& file) {
+  if (recipe.task != Task::language || !metadata.contains(vocab_entry) || !metadata.contains(merges_entry)) return;
+  const std::string& vocab = metadata.at(vocab_entry);
+  data::Gpt2Options options;
+  if (vocab.find("\"<|endoftext|>\"") != std::string::npos) options.special_tokens = {"<|endoftext|>"};
+  try {
+    tokenizer = data::Gpt2Tokenizer::from_text(vocab, metadata.at(merges_entry), options);
+  } catch (const Error& e) {
+    fail("load", file + ": its vocabulary cannot be read: " + e.what(), e.kind());
+  }
+  if (!recipe.tokens.empty()) fail(recipe.model, "its recipe has tokens, and " + file + " a vocabulary of byte pairs");
+  if (tokenizer->vocab_size() > recipe.size("vocab"))
+    fail(recipe.model, "the vocabulary has " + std::to_string(tokenizer->vocab_size()) +
+                           " tokens, but the size 'vocab' is " + std::to_string(recipe.size("vocab")));
 }
 
 }  // namespace volta::app

@@ -40,16 +40,23 @@ struct Architecture {
 };
 const std::vector<Architecture>& architectures();
 const Architecture& architecture(const std::string& name);  // throws, listing the known
+Task usual_task(const Architecture& made);                  // what it learns where nothing else is said
+
+// Entries of a file's metadata: the recipe, and of a vocabulary of byte pairs the texts of vocab.json and merges.txt.
+constexpr const char *vocab_entry = "volta.vocab", *merges_entry = "volta.merges", *recipe_entry = "volta.recipe";
 
 struct Network {
   Recipe recipe;
   nn::AnyModule module;
+  std::optional<data::Gpt2Tokenizer> tokenizer = {};  // of a language model over byte pairs
 
   explicit Network(Recipe r);
   Tensor operator()(const Tensor& x) const { return module(x); }
   Tensor prepared(const Tensor& raw) const;  // what the module wants of [n, …] inputs as files hold them
   void save(const std::string& path) const;
   static Network load(const std::string& path);
+  // From a file's metadata, where they hold one; throws where it does not fit the recipe.
+  void read_tokenizer(const Metadata& metadata, const std::string& file);
 };
 
 }  // namespace volta::app

@@ -1,5 +1,6 @@
 // volta predict: what a trained model says about files: images, tables, arrays.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 #include "command.h"
 #include "inputs.h"
 #include "requests.h"
+#include "text_model.h"
 
 namespace volta::app {
 namespace {
@@ -71,22 +73,50 @@ void print(const std::string& file, int64_t row, bool several, const Tensor& y, 
   std::printf("%s\n", classes.size() > 1 ? ")" : "");
 }
 
+// Each file as a text: how well the model foresees it, and what it takes to follow.
+void judge(const std::vector<std::string>& files, Network network, const Common& common) {
+  const TextModel model(std::make_shared<const Network>(std::move(network)));
+  for (const std::string& file : files) {
+    const std::string text = data::read_text(file);
+    Judged found;
+    try {
+      found = model.judge(text);
+    } catch (const Error& e) {
+      throw Error(e.kind(), "predict", file + ": " + std::string(e.what()).substr(e.op().size() + 2));
+    }
+    if (common.json) {
+      nlohmann::json next = nlohmann::json::array(), one = {{"input", file}, {"tokens", found.tokens}};
+      for (const auto& [token, p] : found.next) next.push_back({{"token", token}, {"probability", p}});
+      if (found.loss) one["loss"] = *found.loss, one["perplexity"] = std::exp(*found.loss);
+      one["next"] = next;
+      std::printf("%s\n", dumped(one).c_str());
+      continue;
+    }
+    std::printf("%s: ", printable(file).c_str());
+    if (found.loss) std::printf("loss %.4f, perplexity %.2f; ", *found.loss, std::exp(*found.loss));
+    std::printf("next");
+    for (size_t i = 0; i < found.next.size(); ++i)
+      std::printf("%s '%s' %.1f%%", i == 0 ? "" : ",", printable(found.next[i].first).c_str(),
+                  100 * found.next[i].second);
+    std::printf("\n");
+  }
+}
+
 }  // namespace
 
 void add_predict(Command program, Common& common) {
-  Command command = program.command("predict", "what a trained model says about files (images, CSV, npy)");
+  Command command = program.command("predict", "what a trained model says about files (images, CSV, npy, text)");
   struct Flags {
     std::string file;
     std::vector<std::string> inputs;
   };
   auto flags = std::make_shared<Flags>();
   command.option("model", flags->file, "a file that volta train saved").required();
-  command.option("files", flags->inputs, "images, tables or arrays").required();
+  command.option("files", flags->inputs, "images, tables, arrays or texts").required();
   command.on_run([&common, flags] {
     if (common.threads > 0) set_num_threads(common.threads);
-    const Network network = Network::load(flags->file);
-    if (network.recipe.task == Task::language)
-      throw Error(Error::Kind::argument, "predict", flags->file + " is a language model; use volta generate");
+    Network network = Network::load(flags->file);
+    if (network.recipe.task == Task::language) return judge(flags->inputs, std::move(network), common);
     const InferenceMode inference;
     for (const std::string& file : flags->inputs) {
       const Tensor x = inputs_of(file, network.recipe);

@@ -1,6 +1,11 @@
 #include "resuming.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +40,22 @@ std::optional<int64_t> epoch_of(const std::string& row) {
 }
 
 }  // namespace
+
+RunLock::~RunLock() {
+  if (file_ >= 0) close(file_);
+}
+
+void RunLock::take(const std::string& run) {
+  if (file_ >= 0) return;
+  const std::string path = (fs::path(run) / "run.lock").string();
+  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0)
+    throw Error(Error::Kind::io, "train", "cannot open " + path + ": " + std::generic_category().message(errno));
+  // Some file systems have no locks; there a run goes on without.
+  if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    refuse_training("another training writes to " + run + " and holds " + path +
+                    ": wait for its end, or begin another with another --out");
+}
 
 Settings settings_of(const TrainFlags& f) {
   const auto if_any = [](auto value, const std::string& text) { return value > 0 ? text : std::string(); };

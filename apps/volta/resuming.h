@@ -13,6 +13,19 @@ namespace volta::app {
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Settings settings_of(const TrainFlags& flags);
 
+// Held by the one process that trains into a folder; the kernel lets go of it, however the process ends.
+class RunLock {
+ public:
+  RunLock() = default;
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+  void take(const std::string& run);  // throws where another process has it
+
+ private:
+  int file_ = -1;
+};
+
 std::optional<Checkpoint> last_checkpoint(const std::string& run);  // nothing where the folder has none
 std::vector<std::string> passed_over(const std::string& run, const Checkpoint& last);  // newer ones, which are damaged
 // `items` says how many the data have: others would be split in another way, and training items become test items.

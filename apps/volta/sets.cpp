@@ -77,8 +77,9 @@ std::vector<std::string> numbered(int64_t count) {
 }
 
 Tensor resized(const Tensor& images, const SetFlags& f) {
-  if (f.height == 0 || (images.size(2) == f.height && images.size(3) == f.width)) return images;
-  return interpolate(images, {.size = {f.height, f.width}, .mode = "bilinear", .antialias = true});
+  const int64_t h = f.height > 0 ? f.height : images.size(2), w = f.width > 0 ? f.width : images.size(3);
+  if (images.size(2) == h && images.size(3) == w) return images;
+  return interpolate(images, {.size = {h, w}, .mode = "bilinear", .antialias = true});
 }
 
 NamedSet image_set(const data::LabelledImages& train, const data::LabelledImages& test, std::vector<std::string> labels,
@@ -102,7 +103,8 @@ const std::vector<std::string> cifar = {"airplane", "automobile", "bird",  "cat"
 
 #ifdef VOLTA_IMAGES
 NamedSet folder_set(const std::string& path, SetFlags f) {
-  if (f.height == 0) f.height = f.width = 224;
+  for (int64_t* side : {&f.height, &f.width})
+    if (*side == 0) *side = 224;
   const auto fitted = [&](const data::ImageFolder& folder) {
     return Items(data::map(folder, [h = f.height, w = f.width](const Tensor& image, int64_t label) {
       Tensor x = image.to(f32) / 255;
@@ -257,6 +259,10 @@ Items test_items(SetFlags f, const Recipe& recipe) {
   if (set.recipe.takes_images() != recipe.takes_images() || set.recipe.task != recipe.task)
     fail("'" + f.name + "' is not the kind of data that this model takes");
   if (set.recipe.task == Task::language) {
+    if (recipe.tokens.empty())
+      fail("'" + f.name +
+           "' is read as characters, and the model has a vocabulary of byte pairs: volta predict measures "
+           "it on a text");
     if (set.recipe.tokens != recipe.tokens)
       fail("'" + f.name + "' has other characters than the text the model was trained on");
   } else if (set.recipe.labels != recipe.labels || set.recipe.columns != recipe.columns ||

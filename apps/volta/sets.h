@@ -15,7 +15,7 @@ struct SetFlags {
   std::string target;             // of a table: the column to predict; the last one unless given
   double held_out = 0.1;          // share of the items kept for testing where the set does not say which
   int64_t context = 128;          // of a text: tokens in an item
-  int64_t height = 0, width = 0;  // images are brought to this size; 0: as they are
+  int64_t height = 0, width = 0;  // images are brought to this size; 0: as they are, of a folder 224
   uint64_t seed = 1;
 };
 

@@ -34,7 +34,7 @@ void add_summary(Command program, Common& common) {
     recipe.model = *model;
     if (!from_file && architecture(*model).inputs[0] == "image")
       recipe.sizes = {{"channels", 1}, {"height", 28}, {"width", 28}};
-    if (!from_file && architecture(*model).inputs[0] == "text") recipe.task = Task::language;
+    if (!from_file) recipe.task = usual_task(architecture(*model));
     Network network = from_file ? Network::load(*model) : Network(recipe);
     Shape input{1};
     for (const int64_t n : network.recipe.input()) input.push_back(n);

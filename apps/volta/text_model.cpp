@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "terminal.h"
+
 namespace volta::app {
 namespace {
 
@@ -38,15 +40,52 @@ size_t settled(const std::string& text, const std::vector<std::string>& stops) {
   return text.size() - keep;
 }
 
+// Whether more bytes could make these a character.
+bool unfinished(std::string_view bytes) {
+  for (const char more : {'\x80', '\xbf'})
+    if (utf8_length(std::string(bytes) + std::string(3, more)) > bytes.size()) return true;
+  return false;
+}
+
+// Takes the whole characters from the front of the bytes; U+FFFD stands for those that can become none.
+std::string take_characters(std::string& bytes) {
+  std::string text;
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const std::string_view rest = std::string_view(bytes).substr(at);
+    size_t n = utf8_length(rest);
+    if (n > 0) {
+      text += rest.substr(0, n);
+    } else {
+      if (unfinished(rest)) break;
+      for (n = 1; unfinished(rest.substr(0, n + 1));) ++n;
+      text += "\xef\xbf\xbd";
+    }
+    at += n;
+  }
+  bytes.erase(0, at);
+  return text;
+}
+
 }  // namespace
 
 TextModel::TextModel(std::shared_ptr<const Network> network) : network_(std::move(network)) {
-  const std::vector<std::string>& tokens = network_->recipe.tokens;
-  if (tokens.empty()) throw Error(Error::Kind::argument, network_->recipe.model, "its recipe has no tokens");
-  for (size_t i = 0; i < tokens.size(); ++i) ids_.emplace(tokens[i], int64_t(i));
+  const Recipe& recipe = network_->recipe;
+  if (const auto& tokenizer = network_->tokenizer) {
+    for (int64_t i = 0; i < tokenizer->vocab_size(); ++i) pieces_.push_back(tokenizer->decode_bytes(std::vector{i}));
+    end_ = tokenizer->token_to_id("<|endoftext|>");
+    begin_ = std::max<int64_t>(0, end_);
+    return;
+  }
+  if (recipe.tokens.empty())
+    throw Error(Error::Kind::argument, recipe.model,
+                "its recipe has no tokens: give a vocabulary with `volta convert --tokenizer FOLDER`");
+  pieces_ = recipe.tokens;
+  for (size_t i = 0; i < pieces_.size(); ++i) ids_.emplace(pieces_[i], int64_t(i));
 }
 
 std::vector<int64_t> TextModel::encode(const std::string& text) const {
+  if (network_->tokenizer) return network_->tokenizer->encode(text);
   std::vector<int64_t> ids;
   for (size_t at = 0; at < text.size();) {
     const std::string one = text.substr(at, character_length(static_cast<unsigned char>(text[at])));
@@ -60,22 +99,56 @@ std::vector<int64_t> TextModel::encode(const std::string& text) const {
   return ids;
 }
 
-std::string TextModel::decode(int64_t token) const { return network_->recipe.tokens.at(size_t(token)); }
+const std::string& TextModel::decode(int64_t token) const { return pieces_.at(size_t(token)); }
+
+Judged TextModel::judge(const std::string& text) const {
+  const InferenceMode inference;
+  const std::vector<int64_t> ids = encode(text);
+  if (ids.empty()) throw Error(Error::Kind::argument, "predict", "the text is empty");
+  const Tensor steps = tensor(ids);
+  const int64_t n = steps.numel(), context = network_->recipe.size("context");
+  double sum = 0;
+  for (int64_t begin = 0; begin + 1 < n; begin += context) {
+    const int64_t end = std::min(begin + context, n - 1);
+    const Tensor y = network_->module(steps.slice(0, begin, end).unsqueeze(0))[0];
+    sum += cross_entropy(y.to(f32), steps.slice(0, begin + 1, end + 1), {.reduction = "sum"}).item<double>();
+  }
+  const Tensor last = network_->module(steps.slice(0, std::max<int64_t>(0, n - context), n).unsqueeze(0))[{0, -1}];
+  const Tensor p = softmax(known(last).to(f64), -1);
+  if (!std::isfinite(sum) || !volta::all(isfinite(p)).item<bool>())
+    throw Error(Error::Kind::argument, "predict", "the model's answer is not finite");
+  const auto [best, order] = topk(p, std::min<int64_t>(3, p.numel()), -1);
+  Judged judged{.tokens = n};
+  if (n > 1) judged.loss = sum / double(n - 1);
+  for (int64_t i = 0; i < best.numel(); ++i)
+    judged.next.emplace_back(decode(order[i].item<int64_t>()), best[i].item<double>());
+  return judged;
+}
+
+// Without logits for which there is no token: published models round the size of their vocabulary up.
+Tensor TextModel::known(const Tensor& logits) const {
+  return logits.narrow(0, 0, std::min(logits.size(0), int64_t(pieces_.size())));
+}
 
 Generated TextModel::generate(const GenerateRequest& r, const std::function<bool(const std::string&)>& emit) const {
   const InferenceMode inference;
-  std::vector<int64_t> ids = encode(r.prompt.empty() ? network_->recipe.tokens.at(0) : r.prompt);
+  std::vector<int64_t> ids = r.prompt.empty() ? std::vector{begin_} : encode(r.prompt);
   Generator generator(r.seed);
   const int64_t context = network_->recipe.size("context");
   const auto* const gpt = network_->module.get_if<models::GPT>();
   std::vector<nn::KeyValueCache> caches;
-  size_t cached = 0;  // of the ids
-  std::string text;
+  size_t cached = 0;        // of the ids
+  std::string bytes, text;  // what is no whole character yet, and what is
   size_t shown = 0;
   const auto show = [&](size_t end) {
     const bool go_on = end <= shown || emit(text.substr(shown, end - shown));
     shown = std::max(shown, end);
     return go_on;
+  };
+  const auto finished = [&](const char* why, int64_t tokens) {
+    if (!bytes.empty()) text += "\xef\xbf\xbd";
+    show(text.size());
+    return Generated{why, tokens};
   };
   for (int64_t i = 0; i < r.max_tokens; ++i) {
     // Past the context every position moves, and the cache would hold the wrong ones.
@@ -84,8 +157,10 @@ Generated TextModel::generate(const GenerateRequest& r, const std::function<bool
     const Tensor steps = tensor(std::vector<int64_t>(ids.begin() + std::ptrdiff_t(begin), ids.end())).unsqueeze(0);
     const Tensor logits = use_cache ? (*gpt)(steps, &caches) : network_->module(steps);
     cached = ids.size();
-    ids.push_back(sample(logits[{0, -1}], r, generator));
-    text += decode(ids.back());
+    ids.push_back(sample(known(logits[{0, -1}]), r, generator));
+    if (ids.back() == end_) return finished("stop", i + 1);
+    bytes += decode(ids.back());
+    text += take_characters(bytes);
     size_t stopped = std::string::npos;
     for (const std::string& stop : r.stop)
       if (!stop.empty()) stopped = std::min(stopped, text.find(stop, shown));
@@ -95,8 +170,7 @@ Generated TextModel::generate(const GenerateRequest& r, const std::function<bool
     }
     if (!show(settled(text, r.stop))) return {"stop", i + 1};
   }
-  show(text.size());
-  return {"length", r.max_tokens};
+  return finished("length", r.max_tokens);
 }
 
 }  // namespace volta::app

@@ -3,7 +3,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "network.h"
@@ -25,17 +27,28 @@ struct Generated {
   int64_t tokens = 0;
 };
 
+// What a model makes of a text.
+struct Judged {
+  int64_t tokens = 0;
+  std::optional<double> loss = {};                        // per token after the first
+  std::vector<std::pair<std::string, double>> next = {};  // the likeliest tokens to follow
+};
+
 class TextModel {
  public:
   explicit TextModel(std::shared_ptr<const Network> network);
   // Calls `emit` with each piece of text as it is made; emit says whether to go on.
   Generated generate(const GenerateRequest& request, const std::function<bool(const std::string& piece)>& emit) const;
   std::vector<int64_t> encode(const std::string& text) const;  // throws on a character the vocabulary lacks
-  std::string decode(int64_t token) const;
+  const std::string& decode(int64_t token) const;              // bytes, which may end inside a character
+  Judged judge(const std::string& text) const;                 // throws where the text is empty
 
  private:
+  Tensor known(const Tensor& logits) const;
   std::shared_ptr<const Network> network_;
+  std::vector<std::string> pieces_;  // what each token stands for
   std::map<std::string, int64_t> ids_;
+  int64_t begin_ = 0, end_ = -1;  // the token before an empty prompt, and the one that ends a text
 };
 
 }  // namespace volta::app

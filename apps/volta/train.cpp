@@ -155,6 +155,9 @@ void train(State& state, Common& common, Command command) {
   Program::check_usage([&] { f.sizes = sizes_of(state.sizes); });
   f.augment = !state.no_augment;
   if (f.out.empty() && named) f.out = default_folder(f);
+  RunLock lock;
+  std::error_code error;
+  if (f.resume && std::filesystem::is_directory(f.out, error)) lock.take(f.out);  // nobody writes what is read now
   std::optional<Checkpoint> last = f.resume && !f.out.empty() ? last_checkpoint(f.out) : std::nullopt;
   if (last) take_over(*last, state, command);
   f.augment = !state.no_augment;
@@ -164,7 +167,7 @@ void train(State& state, Common& common, Command command) {
     check_words(f);
   });
   if (common.threads > 0) set_num_threads(common.threads);
-  const TrainResult result = train_run(f, std::move(last), common.terminal());
+  const TrainResult result = train_run(f, std::move(last), lock, common.terminal());
   report(result, f, common);
   if (result.interrupted) common.status = Exit::interrupted;
 }

@@ -59,7 +59,11 @@ Recipe combined(const TrainFlags& f, const NamedSet& set) {
   for (const auto& [name, value] : sizes)
     if (!from_data(name)) known += (known.empty() ? "" : ", ") + name;
   for (const auto& [name, value] : f.sizes) {
-    if (from_data(name)) refuse_training("the size '" + name + "' follows from the data");
+    if (from_data(name)) {
+      if (value == set.recipe.size(name)) continue;
+      refuse_training("the size '" + name + "' follows from the data: it is " + std::to_string(set.recipe.size(name)) +
+                      ", not " + std::to_string(value));
+    }
     if (!sizes.contains(name))
       refuse_training("the model " + f.model + " has no size '" + name + "'" +
                       (known.empty() ? "; all of its sizes follow from the data" : "; known are " + known));
@@ -72,6 +76,14 @@ SetFlags sized_for(const TrainFlags& f) {
   SetFlags set = f.set;
   set.seed = f.seed;
   const Architecture& a = architecture(f.model);
+  for (auto [name, side] : {std::pair("height", &set.height), std::pair("width", &set.width)}) {
+    const auto given = f.sizes.find(name);
+    if (given == f.sizes.end()) continue;
+    if (given->second < 1 || given->second > 1 << 14)
+      refuse_training("the size '" + given->first + "' is " + std::to_string(given->second) +
+                      "; it must be from 1 to 16384");
+    *side = given->second;
+  }
   const bool fixed = a.name == "lenet";
   if (fixed) set.height = set.width = 28;
   if (f.sizes.count("context")) set.context = f.sizes.at("context");
@@ -186,7 +198,7 @@ std::function<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&)> preparin
   };
 }
 
-TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const Terminal& terminal) {
+TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, RunLock& lock, const Terminal& terminal) {
   const auto start = Clock::now();
   const std::optional<DType> half = half_of(f);
   manual_seed(f.seed);
@@ -225,6 +237,7 @@ TrainResult train_run(const TrainFlags& f, std::optional<Checkpoint> last, const
   const std::optional<optim::AnyScheduler> schedule = make_schedule(f, *optimizer, steps);
 
   const RunFolder run(f.out);
+  lock.take(f.out);
   GradScaler scaler({.enabled = half == f16});
   FitOptions options{.epochs = f.epochs,
                      .loss = loss_of(network.recipe),

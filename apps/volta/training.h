@@ -30,8 +30,9 @@ struct TrainResult {
 double learning_rate(const TrainFlags& flags);  // the highest
 void check_words(const TrainFlags& flags);      // model, data, optimizer …: throws where a name is not known
 void check_device(const std::string& name);     // only whether there could be one
-// Goes on from a checkpoint of the run, if there is one.
-TrainResult train_run(const TrainFlags& flags, std::optional<Checkpoint> last, const Terminal& terminal);
+// Goes on from a checkpoint of the run, if there is one. Takes the lock before it writes, unless it is taken already.
+class RunLock;
+TrainResult train_run(const TrainFlags& flags, std::optional<Checkpoint> last, RunLock& lock, const Terminal& terminal);
 
 LossFunction loss_of(const Recipe& recipe);
 std::vector<metrics::AnyMetric> metrics_of(const Recipe& recipe);

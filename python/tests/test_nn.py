@@ -83,6 +83,18 @@ def test_loading_states():
     assert result.missing_keys == ["blocks.0.scale", "head.0.bias"] and result.unexpected_keys == ["more"]
 
 
+def test_counts_of_batches_may_be_absent():
+    a, b = (nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(2))
+    state = {name: x for name, x in a.state_dict().items() if not name.endswith("num_batches_tracked")}
+    assert len(state) == 6
+    result = b.load_state_dict(state)
+    assert result.missing_keys == [] and (b[0].weight == a[0].weight).all() and b[1].num_batches_tracked.item() == 0
+    nn.BatchNorm1d(2).load_state_dict({name[2:]: x for name, x in state.items() if name.startswith("1.")})
+    del state["1.running_mean"]
+    with pytest.raises(RuntimeError, match="missing: 1.running_mean$"):
+        b.load_state_dict(state)
+
+
 def test_attributes():
     block = Block()
     with pytest.raises(TypeError):

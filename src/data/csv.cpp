@@ -235,7 +235,15 @@ const std::vector<std::string>& Table::text(std::string_view name) const& {
 
 Tensor Table::to_tensor(const std::vector<std::string>& columns, DType dtype) const {
   std::vector<Tensor> parts;
-  for (const std::string& name : columns.empty() ? names_ : columns) parts.push_back((*this)[name].to(dtype));
+  for (const std::string& name : columns.empty() ? names_ : columns) {
+    if (const auto* numbers = std::get_if<std::vector<double>>(&column(name)); numbers && !is_floating(dtype)) {
+      const auto missing = std::find_if(numbers->begin(), numbers->end(), [](double x) { return std::isnan(x); });
+      require(missing == numbers->end(), ErrorKind::argument, "Table", "column ", shown(name), " has no number in row ",
+              missing - numbers->begin(), " (the first is 0), for which ", volta::name(dtype),
+              " has no value; f32 and f64 keep it as NaN");
+    }
+    parts.push_back((*this)[name].to(dtype));
+  }
   require(!parts.empty(), ErrorKind::argument, "Table", "has no columns");
   return stack(parts, 1);
 }

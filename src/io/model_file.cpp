@@ -8,17 +8,19 @@
 namespace volta {
 namespace {
 
-StateDict read_any(const char* op, const std::string& path) {
-  if (io::is_folder(path)) return blamed_on(op, [&] { return read_safetensors(path); });
-  const auto file = io::MappedFile::open(op, path);
+// Of one file, which is no index.
+StateDict read_one(const std::shared_ptr<io::MappedFile>& file) {
   const io::Bytes bytes = file->bytes();
   file->context().require(!bytes.empty(), "the file is empty");
   if (io::looks_like_old_torch(bytes)) return io::read_torch(file);
-  if (io::looks_like_zip(bytes)) {
-    return io::looks_like_torch_zip(file) ? io::read_torch(file) : io::read_npz(file);
-  }
+  if (io::looks_like_zip(bytes)) return io::looks_like_torch_zip(file) ? io::read_torch(file) : io::read_npz(file);
   file->context().require(!io::looks_like_npy(bytes), "this is one array (.npy), without a name; see read_npy");
-  return blamed_on(op, [&] { return read_safetensors(path); });
+  return io::read_safetensors(file);
+}
+
+StateDict read_any(const char* op, const std::string& path) {
+  const auto file = io::MappedFile::open(op, io::is_folder(path) ? io::model_file_in(op, path) : path);
+  return io::is_index(*file) ? io::read_shards(*file, read_one) : read_one(file);
 }
 
 bool tied(const Tensor& a, const Tensor& b) { return same_memory(a, b) && layout(a) == layout(b); }

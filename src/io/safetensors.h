@@ -22,6 +22,13 @@ struct SafetensorsHeader {
 SafetensorsHeader parse_safetensors_header(const MappedFile& file);
 StateDict read_safetensors(const std::shared_ptr<MappedFile>& file);
 
+// An index of shards, as text.
+bool is_index(const MappedFile& file);
+// All tensors of its shards, each of which `read` reads.
+StateDict read_shards(const MappedFile& index, StateDict (*read)(const std::shared_ptr<MappedFile>&));
+// The file of weights or the index that a folder of the Hub holds: safetensors, else PyTorch's.
+std::string model_file_in(const char* op, const std::string& folder);
+
 // Name of a tensor to the file of its shard, which lies beside the index or below.
 Dict<std::string> parse_safetensors_index(const MappedFile& file);
 

@@ -15,6 +15,9 @@ namespace {
 
 constexpr const char* index_name = "model.safetensors.index.json";
 constexpr const char* single_name = "model.safetensors";
+// How the Hub's libraries called them before they wrote safetensors.
+constexpr const char* torch_index_name = "pytorch_model.bin.index.json";
+constexpr const char* torch_single_name = "pytorch_model.bin";
 
 bool stays_inside(const std::string& shard) {
   const fs::path path(shard);
@@ -22,45 +25,41 @@ bool stays_inside(const std::string& shard) {
   return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
 }
 
+// The first of these that a folder holds; empty where it holds none.
+std::string file_in(const std::string& folder, std::initializer_list<const char*> candidates) {
+  for (const char* name : candidates) {
+    std::error_code error;
+    const fs::path file = fs::path(folder) / name;
+    if (fs::exists(file, error)) return file.string();
+  }
+  return "";
+}
+
 // The file to read for what the user named.
 std::string file_for(const char* op, const std::string& path) {
   if (!is_folder(path)) return path;
-  for (const char* name : {index_name, single_name}) {
-    std::error_code error;
-    const fs::path file = fs::path(path) / name;
-    if (fs::exists(file, error)) return file.string();
-  }
+  const std::string file = file_in(path, {index_name, single_name});
+  if (!file.empty()) return file;
   FileContext{op, path}.fail("this folder holds neither ", index_name, " nor ", single_name);
-}
-
-bool is_index(const MappedFile& file) {
-  const std::string_view text = as_text(file.bytes());
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  return !looks_like_safetensors(file.bytes()) && first != std::string_view::npos && text[first] == '{';
 }
 
 std::string beside(const std::string& index, const std::string& shard) {
   return (fs::path(index).parent_path() / shard).string();
 }
 
-// Calls f(file, header) with each shard, in the order in which the index names them first.
+// Calls f(file) with each shard, in the order in which the index names them first; f gives the set of names in it.
 template <class F> void each_shard(const MappedFile& index, F f) {
   const FileContext& context = index.context();
   const Dict<std::string> places = parse_safetensors_index(index);
   std::set<std::string> done;
   for (const auto& [name, shard] : places) {
     if (!done.insert(shard).second) continue;
-    const auto file = MappedFile::open(context.op, beside(context.path, shard));
-    const SafetensorsHeader header = parse_safetensors_header(*file);
-    std::set<std::string> held;
-    for (const SafetensorsEntry& e : header.entries) {
-      context.require(places.contains(e.name) && places.at(e.name) == shard, "shard '", shard, "' holds tensor '",
-                      e.name, "', which the index does not place there");
-      held.insert(e.name);
-    }
+    const auto held = f(MappedFile::open(context.op, beside(context.path, shard)));
+    for (const std::string& one : held)
+      context.require(places.contains(one) && places.at(one) == shard, "shard '", shard, "' holds tensor '", one,
+                      "', which the index does not place there");
     for (const auto& [n, s] : places)
       context.require(s != shard || held.contains(n), "tensor '", n, "' is not in its shard '", shard, "'");
-    f(file, header);
   }
 }
 
@@ -69,13 +68,19 @@ TensorInfo info_of(const SafetensorsEntry& e) { return {e.name, e.dtype, e.shape
 SafetensorsInfo read_info(const char* op, const std::string& path) {
   const auto file = MappedFile::open(op, file_for(op, path));
   SafetensorsInfo info;
-  const auto add = [&](const SafetensorsHeader& header) {
+  const auto add = [&](const MappedFile& one) {
+    const SafetensorsHeader header = parse_safetensors_header(one);
     for (const auto& [key, value] : header.metadata)
       if (!info.metadata.contains(key)) info.metadata.add(key, value);
-    for (const SafetensorsEntry& e : header.entries) info.tensors.push_back(info_of(e));
+    std::set<std::string> held;
+    for (const SafetensorsEntry& e : header.entries) {
+      info.tensors.push_back(info_of(e));
+      held.insert(e.name);
+    }
+    return held;
   };
-  if (is_index(*file)) each_shard(*file, [&](const auto&, const SafetensorsHeader& header) { add(header); });
-  else add(parse_safetensors_header(*file));
+  if (is_index(*file)) each_shard(*file, [&](const auto& shard) { return add(*shard); });
+  else add(*file);
   return info;
 }
 
@@ -163,6 +168,32 @@ class Written {
 
 }  // namespace
 
+bool is_index(const MappedFile& file) {
+  const std::string_view text = as_text(file.bytes());
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return !looks_like_safetensors(file.bytes()) && first != std::string_view::npos && text[first] == '{';
+}
+
+std::string model_file_in(const char* op, const std::string& folder) {
+  const std::string file = file_in(folder, {index_name, single_name, torch_index_name, torch_single_name});
+  if (!file.empty()) return file;
+  FileContext{op, folder}.fail("this folder holds none of ", index_name, ", ", single_name, ", ", torch_index_name,
+                               " and ", torch_single_name);
+}
+
+StateDict read_shards(const MappedFile& index, StateDict (*read)(const std::shared_ptr<MappedFile>&)) {
+  StateDict state;
+  each_shard(index, [&](const std::shared_ptr<MappedFile>& shard) {
+    std::set<std::string> held;
+    for (const auto& [name, x] : read(shard)) {
+      if (!state.contains(name)) state.add(name, x);  // of a name in two shards the index places one: an Error, next
+      held.insert(name);
+    }
+    return held;
+  });
+  return state;
+}
+
 Dict<std::string> parse_safetensors_index(const MappedFile& file) {
   Dict<std::string> places;
   bool found = false;
@@ -189,11 +220,7 @@ StateDict read_safetensors(const std::string& path) {
   const char* const op = "read_safetensors";
   const auto file = io::MappedFile::open(op, io::file_for(op, path));
   if (!io::is_index(*file)) return io::read_safetensors(file);
-  StateDict state;
-  io::each_shard(*file, [&](const std::shared_ptr<io::MappedFile>& shard, const auto&) {
-    for (const auto& [name, x] : io::read_safetensors(shard)) state.add(name, x);
-  });
-  return state;
+  return io::read_shards(*file, io::read_safetensors);
 }
 
 Metadata read_safetensors_metadata(const std::string& path) {

@@ -131,12 +131,20 @@ StateDict state_dict(const ModelView& model) {
 
 namespace {
 
+// Files of before PyTorch 0.4.1, torchvision's among them, have no counts of batches; nothing but a momentum that is left
+// out asks for them.
+bool may_be_absent(std::string_view name) {
+  return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked");
+}
+
 LoadResult compare(const StateDict& model, const StateDict& state) {
   LoadResult result;
   for (const auto& [name, x] : model) {
-    if (!state.contains(name)) result.missing.push_back(name);
-    else if (state.at(name).shape() != x.shape())
+    if (!state.contains(name)) {
+      if (!may_be_absent(name)) result.missing.push_back(name);
+    } else if (state.at(name).shape() != x.shape()) {
       result.mismatched.push_back({name, x.shape(), state.at(name).shape()});
+    }
   }
   for (const auto& [name, x] : state)
     if (!model.contains(name)) result.unexpected.push_back(name);

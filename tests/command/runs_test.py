@@ -120,6 +120,44 @@ class Runs(Folder):
         self.assertIn("follows from the data", volta(*train, "--set", "inputs=8", status=1).stderr)
         self.assertFalse((self.folder / "run").exists())
 
+    def test_images_of_a_folder_are_brought_to_the_size_that_is_set(self):
+        if not json.loads(volta("doctor", "--json").stdout)["images"]["state"].startswith("PNG"):
+            self.skipTest("a build without images")
+        for kind, colour in [("dark", 20), ("light", 220)]:
+            (self.folder / "images" / kind).mkdir(parents=True)
+            for i in range(20):
+                (self.folder / "images" / kind / f"{i}.ppm").write_bytes(b"P6\n20 16\n255\n" + bytes([colour + i]) * (3 * 20 * 16))
+        data = f"images:{self.folder / 'images'}"
+        train = ["train", "mlp", "--data", data, "--epochs", 2, "--batch", 8, "--set", "hidden=8", "--out", self.folder / "run", "--json"]
+        file = json.loads(volta(*train, "--set", "height=8", "--set", "width=12").stdout)["file"]
+        self.assertEqual([recipe_of(file)["sizes"][name] for name in ["channels", "height", "width"]], [3, 8, 12])
+        self.assertIn("accuracy", json.loads(volta("eval", file, "--data", data, "--json").stdout))
+        volta("predict", file, self.folder / "images/dark/0.ppm")
+        volta(*train, "--resume", "--set", "height=8")
+        self.assertIn("the size 'height' is 9, but 8", volta(*train, "--resume", "--set", "height=9", status=1).stderr)
+        self.assertIn("must be from 1 to 16384", volta(*train, "--set", "width=0", status=1).stderr)
+        digits = ["train", "lenet", "--data", "digits", "--epochs", 1, "--out", self.folder / "lenet"]
+        self.assertIn("follows from the data: it is 28, not 32", volta(*digits, "--set", "height=32", status=1).stderr)
+        self.assertIn("no size 'height'", volta("train", "mlp", "--data", f"csv:{iris_like(self.folder / 'kinds.csv')}", "--set", "height=8",
+                                                "--out", self.folder / "x", status=1).stderr)
+
+    def test_two_trainings_do_not_share_a_folder(self):
+        table, run = iris_like(self.folder / "kinds.csv"), self.folder / "run"
+        train = ["train", "mlp", "--data", f"csv:{table}", "--schedule", "constant", "--out", run]
+        first = subprocess.Popen([PROGRAM, *map(str, train), "--epochs", "100000"], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while not list((run / "checkpoints").glob("*.ckpt")):
+                self.assertIsNone(first.poll())
+                time.sleep(0.01)
+            for more in [(), ("--resume",)]:
+                self.assertRegex(volta(*train, "--epochs", 1, *more, status=1).stderr, "another training writes to .*run.lock.*--out")
+        finally:
+            first.kill()
+            first.wait()
+        done = len((run / "log.jsonl").read_text().splitlines())
+        self.assertIn("resumed", volta(*train, "--resume", "--epochs", done + 5).stdout)
+        volta(*train, "--epochs", 1)
+
     def test_adam_takes_weight_decay(self):
         weights = [self.train_table(f"run{w}", "--optimizer", "adam", "--weight-decay", w)["file"] for w in [0, 1]]
         self.assertNotEqual(*map(safetensors, weights))

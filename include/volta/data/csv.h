@@ -45,7 +45,8 @@ class Table {
   Tensor operator[](std::string_view name) const;
   const std::vector<std::string>& text(std::string_view name) const&;
   std::vector<std::string> text(std::string_view name) &&;
-  // Columns side by side: table.to_tensor({"height", "weight"}) is [rows, 2].
+  // Columns side by side: table.to_tensor({"height", "weight"}) is [rows, 2]. Missing numbers are NaN, and an Error where
+  // the dtype has none.
   Tensor to_tensor(const std::vector<std::string>& columns = {}, DType dtype = f32) const;
   // The distinct values of a column, sorted, and for each row the place of its own: labels from names.
   struct Categories {

@@ -277,7 +277,8 @@ class Module:
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"load_state_dict: a state is a dict, not {type(state_dict).__name__}")
         own = {path: (module, part, name) for path, module, part, name in self._state()}
-        missing = [path for path in own if path not in state_dict]
+        # Files of before PyTorch 0.4.1, torchvision's among them, have no counts of batches.
+        missing = [path for path in own if path not in state_dict and path.rpartition(".")[2] != "num_batches_tracked"]
         unexpected = [path for path in state_dict if path not in own]
         problems = []
         if strict:
