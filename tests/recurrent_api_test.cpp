@@ -88,6 +88,81 @@ TEST(RecurrentApi, CellsCheckTheirInput) {
   EXPECT_EQ(lstm(zeros({3})).c.shape(), (Shape{4}));
 }
 
+// What a layer computes, from its parameters in a row; under Autocast too.
+TEST(RecurrentFunctions, GiveTheBitsOfLayers) {
+  const Tensor x = randn({5, 2, 3}), batch_first = x.transpose(0, 1).contiguous();
+  for (const DType dtype : {f32, f64, bf16}) {
+    nn::LSTM lstm(3, 4, {.num_layers = 2, .batch_first = true, .dropout = 0.5, .bidirectional = true, .proj_size = 2});
+    to(lstm, dtype);
+    manual_seed(7);
+    const auto [y, h, c] = lstm(batch_first.to(dtype), {.lengths = {5, 3}});
+    manual_seed(7);
+    const auto f = volta::lstm(batch_first.to(dtype), {}, parameters(lstm),
+                               {.num_layers = 2,
+                                .dropout = 0.5,
+                                .train = true,
+                                .bidirectional = true,
+                                .batch_first = true,
+                                .lengths = {5, 3}});
+    EXPECT_TRUE(equal(f.output.detach(), y.detach()) && equal(f.h_n.detach(), h.detach()));
+    EXPECT_TRUE(equal(f.c_n.detach(), c.detach()));
+    EXPECT_EQ(f.output[1].narrow(0, 3, 2).abs().sum().item<double>(), 0);
+    nn::GRUCell cell(3, 4);
+    to(cell, dtype);
+    EXPECT_TRUE(equal(gru_cell(x[0].to(dtype), {}, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh).detach(),
+                      cell(x[0].to(dtype)).detach()));
+  }
+  const nn::RNN rnn(3, 4, {.bias = false, .nonlinearity = "relu"});
+  const Autocast guard(bf16);
+  const auto [y, h] = rnn_relu(x, {}, parameters(rnn), {.has_biases = false});
+  EXPECT_EQ(y.dtype(), bf16);
+  EXPECT_TRUE(equal(y.detach(), rnn(x, {}).output.detach()));
+}
+
+TEST(RecurrentFunctions, NameWhatDoesNotFit) {
+  const auto fails = [](Error::Kind kind, const char* op, const std::string& part, auto f) {
+    const auto result = attempt([&] { return Tensor(f()); });
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().kind(), kind) << result.error().what();
+    EXPECT_EQ(result.error().op(), op) << result.error().what();
+    EXPECT_NE(std::string(result.error().what()).find(part), std::string::npos) << result.error().what();
+  };
+  using enum Error::Kind;
+  const Tensor x = randn({5, 2, 3}), w_ih = randn({16, 3}), w_hh = randn({16, 4}), b = randn({16}),
+               h = zeros({1, 2, 4});
+  const auto of = [&](const std::vector<Tensor>& params, const RecurrenceOptions& o = {}) {
+    return [=] { return lstm(x, {h, h}, params, o).output; };
+  };
+  fails(argument, "lstm", "2 params for 1 layers", of({w_ih, w_hh}));
+  fails(argument, "lstm", "num_layers", of({w_ih, w_hh, b, b}, {.num_layers = int64_t(1) << 62}));
+  fails(argument, "lstm", "num_layers", of({}, {.num_layers = 0}));
+  fails(argument, "lstm", "dropout", of({w_ih, w_hh, b, b}, {.dropout = 2}));
+  fails(argument, "lstm", "length 6", of({w_ih, w_hh, b, b}, {.lengths = {6, 1}}));
+  fails(argument, "lstm", "undefined", of({w_ih, w_hh, b, Tensor()}));
+  fails(argument, "lstm", "got 1", [=] { return lstm(x, {h}, {w_ih, w_hh, b, b}).output; });
+  fails(shape, "lstm", "w_ih has shape [15, 3]", of({w_ih.narrow(0, 0, 15), w_hh, b, b}));
+  fails(shape, "lstm", "w_hh has shape [16, 3], not [16, 4]", of({w_ih, w_ih, b, b}));
+  fails(shape, "lstm", "b_hh has shape [4], not [16]", of({w_ih, w_hh, b, b.narrow(0, 0, 4)}));
+  fails(shape, "lstm", "w_hr has shape [2, 3], not [2, 4]", of({w_ih, w_ih.narrow(1, 0, 2), b, b, zeros({2, 3})}));
+  fails(shape, "lstm", "w_ih has shape [16, 3], not [16, 4]",
+        of({w_ih, w_hh, b, b, w_ih, w_hh, b, b}, {.num_layers = 2}));
+  fails(dtype, "lstm", "b_ih f64", of({w_ih, w_hh, b.to(f64), b}));
+  fails(dtype, "gru", "gru", [=] { return gru(x.to(i64), {}, {w_ih, w_hh, b, b}).output; });
+  fails(shape, "gru_cell", "w_ih has shape [16, 3]", [=] { return gru_cell(x[0], {}, w_ih, w_hh); });
+  fails(shape, "rnn_tanh_cell", "w_hh has shape [16, 4], not [16, 16]",
+        [=] { return rnn_tanh_cell(x[0], {}, w_ih, w_hh); });
+  fails(shape, "lstm_cell", "c has shape [1, 2, 4]", [=] { return lstm_cell(x[0], {h[0], h}, w_ih, w_hh).h; });
+}
+
+// A layer whose weights were replaced says which does not fit.
+TEST(RecurrentApi, WeightsAreChecked) {
+  nn::GRU gru(3, 4);
+  gru.weights[0].hh = randn({12, 5});
+  const auto y = attempt([&] { return gru(randn({5, 2, 3}), {}).output; });
+  ASSERT_FALSE(y);
+  EXPECT_EQ(std::string(y.error().what()), "GRU: w_hh has shape [12, 5], not [12, 4]");
+}
+
 // Sizes that a stride leaves open, beside padding and dilation: those of the input from which the other direction leads here.
 TEST(NnConvTranspose, OutputSizeAccountsForPaddingAndDilation) {
   for (const int64_t padding : {0, 1, 2})

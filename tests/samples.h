@@ -47,8 +47,8 @@ inline Tensor beside(const Tensor& x, const Tensor& t) {
   return t.to(x.device()).to(is_floating(t.dtype()) && is_floating(x.dtype()) ? x.dtype() : t.dtype());
 }
 
-void add_layers(
-    std::vector<Sample>& list);  // convolution, pooling, norms, attention, resampling, embeddings, sequences
+// Convolution, pooling, norms, attention, resampling, embeddings, recurrence, sequences.
+void add_layers(std::vector<Sample>& list);
 void add_losses(std::vector<Sample>& list);
 
 const std::vector<Sample>& samples();

@@ -83,6 +83,20 @@ struct Check {
   }
 };
 
+// As functions: of the same weights they give the same bits.
+LSTMOutput as_function(const std::string& op, const Tensor& x, const nn::LSTMInput& in, const Tensors& params,
+                       const nn::RecurrentOptions& given) {
+  const RecurrenceOptions o{.has_biases = given.bias,
+                            .num_layers = given.num_layers,
+                            .bidirectional = given.bidirectional,
+                            .batch_first = given.batch_first,
+                            .lengths = in.lengths};
+  if (op == "lstm") return lstm(x, {in.h_0, in.c_0}, params, o);
+  const auto f = op == "gru" ? gru : given.nonlinearity.of("rnn", "") == nn::Nonlinearity::tanh ? rnn_tanh : rnn_relu;
+  const auto [y, h] = f(x, in.h_0, params, o);
+  return {y, h, {}};
+}
+
 template <class L> void recurrent(const Case& c) {
   Check check(c);
   const Args& a = c.args;
@@ -100,6 +114,10 @@ template <class L> void recurrent(const Case& c) {
   Tensors results{y.output, y.h_n};
   if (y.c_n.defined()) results.push_back(y.c_n);
   check.results(results);
+  const Tensors params(check.wanted.end() - int64_t(parameters(layer).size()), check.wanted.end());
+  const LSTMOutput f = as_function(c.op, check.inputs[0], in, params, o);
+  EXPECT_TRUE(equal(f.output.detach(), y.output.detach()));
+  check.results(y.c_n.defined() ? Tensors{f.output, f.h_n, f.c_n} : Tensors{f.output, f.h_n});
   if (in.lengths.empty()) return;
   const PackedSequence packed = pack_padded_sequence(check.inputs[0], in.lengths, o.batch_first);
   const nn::PackedLSTMOutput z = layer.run(packed, {in.h_0, in.c_0});

@@ -117,7 +117,7 @@ Mean mean;
 Var var;
 Tensor x, y, z, a, b, c, u, v, w, m, q, k, p, i, j, n, h, bias, mask, ids, offsets, indices, edges, theta, columns;
 Tensor scores, labels, logits, log_variance, variance, log_rate, log_probs, counts, distance, targets, padded, table;
-Tensor anchor, positive, negative, weight;
+Tensor anchor, positive, negative, weight, w_ih, w_hh, b_ih, b_hh, h0, c0;
 nn::Linear model(2, 2);
 std::vector<int64_t> input_lengths, target_lengths, lengths;
 PackedSequence packed;

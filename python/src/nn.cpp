@@ -1,4 +1,4 @@
-// What volta.nn and volta.optim need of the library: recurrence, parameters' values, optimizers and schedules.
+// What volta.nn and volta.optim need of the library: parameters' values, optimizers and schedules.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -11,7 +11,6 @@
 
 #include "callback.h"
 #include "nn_objects.h"
-#include "ops/recurrent.h"
 
 namespace volta::python {
 namespace {
@@ -203,19 +202,6 @@ void define_grad_scaler(nb::module_& m) {
 void define_nn(nb::module_& m) {
   define_grad_scaler(m);
   m.def("_set_data", [](const Tensor& x, const Tensor& value) { Values(x).set_data(value); });
-  m.def(
-      "_recur",
-      [](int cell, const Tensor& x, const Tensor& h0, const std::optional<Tensor>& c0, const Tensor& w_ih,
-         const Tensor& w_hh, const std::optional<Tensor>& b_ih, const std::optional<Tensor>& b_hh,
-         const std::optional<Tensor>& w_hr, bool reverse, const std::optional<std::vector<int64_t>>& lengths) {
-        const auto or_none = [](const std::optional<Tensor>& t) { return t.value_or(Tensor()); };
-        const RecurrentLayer layer{Cell(cell),    reverse,       w_ih,          w_hh,
-                                   or_none(b_ih), or_none(b_hh), or_none(w_hr), lengths ? &*lengths : nullptr};
-        const RecurStates y = (Unlocked(), recur(layer, x, h0, or_none(c0)));
-        return nb::make_tuple(y.hidden, nb::steal(wrap(y.cells)));
-      },
-      nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
-      nb::arg().none(), nb::arg(), nb::arg().none());
 
   nb::class_<optim::Optimizer>(m, "_Optimizer")
       .def("step",

@@ -126,6 +126,40 @@ def affine_grid(dtype):
     yield (numbers(2, 3, 4, dtype=dtype), (2, 3, 4, 5, 3)), {"align_corners": False}
 
 
+def recurrent(gates, states=1):
+    """Two layers in both directions, and one without biases; states as torch takes them."""
+
+    def make(dtype):
+        for layers, directions, biases in ((2, 2, True), (1, 1, False)):
+            params = []
+            for i in range(layers * directions):
+                inputs = 3 if i < directions else 4 * directions
+                shapes = [(4 * gates, inputs), (4 * gates, 4)] + [(4 * gates,)] * (2 * biases)
+                params += [numbers(*shape, dtype=dtype, low=-0.5, high=0.5) for shape in shapes]
+            hx = [numbers(layers * directions, 2, 4, dtype=dtype, low=-1, high=1) for _ in range(states)]
+            hx = hx if states == 2 else hx[0]
+            for batch_first, shape in ((False, (5, 2, 3)), (True, (2, 5, 3))):
+                x = numbers(*shape, dtype=dtype, low=-1, high=1)
+                yield (x, hx, params, biases, layers, 0.0, False, directions == 2, batch_first), {}
+
+    return floating(make)
+
+
+def cell(gates, states=1):
+    def make(dtype):
+        w_ih, w_hh, *biases = (
+            numbers(*shape, dtype=dtype, low=-0.5, high=0.5)
+            for shape in ((4 * gates, 3), (4 * gates, 4), (4 * gates,), (4 * gates,))
+        )
+        for batch in ((2,), ()):
+            hx = [numbers(*batch, 4, dtype=dtype, low=-1, high=1) for _ in range(states)]
+            x = numbers(*batch, 3, dtype=dtype, low=-1, high=1)
+            yield (x, hx if states == 2 else hx[0], w_ih, w_hh, *biases), {}
+            yield (x, hx if states == 2 else hx[0], w_ih, w_hh), {}
+
+    return floating(make)
+
+
 def to(dtype):
     x = numbers(3, 4, dtype=dtype)
     every = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool]
@@ -220,6 +254,12 @@ WRITTEN = {
     ("volta", "tril_indices"): once(triangle),
     ("volta", "triu_indices"): once(triangle),
     ("volta", "vander"): vander,
+    **{("volta", name): recurrent(1) for name in ("rnn_tanh", "rnn_relu")},
+    **{("volta", name): cell(1) for name in ("rnn_tanh_cell", "rnn_relu_cell")},
+    ("volta", "gru"): recurrent(3),
+    ("volta", "gru_cell"): cell(3),
+    ("volta", "lstm"): recurrent(4, 2),
+    ("volta", "lstm_cell"): cell(4, 2),
     ("Tensor", "to"): to,
     ("Tensor", "type_as"): two,
     ("Tensor", "copy_"): copied,

@@ -1,4 +1,4 @@
-// Recurrent layers and cells: weights, layers and directions around the op.
+// Recurrent layers and cells: weights around the functions.
 #include <volta/nn/recurrent.h>
 
 #include <cmath>
@@ -20,21 +20,6 @@ namespace {
 
 Cell cell_named(const Choice<Nonlinearity>& name, const char* type) {
   return name.of(type, "nonlinearity") == Nonlinearity::tanh ? Cell::tanh : Cell::relu;
-}
-
-void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t time, const char* op) {
-  require(int64_t(lengths.size()) == batch, ErrorKind::argument, op, lengths.size(), " lengths for a batch of ", batch);
-  for (const int64_t n : lengths)
-    require(n > 0 && n <= time, ErrorKind::argument, op, "length ", n, " is not within 1 and ", time);
-}
-
-// A given state of shape `wanted`, or zeros.
-Tensor state_of(const Tensor& given, const Shape& wanted, const Tensor& x, const char* op, const char* name) {
-  if (!given.defined()) return zeros(wanted, {x.dtype(), x.device()});
-  require(given.shape() == wanted, ErrorKind::shape, op, name, " has shape ", given, ", not ", wanted);
-  require(given.dtype() == x.dtype(), ErrorKind::dtype, op, name, " is ", given.dtype(), ", the input ", x.dtype());
-  common_device(given, x, op);
-  return given;
 }
 
 }  // namespace
@@ -81,52 +66,6 @@ void Recurrent::fields(Fields& f) {
   }
 }
 
-LSTMOutput Recurrent::run_layers(const Tensor& in, const LSTMInput& given) const {
-  const CastScope cast(Cast::low, in, given.h_0, given.c_0, weights[0].ih);
-  const Tensor x = cast(in);
-  const DType dtype = cast(weights[0].ih).dtype();
-  require(x.dtype() == dtype, ErrorKind::dtype, type(), "the input is ", x.dtype(), ", the weights ", dtype);
-  const bool lstm = Cell(kind_) == Cell::lstm;
-  require(lstm || !given.c_0.defined(), ErrorKind::argument, type(), "has no cell state c_0: that is an LSTM's");
-  const int64_t batch = x.size(1), directions = options.bidirectional ? 2 : 1, count = int64_t(weights.size());
-  const Shape state{count, batch, weights[0].hh.size(1)}, cell{count, batch, hidden_size};
-  const Tensor h0 = state_of(cast(given.h_0), state, x, type(), "h_0");
-  const Tensor c0 = lstm ? state_of(cast(given.c_0), cell, x, type(), "c_0") : Tensor();
-  const bool many = !given.lengths.empty();
-  Tensor inside;
-  if (many) {
-    check_lengths(given.lengths, batch, x.size(0), type());
-    const Tensor time = arange(0, x.size(0), 1, {i64, x.device()}).unsqueeze(1);
-    inside = (time < tensor(given.lengths).to(x.device())).unsqueeze(-1);
-  }
-  std::vector<Tensor> h_n, c_n;
-  Tensor y = x;
-  for (int64_t i = 0; i < count; i += directions) {
-    if (i > 0 && options.dropout > 0) y = dropout(y, options.dropout, training);
-    std::vector<Tensor> sides;
-    for (int64_t s = i; s < i + directions; ++s) {
-      const Weights& w = weights[size_t(s)];
-      const bool last_layer = i + directions == count;
-      const RecurrentLayer layer{Cell(kind_),
-                                 s > i,
-                                 cast(w.ih),
-                                 cast(w.hh),
-                                 cast(w.bias_ih),
-                                 cast(w.bias_hh),
-                                 cast(w.hr),
-                                 many ? &given.lengths : nullptr,
-                                 last_layer && options.batch_first};
-      const RecurStates all = recur(layer, y, h0.select(0, s), lstm ? c0.select(0, s) : c0);
-      const int64_t last = s > i ? 0 : x.size(0) - 1;
-      h_n.push_back(all.hidden.select(0, last));
-      if (lstm) c_n.push_back(all.cells.select(0, last));
-      sides.push_back(many ? where(inside, all.hidden, 0) : all.hidden);
-    }
-    y = directions == 2 ? cat(sides, -1) : sides[0];
-  }
-  return {y, stack(h_n), lstm ? stack(c_n) : Tensor()};
-}
-
 double Recurrent::flops(const Tensor& x, const Tensor&) const {
   double matrices = 0;
   for (const Weights& w : weights)
@@ -137,19 +76,19 @@ double Recurrent::flops(const Tensor& x, const Tensor&) const {
 LSTMOutput Recurrent::run(const Tensor& x, const LSTMInput& given) const {
   return call(x, [&](const Tensor& in) {
     require(!weights.empty(), ErrorKind::argument, type(), "has no weights: it was moved from");
-    const int64_t rank = in.checked(type()).dim();
-    require((rank == 2 || rank == 3) && in.size(-1) == input_size, ErrorKind::shape, type(), "an input of shape ", in,
-            " is not [time, batch, ", input_size, "] nor [time, ", input_size, "]");
-    const bool turned = rank == 3 && options.batch_first;
-    require(in.size(turned ? 1 : 0) > 0, ErrorKind::shape, type(), "an input of shape ", in, " has no steps");
-    if (turned || rank == 3) {
-      LSTMOutput y = run_layers(turned ? in.transpose(0, 1) : in, given);
-      if (turned) y.output = y.output.transpose(0, 1);
-      return y;
-    }
-    const auto alone = [](const Tensor& s) { return s.defined() ? s.unsqueeze(1) : s; };
-    const LSTMOutput y = run_layers(in.unsqueeze(1), {alone(given.h_0), alone(given.c_0), given.lengths});
-    return LSTMOutput{y.output.squeeze(1), y.h_n.squeeze(1), y.c_n.defined() ? y.c_n.squeeze(1) : y.c_n};
+    require(Cell(kind_) == Cell::lstm || !given.c_0.defined(), ErrorKind::argument, type(),
+            "has no cell state c_0: that is an LSTM's");
+    const CastScope cast(Cast::low, in.checked(type()), given.h_0, given.c_0, weights[0].ih);
+    std::vector<RecurrentLayer> layers;
+    layers.reserve(weights.size());
+    for (const Weights& w : weights)
+      layers.push_back({Cell(kind_), false, cast(w.ih), cast(w.hh), cast(w.bias_ih), cast(w.bias_hh), cast(w.hr)});
+    return recurrent_layers(type(), std::move(layers), cast(in), {cast(given.h_0), cast(given.c_0)},
+                            {.dropout = options.dropout,
+                             .train = training,
+                             .bidirectional = options.bidirectional,
+                             .batch_first = options.batch_first,
+                             .lengths = given.lengths});
   });
 }
 
@@ -189,20 +128,10 @@ void RecurrentCell::fields(Fields& f) {
   f("weight_ih", weight_ih), f("weight_hh", weight_hh), f("bias_ih", bias_ih), f("bias_hh", bias_hh);
 }
 LSTMOutput RecurrentCell::step(const Tensor& x, const Tensor& h, const Tensor& c) const {
-  const LSTMState next = call(x, [&](const Tensor& input) {
-    const CastScope cast(Cast::low, input, h, c, weight_ih);
-    const Tensor in = cast(input);
-    require((in.checked(type()).dim() == 1 || in.dim() == 2) && in.size(-1) == weight_ih.size(1), ErrorKind::shape,
-            type(), "an input of shape ", in, " is not [batch, ", weight_ih.size(1), "] nor [", weight_ih.size(1), "]");
-    Shape shape = in.shape();
-    shape[shape.size() - 1] = weight_hh.size(1);
-    const bool lstm = Cell(kind_) == Cell::lstm;
-    const Tensor h0 = state_of(cast(h), shape, in, type(), "h");
-    const Tensor c0 = lstm ? state_of(cast(c), shape, in, type(), "c") : Tensor();
-    const RecurrentLayer layer{Cell(kind_),   false, cast(weight_ih), cast(weight_hh), cast(bias_ih),
-                               cast(bias_hh), {},    nullptr};
-    const RecurStates y = recur_step(layer, linear(in, layer.w_ih, layer.b_ih), h0, c0);
-    return LSTMState{y.hidden, y.cells};
+  const LSTMState next = call(x, [&](const Tensor& in) {
+    const CastScope cast(Cast::low, in, h, c, weight_ih);
+    const RecurrentLayer layer{Cell(kind_), false, cast(weight_ih), cast(weight_hh), cast(bias_ih), cast(bias_hh), {}};
+    return recurrent_cell(type(), layer, cast(in), {cast(h), cast(c)});
   });
   return {{}, next.h, next.c};
 }

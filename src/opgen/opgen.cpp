@@ -174,7 +174,8 @@ template <std::same_as<Tensor> Lengths>
 
 void write_functions(std::ostream& out, const Ops& ops) {
   out << "// Every op as a function. Generated from src/ops; do not edit.\n#pragma once\n#include <volta/tensor.h>\n";
-  for (const char* family : {"attention", "conv", "embedding", "loss", "packed_sequence", "pool", "resample"})
+  for (const char* family :
+       {"attention", "conv", "embedding", "loss", "packed_sequence", "pool", "recurrent", "resample"})
     out << "#include <volta/ops/" << family << ".h>\n";
   out << "\nnamespace volta {\n\n";
   for (const Declared& op : ops)

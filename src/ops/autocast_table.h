@@ -12,13 +12,14 @@ namespace volta {
 enum class Cast : uint8_t { as_given, low, wide, widest };
 inline constexpr const char* cast_words[] = {"as given", "half", "f32", "widest input"};
 
-// An op is as_given unless it is named here. Layers of nn follow from the ops they are made of; recurrent layers and cells,
-// which are no ops, cast as `low` themselves.
+// An op is as_given unless it is named here. Layers of nn follow from the ops they are made of; recurrent layers and cells
+// cast themselves, as the functions of recurrence do.
 // clang-format off
 inline constexpr std::string_view low_ops[] = {
     "matmul", "mm", "mv", "bmm", "addmm", "addmv", "addr", "addbmm", "baddbmm", "linear", "bilinear", "tensordot",
     "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu",
-    "scaled_dot_product_attention"};
+    "scaled_dot_product_attention", "rnn_tanh", "rnn_relu", "gru", "lstm", "rnn_tanh_cell", "rnn_relu_cell", "gru_cell",
+    "lstm_cell"};
 inline constexpr std::string_view wide_ops[] = {
     // Exponentials, logarithms, powers, and what grows or cancels like them.
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "reciprocal", "rsqrt", "tan", "sinh", "cosh",

@@ -51,6 +51,7 @@ inline constexpr Group groups[] = {
     {"pool", Takes::floating, As::function},
     {"resample", Takes::floating, As::function},
     {"loss", Takes::floating, As::function},
+    {"recurrent", Takes::floating, As::function},
     {"sequence", Takes::all, As::function},
 };
 
@@ -478,6 +479,28 @@ inline constexpr Function functions[] = {
     {"loss", "ctc_loss", "log_probs, targets, lengths input_lengths, lengths target_lengths, CTCLossOptions",
      "of unaligned sequences: log probabilities [T, N, C], targets [N, S] or all in a row: "
      "ctc_loss(log_softmax(x, 2), targets, input_lengths, target_lengths)"},
+
+    {"recurrent", "rnn_tanh", "x, hx, tensors params, RecurrenceOptions",
+     "layers of h = tanh(w_ih x + b_ih + w_hh h + b_hh) over [time, batch, inputs] or [time, inputs], from hx [layers * "
+     "directions, batch, size], zeros if undefined; params are the weights of each: "
+     "auto [y, h] = rnn_tanh(x, h0, {w_ih, w_hh, b_ih, b_hh})",
+     {"RecurrentOutput"}},
+    {"recurrent", "rnn_relu", "x, hx, tensors params, RecurrenceOptions",
+     "rnn_tanh with relu: auto [y, h] = rnn_relu(x, h0, {w_ih, w_hh}, {.has_biases = false})", {"RecurrentOutput"}},
+    {"recurrent", "gru", "x, hx, tensors params, RecurrenceOptions",
+     "likewise of gated units, rows r, z, n of the weights: auto [y, h] = gru(x, h0, {w_ih, w_hh, b_ih, b_hh})",
+     {"RecurrentOutput"}},
+    {"recurrent", "lstm", "x, tensors hx, tensors params, RecurrenceOptions",
+     "likewise of long short-term memory, rows i, f, g, o, from h and c; a fifth param projects h: "
+     "auto [y, h, c] = lstm(x, {h0, c0}, {w_ih, w_hh, b_ih, b_hh})", {"LSTMOutput"}},
+    {"recurrent", "rnn_tanh_cell", "x, hx, w_ih, w_hh, const Tensor& b_ih = {}, const Tensor& b_hh = {}",
+     "a step of rnn_tanh, x [batch, inputs] or [inputs]: h = rnn_tanh_cell(x, h, w_ih, w_hh, b_ih, b_hh)"},
+    {"recurrent", "rnn_relu_cell", "x, hx, w_ih, w_hh, const Tensor& b_ih = {}, const Tensor& b_hh = {}",
+     "a step of rnn_relu: h = rnn_relu_cell(x, h, w_ih, w_hh)"},
+    {"recurrent", "gru_cell", "x, hx, w_ih, w_hh, const Tensor& b_ih = {}, const Tensor& b_hh = {}",
+     "a step of gru: h = gru_cell(x, h, w_ih, w_hh, b_ih, b_hh)"},
+    {"recurrent", "lstm_cell", "x, tensors hx, w_ih, w_hh, const Tensor& b_ih = {}, const Tensor& b_hh = {}",
+     "a step of lstm: auto [h1, c1] = lstm_cell(x, {h, c}, w_ih, w_hh)", {"LSTMState"}},
 
     {"sequence", "pack_padded_sequence", "x, lengths lengths, bool batch_first = false",
      "[time, batch, ...] without its padding, lengths in any order: pack_padded_sequence(x, {5, 3, 2})", {"PackedSequence"}},

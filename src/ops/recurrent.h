@@ -1,8 +1,8 @@
-// One recurrent layer in one direction, as an op.
+// Recurrence: one layer in one direction, and what the functions, layers and cells make of it.
 #pragma once
 #include <vector>
 
-#include <volta/tensor.h>
+#include <volta/ops/recurrent.h>
 
 #include "backend/recurrent.h"
 
@@ -23,5 +23,13 @@ RecurStates recur(const RecurrentLayer& layer, const Tensor& x, const Tensor& h0
 
 // One step of ordinary ops: from the input's share of the gates, [batch, gates * size].
 RecurStates recur_step(const RecurrentLayer& layer, const Tensor& gates, const Tensor& h, const Tensor& c);
+
+// What gru, lstm and nn's layers compute, from weights, cells and directions of `layers`; nothing need fit, undefined
+// states are zeros, and errors name `op`. Results that only an LSTM has are else undefined.
+LSTMOutput recurrent_layers(const char* op, std::vector<RecurrentLayer> layers, const Tensor& x, const LSTMState& hx,
+                            const RecurrenceOptions& options);
+
+// Likewise what gru_cell, lstm_cell and nn's cells compute.
+LSTMState recurrent_cell(const char* op, const RecurrentLayer& layer, const Tensor& x, const LSTMState& hx);
 
 }  // namespace volta

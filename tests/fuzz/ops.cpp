@@ -74,6 +74,14 @@ template <class T> T drawn(Source& s, const std::string& name) {
     return LinearOptions{s.choice<LinearActivation>()};
   } else if constexpr (std::is_same_v<T, GELUOptions>) {
     return GELUOptions{s.choice<GeluApproximation>()};
+  } else if constexpr (std::is_same_v<T, RecurrenceOptions>) {
+    return RecurrenceOptions{.has_biases = s.chance(50),
+                             .num_layers = s.chance(60) ? Int(1) : drawn<Int>(s, name),
+                             .dropout = s.chance(60) ? 0 : s.number(),
+                             .train = s.chance(50),
+                             .bidirectional = s.chance(30),
+                             .batch_first = s.chance(30),
+                             .lengths = s.chance(70) ? std::vector<int64_t>() : s.list()};
   } else if constexpr (std::is_same_v<T, UniqueOptions>) {
     return UniqueOptions{.return_inverse = s.chance(50), .return_counts = s.chance(50)};
   } else if constexpr (std::is_same_v<T, SearchOptions>) {
@@ -89,6 +97,8 @@ template <class R> std::vector<Tensor> results(R&& r) {
   else if constexpr (std::is_same_v<T, std::vector<Tensor>>) return r;
   else if constexpr (std::is_same_v<T, ValuesIndices>) return {r.values, r.indices};
   else if constexpr (requires { r.data; }) return {r.data};
+  else if constexpr (requires { r.h_n; }) return {r.output, r.h_n};
+  else if constexpr (std::is_same_v<T, LSTMState>) return {r.h, r.c};
   else return {};
 }
 

@@ -1,4 +1,4 @@
-// Samples of what networks are made of: convolution, pooling, norms, attention, resampling, embeddings, sequences.
+// Samples of what networks are made of: convolution, pooling, norms, attention, resampling, embeddings, recurrence, sequences.
 #include "samples.h"
 
 namespace volta::test {
@@ -284,11 +284,90 @@ void add_embeddings(List& list) {
   add("pack_sequence", "", {{{2, 3}}, {{4, 3}}}, [](auto& x) { return pack_sequence({x[0], x[1]}).data; });
 }
 
+// A kind of recurrence: over sequences and as a step, called alike. Of the weights of a step, biases may be left out.
+struct Recurrence {
+  const char* op;
+  int64_t gates, states;
+  Tensors (*sequence)(const Tensor& x, const Tensors& hx, const Tensors& params, const RecurrenceOptions& o);
+  Tensors (*step)(const Tensor& x, const Tensors& hx, const Tensors& w);
+};
+Tensors both(const RecurrentOutput& y) { return {y.output, y.h_n}; }
+const Recurrence recurrences[] = {
+    {"rnn_tanh", 1, 1, [](auto& x, auto& hx, auto& w, auto& o) { return both(rnn_tanh(x, hx[0], w, o)); },
+     [](auto& x, auto& hx, auto& w) { return Tensors{rnn_tanh_cell(x, hx[0], w[0], w[1], w[2], w[3])}; }},
+    {"rnn_relu", 1, 1, [](auto& x, auto& hx, auto& w, auto& o) { return both(rnn_relu(x, hx[0], w, o)); },
+     [](auto& x, auto& hx, auto& w) { return Tensors{rnn_relu_cell(x, hx[0], w[0], w[1], w[2], w[3])}; }},
+    {"gru", 3, 1, [](auto& x, auto& hx, auto& w, auto& o) { return both(gru(x, hx[0], w, o)); },
+     [](auto& x, auto& hx, auto& w) { return Tensors{gru_cell(x, hx[0], w[0], w[1], w[2], w[3])}; }},
+    {"lstm", 4, 2,
+     [](auto& x, auto& hx, auto& w, auto& o) {
+       const auto [y, h, c] = lstm(x, hx, w, o);
+       return Tensors{y, h, c};
+     },
+     [](auto& x, auto& hx, auto& w) {
+       const auto [h, c] = lstm_cell(x, hx, w[0], w[1], w[2], w[3]);
+       return Tensors{h, c};
+     }}};
+
+void add_recurrence(List& list) {
+  struct Way {
+    const char* label;
+    Shape x, state;
+    int64_t out, inner;  // of the states, and of an LSTM's cells
+    RecurrenceOptions options;
+  };
+  const Way ways[] = {{"plain", {3, 2, 3}, {1, 2}, 2, 2, {}},
+                      {"alone", {3, 3}, {1}, 2, 2, {.has_biases = false}},
+                      {"lengths", {2, 3, 3}, {1, 2}, 2, 2, {.batch_first = true, .lengths = {3, 2}}},
+                      {"layers", {3, 2, 2}, {4, 2}, 1, 1, {.num_layers = 2, .bidirectional = true}},
+                      {"dropout", {3, 2, 2}, {2, 2}, 2, 2, {.num_layers = 2, .dropout = 0.4, .train = true}},
+                      {"projected", {3, 2, 2}, {1, 2}, 1, 2, {}}};
+  const auto values = [](const Shape& shape) { return Input{shape, -0.8, 0.8}; };
+  const auto split = [](const Tensors& x, int64_t states) {
+    return std::pair(Tensors(x.begin() + 1, x.begin() + 1 + states), Tensors(x.begin() + 1 + states, x.end()));
+  };
+  for (const Recurrence& r : recurrences) {
+    for (const Way& w : ways) {
+      if (w.out != w.inner && r.states == 1) continue;  // projections are an LSTM's
+      std::vector<Input> in{{w.x}};
+      for (int64_t i = 0; i < r.states; ++i) {
+        Shape state = w.state;
+        state.push_back(i == 0 ? w.out : w.inner);
+        in.push_back(optional(state));
+      }
+      const int64_t directions = w.options.bidirectional ? 2 : 1, rows = r.gates * w.inner;
+      for (int64_t i = 0; i < w.options.num_layers * directions; ++i) {
+        const int64_t inputs = i < directions ? w.x[w.x.size() - 1] : directions * w.out;
+        in.push_back(values({rows, inputs})), in.push_back(values({rows, w.out}));
+        if (w.options.has_biases) in.push_back(values({rows})), in.push_back(values({rows}));
+        if (w.out != w.inner) in.push_back(values({w.out, w.inner}));
+      }
+      list.push_back(one(r.op, r.op + (" " + std::string(w.label)), std::move(in), [&r, split, o = w.options](auto& x) {
+        if (o.train) manual_seed(3);
+        const auto [hx, params] = split(x, r.states);
+        return r.sequence(x[0], hx, params, o);
+      }));
+    }
+    const std::string op = std::string(r.op) + "_cell";
+    for (const bool alone : {false, true}) {
+      std::vector<Input> in{{alone ? Shape{3} : Shape{2, 3}}};
+      for (int64_t i = 0; i < r.states; ++i) in.push_back(optional(alone ? Shape{2} : Shape{2, 2}));
+      in.push_back(values({2 * r.gates, 3})), in.push_back(values({2 * r.gates, 2}));
+      if (!alone) in.push_back(optional({2 * r.gates})), in.push_back(optional({2 * r.gates}));
+      list.push_back(one(op, op + (alone ? " alone" : " batch"), std::move(in), [&r, split](auto& x) {
+        auto [hx, w] = split(x, r.states);
+        w.resize(4);
+        return r.step(x[0], hx, w);
+      }));
+    }
+  }
+}
+
 }  // namespace
 
 void add_layers(List& list) {
   add_conv(list), add_pools(list), add_norms(list), add_attention(list);
-  add_resampling(list), add_activations(list), add_embeddings(list);
+  add_resampling(list), add_activations(list), add_embeddings(list), add_recurrence(list);
 }
 
 }  // namespace volta::test

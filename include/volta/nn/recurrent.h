@@ -6,6 +6,7 @@
 
 #include <volta/nn/layer.h>
 #include <volta/ops/packed_sequence.h>
+#include <volta/ops/recurrent.h>
 
 namespace volta::nn {
 
@@ -19,12 +20,9 @@ struct LSTMInput {
   Tensor h_0 = {}, c_0 = {};
   std::vector<int64_t> lengths = {};
 };
-struct RecurrentOutput {
-  Tensor output, h_n;
-};
-struct LSTMOutput {
-  Tensor output, h_n, c_n;
-};
+using volta::LSTMOutput;
+using volta::LSTMState;
+using volta::RecurrentOutput;
 struct PackedOutput {
   PackedSequence output;
   Tensor h_n;
@@ -75,7 +73,6 @@ class Recurrent : public Layer {
   Recurrent(const char* type, int kind, int64_t input, int64_t hidden, const RecurrentOptions& o);
 
  private:
-  LSTMOutput run_layers(const Tensor& x, const LSTMInput& input) const;
   int kind_;
 };
 
@@ -138,9 +135,6 @@ struct RNNCell : RecurrentCell {
 struct GRUCell : RecurrentCell {
   GRUCell(Int input_size, Int hidden_size, const CellOptions& options = {});
   Tensor operator()(const Tensor& x, const Tensor& h = {}) const { return step(x, h, {}).h_n; }
-};
-struct LSTMState {
-  Tensor h, c;
 };
 // auto [h1, c1] = nn::LSTMCell(8, 16)(x, {h, c}).
 struct LSTMCell : RecurrentCell {

@@ -3,13 +3,18 @@
 import math
 
 from .. import _volta
-from .._volta import PackedSequence, cat, empty, stack, zeros
-from . import functional as F
+from .._volta import PackedSequence, empty, zeros
 from . import init
 from .module import Module
 from .parameter import Parameter
 
-_CELLS = {"tanh": 0, "relu": 1, "LSTM": 2, "GRU": 3}
+_SEQUENCES = {"tanh": _volta.rnn_tanh, "relu": _volta.rnn_relu, "LSTM": _volta.lstm, "GRU": _volta.gru}
+_STEPS = {
+    "tanh": _volta.rnn_tanh_cell,
+    "relu": _volta.rnn_relu_cell,
+    "LSTM": _volta.lstm_cell,
+    "GRU": _volta.gru_cell,
+}
 _GATES = {"LSTM": 4, "GRU": 3}
 
 
@@ -62,69 +67,50 @@ class _Recurrent(Module):
         return 2 if self.bidirectional else 1
 
     @property
-    def _cell(self):
-        return _CELLS[self._mode]
+    def _kind(self):
+        return self._mode
 
     def _suffixes(self, layer):
         return [f"_l{layer}", f"_l{layer}_reverse"][: self._directions]
 
-    def _states(self, given, x, batched):
-        size = (self.num_layers * self._directions, x.shape[1])
+    def _states(self, given, x, *batch):
         sizes = [self.proj_size or self.hidden_size] + [self.hidden_size] * (self._mode == "LSTM")
+        shapes = [(self.num_layers * self._directions, *batch, n) for n in sizes]
         if given is None:
-            return [zeros((*size, n), dtype=x.dtype, device=x.device) for n in sizes]
+            return [zeros(shape, dtype=x.dtype, device=x.device) for shape in shapes]
         states = list(given) if self._mode == "LSTM" else [given]
-        states = states if batched else [s.unsqueeze(1) for s in states]
-        for state, n in zip(states, sizes, strict=True):
-            if tuple(state.shape) != (*size, n):
-                raise ValueError(f"{type(self).__name__}: a state has shape {tuple(state.shape)}, not {(*size, n)}")
+        for state, shape in zip(states, shapes, strict=True):
+            if tuple(state.shape) != shape:
+                raise ValueError(f"{type(self).__name__}: a state has shape {tuple(state.shape)}, not {shape}")
         return states
 
-    def _run(self, x, states, lengths=None):
-        last = ([], [])
-        place = 0
-        inside = None
-        if lengths is not None:
-            time = _volta.arange(x.shape[0]).to(x.device).unsqueeze(1)
-            inside = (time < _volta.tensor(lengths).to(x.device)).unsqueeze(-1)
-        for layer in range(self.num_layers):
-            if layer and self.dropout:
-                x = F.dropout(x, self.dropout, self.training)
-            sides = []
-            for suffix in self._suffixes(layer):
-                weights = [
-                    getattr(self, name + suffix, None)
-                    for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-                ]
-                reverse = suffix.endswith("reverse")
-                c0 = states[1][place] if len(states) > 1 else None
-                y, cells = _volta._recur(self._cell, x, states[0][place], c0, *weights, reverse, lengths)
-                end = 0 if reverse else x.shape[0] - 1
-                last[0].append(y[end])
-                if cells is not None and len(states) > 1:
-                    last[1].append(cells[end])
-                sides.append(y if inside is None else _volta.where(inside, y, 0))
-                place += 1
-            x = sides[0] if len(sides) == 1 else cat(sides, -1)
-        return x, [stack(s) for s in last if s]
+    def _run(self, x, states, batch_first, lengths=None):
+        names = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * self.bias + ["weight_hr"] * bool(self.proj_size)
+        y, *last = _SEQUENCES[self._kind](
+            x,
+            states if self._mode == "LSTM" else states[0],
+            [getattr(self, n + s) for layer in range(self.num_layers) for s in self._suffixes(layer) for n in names],
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            batch_first,
+            lengths,
+        )
+        return y, tuple(last) if self._mode == "LSTM" else last[0]
 
     def forward(self, input, hx=None):
         if isinstance(input, PackedSequence):
             padded, lengths = _volta.pad_packed_sequence(input)
-            y, states = self._run(padded, self._states(hx, padded, True), lengths)
-            y = _volta.pack_padded_sequence(y, lengths)
-            return y, tuple(states) if self._mode == "LSTM" else states[0]
-        batched = len(input.shape) == 3
+            y, states = self._run(padded, self._states(hx, padded, padded.shape[1]), False, lengths)
+            return _volta.pack_padded_sequence(y, lengths), states
         if len(input.shape) not in (2, 3) or input.shape[-1] != self.input_size:
             raise ValueError(
                 f"{type(self).__name__}: an input of shape {tuple(input.shape)} does not end in {self.input_size}"
             )
-        turned = batched and self.batch_first
-        x = input.transpose(0, 1) if turned else input if batched else input.unsqueeze(1)
-        y, states = self._run(x, self._states(hx, x, batched))
-        y = y.transpose(0, 1) if turned else y if batched else y.squeeze(1)
-        states = states if batched else [s.squeeze(1) for s in states]
-        return y, tuple(states) if self._mode == "LSTM" else states[0]
+        batch = [input.shape[0 if self.batch_first else 1]] if len(input.shape) == 3 else []
+        return self._run(input, self._states(hx, input, *batch), self.batch_first)
 
     def extra_repr(self):
         text = f"{self.input_size}, {self.hidden_size}"
@@ -177,8 +163,8 @@ class RNN(_Recurrent):
         self.nonlinearity = nonlinearity
 
     @property
-    def _cell(self):
-        return _CELLS[self.nonlinearity]
+    def _kind(self):
+        return self.nonlinearity
 
 
 class _RecurrentCell(Module):
@@ -195,35 +181,20 @@ class _RecurrentCell(Module):
             self.bias_ih = self.bias_hh = None
         _weights(self, "", shapes, 1 / math.sqrt(hidden_size), dtype, device)
 
-    def _step(self, input, h, c=None):
-        x = input if len(input.shape) == 2 else input.unsqueeze(0)
-        states = [
-            zeros((x.shape[0], self.hidden_size), dtype=x.dtype, device=x.device)
-            if s is None
-            else s
-            if len(input.shape) == 2
-            else s.unsqueeze(0)
-            for s in (h, c)
-        ]
-        cell = _CELLS[self.nonlinearity if self._mode == "RNN" else self._mode]
-        results = _volta._recur(
-            cell,
-            x.unsqueeze(0),
-            states[0],
-            states[1] if self._mode == "LSTM" else None,
+    def _step(self, input, *states):
+        shape = (*input.shape[:-1], self.hidden_size)
+        hx = [zeros(shape, dtype=input.dtype, device=input.device) if s is None else s for s in states]
+        return _STEPS[self.nonlinearity if self._mode == "RNN" else self._mode](
+            input,
+            hx if self._mode == "LSTM" else hx[0],
             self.weight_ih,
             self.weight_hh,
             self.bias_ih,
             self.bias_hh,
-            None,
-            False,
-            None,
         )
-        results = [r if r is None else r[0] for r in results]
-        return results if len(input.shape) == 2 else [r if r is None else r.squeeze(0) for r in results]
 
     def forward(self, input, hx=None):
-        return self._step(input, hx)[0]
+        return self._step(input, hx)
 
     def extra_repr(self):
         return f"{self.input_size}, {self.hidden_size}"
