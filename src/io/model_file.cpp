@@ -8,7 +8,7 @@
 namespace volta {
 namespace {
 
-// Of one file, which is no index.
+// Reads one file, which is no index.
 StateDict read_one(const std::shared_ptr<io::MappedFile>& file) {
   const io::Bytes bytes = file->bytes();
   file->context().require(!bytes.empty(), "the file is empty");

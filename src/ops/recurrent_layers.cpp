@@ -19,7 +19,7 @@ int64_t rows_of(const RecurrentLayer& l, const char* op) {
   return w.size(0);
 }
 
-// Of the states that a step gives: of an LSTM with projections not that of the cells.
+// How many states a step gives: of an LSTM with projections not that of the cells.
 int64_t state_size(const RecurrentLayer& l, int64_t size, const char* op) {
   if (!l.w_hr.defined()) return size;
   require(l.w_hr.dim() == 2 && l.w_hr.size(0) > 0, ErrorKind::shape, op, "w_hr has shape ", l.w_hr, ", not [size, ",

@@ -6,7 +6,7 @@
 
 namespace volta {
 
-// Of rnn_tanh, rnn_relu, gru and lstm.
+// Options of rnn_tanh, rnn_relu, gru and lstm.
 struct RecurrenceOptions {
   bool has_biases = true;  // whether params hold b_ih and b_hh
   Int num_layers = 1;
