@@ -240,13 +240,20 @@ TEST(IndexingAssign, EveryCompoundOperatorWrites) {
   const Tensor i = tensor({0, 2}), mask = tensor({true, false, true, false});
   const auto each = [&](auto place) {
     Tensor x = tensor({12, 7, 9, 4});
-    place(x) %= 5, EXPECT_TRUE(equal(x, tensor({2, 7, 4, 4})));
-    place(x) |= 9, EXPECT_TRUE(equal(x, tensor({11, 7, 13, 4})));
-    place(x) &= tensor({6, 7}), EXPECT_TRUE(equal(x, tensor({2, 7, 5, 4})));
-    place(x) ^= 1, EXPECT_TRUE(equal(x, tensor({3, 7, 4, 4})));
-    place(x) <<= 2, EXPECT_TRUE(equal(x, tensor({12, 7, 16, 4})));
-    place(x) >>= 1, EXPECT_TRUE(equal(x, tensor({6, 7, 8, 4})));
-    place(x) += 1, place(x) -= 2, place(x) *= 4, EXPECT_TRUE(equal(x, tensor({20, 7, 28, 4})));
+    place(x) %= 5;
+    EXPECT_TRUE(equal(x, tensor({2, 7, 4, 4})));
+    place(x) |= 9;
+    EXPECT_TRUE(equal(x, tensor({11, 7, 13, 4})));
+    place(x) &= tensor({6, 7});
+    EXPECT_TRUE(equal(x, tensor({2, 7, 5, 4})));
+    place(x) ^= 1;
+    EXPECT_TRUE(equal(x, tensor({3, 7, 4, 4})));
+    place(x) <<= 2;
+    EXPECT_TRUE(equal(x, tensor({12, 7, 16, 4})));
+    place(x) >>= 1;
+    EXPECT_TRUE(equal(x, tensor({6, 7, 8, 4})));
+    place(x) += 1, place(x) -= 2, place(x) *= 4;
+    EXPECT_TRUE(equal(x, tensor({20, 7, 28, 4})));
   };
   each([&](Tensor& x) { return x[i]; });
   each([&](Tensor& x) { return x[mask]; });

@@ -1,6 +1,5 @@
 // Users' own pointwise ops: a struct with a name and a formula becomes an op for every dtype, layout and derivative.
 #pragma once
-#include <cmath>  // a formula with std::exp then fails with a hint
 #include <span>
 
 #include <volta/elementwise_rows.h>

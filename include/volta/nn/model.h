@@ -85,9 +85,9 @@ namespace nn {
 void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters);
 
 // While it lives, the tensors named stand in the model for its own.
-class [[nodiscard]] Substitute {
+class Substitute {
  public:
-  Substitute(const ModelRef& model, const StateDict& values);
+  [[nodiscard]] Substitute(const ModelRef& model, const StateDict& values);
   ~Substitute();
   Substitute(const Substitute&) = delete;
   Substitute& operator=(const Substitute&) = delete;

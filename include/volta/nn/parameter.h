@@ -83,9 +83,9 @@ class Buffer : public Owned {
 };
 
 // While it lives, copies that this thread makes of parameters and buffers are handles to the same values.
-class [[nodiscard]] SharedCopies {
+class SharedCopies {
  public:
-  SharedCopies() noexcept;
+  [[nodiscard]] SharedCopies() noexcept;
   ~SharedCopies();
   SharedCopies(const SharedCopies&) = delete;
   SharedCopies& operator=(const SharedCopies&) = delete;
