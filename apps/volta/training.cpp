@@ -167,10 +167,8 @@ void check_words(const TrainFlags& f) {
 }
 
 void check_device(const std::string& name) {
-  const auto device = attempt([&] { return Device(name); });
-  if (device) return;
-  const Error& e = device.error();
-  throw Error(Error::Kind::argument, e.op(), std::string_view(e.what()).substr(e.op().size() + 2));
+  if (!attempt([&] { return Device(name); }))
+    throw Error(Error::Kind::argument, "device", "there is no device '" + name + "'; known are cpu, cuda, cuda:0 …");
 }
 
 LossFunction loss_of(const Recipe& recipe) {

@@ -478,7 +478,7 @@ class Formats(Folder):
         train = ["train", "mlp", "--data", f"csv:{table}"]
         for arguments in [["train", "lenot", "--data", "digits"], ["train", "mlp", "--data", "digit"], [*train, "--optimizer", "adamx"],
                           [*train, "--schedule", "wave"], [*train, "--precision", "f8"], [*train, "--device", "tpu"], ["summary", "lenot"], ["eval", "x", "--data", "digit"],
-                          ["bench", "--device", "tpu"], ["convert", "x", "y.pt", "--map", "gpt3"]]:
+                          ["bench", "--device", "tpu"], ["bench", "--device", "cuda:one"], ["convert", "x", "y.pt", "--map", "gpt3"]]:
             self.assertIn("known are", volta(*arguments, status=2).stderr)
         for arguments, word in [([*train, "--set", "hidden"], "NAME=NUMBER"), (["convert", "x", "y.pt", "--rename", "a"], "OLD=NEW"),
                                 (["convert", "x", "y.pt", "--cast", "f8"], "--cast takes"), (["convert", "x", "y.pt", "--rename", "a.*=b"], "stars")]:
