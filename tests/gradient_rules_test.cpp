@@ -380,7 +380,7 @@ const std::set<std::string>& kinks() {
         "remainder selu sign sort sort_descending std std_mean threshold topk topk_smallest where clip "
         "hinge_embedding_loss l1_loss grid_sample normalize cosine_similarity pairwise_distance prelu rrelu "
         "rms_norm_affine embedding_bag_rows_max embedding_bag_offsets_max cosine_embedding_loss "
-        "triplet_margin_loss triplet_margin_with_distance_loss");
+        "triplet_margin_loss triplet_margin_with_distance_loss rnn_relu rnn_relu_cell");
     return std::set<std::string>(std::istream_iterator<std::string>(text), {});
   }();
   return names;

@@ -203,6 +203,21 @@ def test_no_parameter_is_left_behind(make, shape):
     assert all(changed), changed
 
 
+def test_recurrence_is_half_under_autocast():
+    x, h = v.randn(3, 2, 4), v.zeros(1, 2, 5)
+    for layer in (nn.LSTM(4, 5, 2), nn.GRU(4, 5, batch_first=True), nn.RNN(4, 5, nonlinearity="relu")):
+        with v.autocast("cpu", dtype=v.bfloat16):
+            y, _ = layer(x)
+        assert y.dtype == v.bfloat16
+        y.sum().backward()
+        assert all(p.grad.dtype == v.float32 for p in layer.parameters())
+    gru = nn.GRU(4, 5)
+    with v.autocast("cpu", dtype=v.bfloat16):
+        y, _ = v.gru(x, h, list(gru.parameters()))
+        assert y.dtype == nn.GRUCell(4, 5)(x[0]).dtype == nn.LSTMCell(4, 5)(x[0])[1].dtype == v.bfloat16
+        assert (y == gru(x, h)[0]).all()
+
+
 def test_recurrent_layers_by_hand():
     v.manual_seed(2)
     x = v.randn(3, 2, 4)

@@ -13,10 +13,10 @@ namespace {
 // The rows of the weights of a layer: one for each gate and unit.
 int64_t rows_of(const RecurrentLayer& l, const char* op) {
   const int64_t gates = gates_of(l.cell);
-  const Tensor& w = l.w_ih.checked(op);
-  require(w.dim() == 2 && w.size(0) > 0 && w.size(0) % gates == 0, ErrorKind::shape, op, "w_ih has shape ", w,
-          ", not [size of ", gates, " gates, inputs]");
-  return w.size(0);
+  const Shape& w = l.w_ih.checked(op).shape();
+  require(w.size() == 2 && w[0] > 0 && w[0] % gates == 0, ErrorKind::shape, op, "w_ih has shape ", w, ", not [size of ",
+          gates, " gates, inputs]");
+  return w[0];
 }
 
 // How many states a step gives: of an LSTM with projections not that of the cells.
@@ -27,10 +27,23 @@ int64_t state_size(const RecurrentLayer& l, int64_t size, const char* op) {
   return l.w_hr.size(0);
 }
 
-void check_weight(const Tensor& w, const char* name, const Shape& wanted, const Tensor& x, const char* op) {
-  require(w.checked(op).shape() == wanted, ErrorKind::shape, op, name, " has shape ", w, ", not ", wanted);
-  require(w.dtype() == x.dtype(), ErrorKind::dtype, op, "the input is ", x.dtype(), ", ", name, " ", w.dtype());
-  common_device(w, x, op);
+// Of such a shape, in the input's dtype and on its device.
+void check_beside(const Tensor& t, const char* name, const Shape& wanted, const Tensor& x, const char* op) {
+  require(t.checked(op).shape() == wanted, ErrorKind::shape, op, name, " has shape ", t, ", not ", wanted);
+  require(t.dtype() == x.dtype(), ErrorKind::dtype, op, "the input is ", x.dtype(), ", ", name, " ", t.dtype());
+  common_device(t, x, op);
+}
+
+using Sizes = std::initializer_list<int64_t>;
+void check_weight(const Tensor& w, const char* name, Sizes wanted, const Tensor& x, const char* op) {
+  if (w.defined()) {  // the usual case without a call: a cell checks four weights each step
+    const TensorImpl &a = w.impl(), &b = x.impl();
+    const Shape& shape = a.layout.shape;
+    if (std::equal(shape.begin(), shape.end(), wanted.begin(), wanted.end()) && a.dtype == b.dtype &&
+        a.storage->device == b.storage->device)
+      return;
+  }
+  check_beside(w, name, Shape(std::span(wanted.begin(), wanted.size())), x, op);
 }
 
 // So many rows, for these inputs and states.
@@ -52,9 +65,7 @@ void check_lengths(const std::vector<int64_t>& lengths, int64_t batch, int64_t t
 // A given state of shape `wanted`, or zeros.
 Tensor state_of(const Tensor& given, const Shape& wanted, const Tensor& x, const char* op, const char* name) {
   if (!given.defined()) return zeros(wanted, {x.dtype(), x.device()});
-  require(given.shape() == wanted, ErrorKind::shape, op, name, " has shape ", given, ", not ", wanted);
-  require(given.dtype() == x.dtype(), ErrorKind::dtype, op, name, " is ", given.dtype(), ", the input ", x.dtype());
-  common_device(given, x, op);
+  check_beside(given, name, wanted, x, op);
   return given;
 }
 
