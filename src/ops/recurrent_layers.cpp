@@ -27,7 +27,7 @@ int64_t state_size(const RecurrentLayer& l, int64_t size, const char* op) {
   return l.w_hr.size(0);
 }
 
-// Of such a shape, in the input's dtype and on its device.
+// Checks that t has such a shape, the dtype of the input and its device.
 void check_beside(const Tensor& t, const char* name, const Shape& wanted, const Tensor& x, const char* op) {
   require(t.checked(op).shape() == wanted, ErrorKind::shape, op, name, " has shape ", t, ", not ", wanted);
   require(t.dtype() == x.dtype(), ErrorKind::dtype, op, "the input is ", x.dtype(), ", ", name, " ", t.dtype());
