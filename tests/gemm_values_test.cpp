@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+#include <volta/volta.h>
 #include <cmath>
 #include <cstring>
 #include <random>

@@ -488,7 +488,7 @@ TEST(ScheduleErrors, MilestonesAscendAndPeriodsGrow) {
   SGD opt({zeros({1}).requires_grad_()}, {.lr = 0.1});
   const auto sequence = [&](std::vector<int64_t> milestones) {
     std::vector<AnyScheduler> parts;
-    for (size_t i = 0; i <= milestones.size(); ++i) parts.push_back(ExponentialLR(opt, {.gamma = 0.9}));
+    for (size_t i = 0; i <= milestones.size(); ++i) parts.emplace_back(ExponentialLR(opt, {.gamma = 0.9}));
     return attempt([&] { SequentialLR(opt, std::move(parts), milestones); });
   };
   EXPECT_TRUE(sequence({2, 2, 5}));
