@@ -524,6 +524,8 @@ TEST(ScheduleTogether, SWALRTakesGroupsAddedLater) {
   SGD opt({zeros({1}).requires_grad_()}, {.lr = 0.1});
   SWALR swa(opt, {.swa_lr = 0.2, .anneal_epochs = 4, .anneal_strategy = "linear"});
   opt.add_param_group({.params = {zeros({1}).requires_grad_()}, .lr = 0.8});
+  EXPECT_NEAR(swa.rate(0.1, 1, 0), 0.125, 1e-12);
+  for (const size_t later : {1, 2, 7}) EXPECT_NEAR(swa.rate(0.8, 1, later), 0.65, 1e-12);
   for (const auto& [first, second] : {std::pair(0.125, 0.65), {0.15, 0.5}, {0.175, 0.35}, {0.2, 0.2}, {0.2, 0.2}}) {
     swa.step();
     EXPECT_NEAR(opt.param_groups()[0].lr, first, 1e-12);
