@@ -10,8 +10,8 @@ namespace volta {
 void save(const ModelView& model, const std::string& path);
 
 // load(net, "net.safetensors"). The file's content says what it is: safetensors, a file of torch.save, .npz, an index of
-// shards of these, or a folder of the Hub (model.safetensors or its index, else pytorch_model.bin or its index). Differences are treated as by load_state_dict; a weight that is tied to another needs
-// to be in the file once.
+// shards of these, or a folder of the Hub (model.safetensors or its index, else pytorch_model.bin or its index).
+// Differences are treated as by load_state_dict; a weight that is tied to another needs to be in the file once.
 LoadResult load(const ModelRef& model, const std::string& path, const LoadOptions& options = {});
 
 // The tensors of any such file by name: read_state("model.pt").
