@@ -1,14 +1,25 @@
 # Runs a program under gdb with the pretty-printers and compares what they show.
 execute_process(COMMAND ${gdb} -nx -batch -ex "source ${printers}" -ex "break stop_here" -ex run -ex "print x" -ex "print shape"
-                        -ex "print weight" -ex "print nothing" ${program}
+                        -ex "print weight" -ex "print nothing" -ex "print ((int (*)())getpid)()" ${program}
                 OUTPUT_VARIABLE text ERROR_VARIABLE errors)
 if(errors MATCHES "ptrace: Operation not permitted" AND NOT text MATCHES "Breakpoint 1, ")
   message("gdb may not run programs here: ${errors}")
   return()
 endif()
-foreach(expected "Tensor [[1, 2]" "i64 [2, 2]" "= [2, 2]" "Parameter [[" "f32 [2, 3] requires_grad" "Tensor undefined")
+function(expect expected)
   string(FIND "${text}" "${expected}" found)
   if(found EQUAL -1)
     message(FATAL_ERROR "gdb does not show '${expected}':\n${text}\n${errors}")
   endif()
-endforeach()
+endfunction()
+expect("= Tensor ")
+expect("= [2, 2]")
+expect("= Parameter ")
+# gdb 13 calls no function on processors with AMX, and shows addresses in place of what those would tell.
+if(NOT errors MATCHES "Couldn't write extended state status")
+  expect("= Tensor [[1, 2]")
+  expect("i64 [2, 2]")
+  expect("= Parameter [[")
+  expect("f32 [2, 3] requires_grad")
+  expect("= Tensor undefined")
+endif()
