@@ -15,6 +15,7 @@
 #include <volta/nn.h>
 #include <volta/ops.h>
 #include <volta/optim.h>
+#include <volta/optimize.h>
 #include <volta/print.h>
 #include <volta/random.h>
 #include <volta/sizes.h>

@@ -36,6 +36,10 @@ struct ConvCall {
   Arg x, w, y, bias;  // bias: a contiguous value per channel of what is written, or without data
   ConvGeometry geometry;
   bool channels_last = false;
+  // Programs for the CPU (ops/optimize) set these, forward, in f32 or f64: y = activation(x * w + bias + added), where `added`
+  // lies as y does.
+  Arg added = {};
+  Fused activation = Fused::none;
 };
 
 }  // namespace volta

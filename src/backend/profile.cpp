@@ -203,10 +203,28 @@ constinit CpuInstance profiled_cpu;
 constinit std::mutex mutex;
 [[maybe_unused]] const bool forks_wait = fork_waits_for(mutex);
 
+// Who stands for the CPU's backend, for how many; and whether somebody profiles. Under the mutex.
+constinit Backend* stand_in = nullptr;
+constinit int stood_for = 0;
+constinit bool timed = false;
+void choose_cpu() {
+  Backend* const plain = timed ? &profiled_cpu.backend : &cpu_backend();
+  cpu_in_use.store(stood_for > 0 ? stand_in : plain, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void time_backends(bool on) {
-  cpu_in_use.store(on ? &profiled_cpu.backend : &cpu_backend(), std::memory_order_relaxed);
+  const std::lock_guard lock(mutex);
+  timed = on;
+  choose_cpu();
+}
+
+void stand_for_cpu(Backend* other) {
+  const std::lock_guard lock(mutex);
+  if (other) stand_in = other;
+  stood_for += other ? 1 : -1;
+  choose_cpu();
 }
 
 Backend& profiled_backend(Device device) {

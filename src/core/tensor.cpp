@@ -47,11 +47,14 @@ bool Tensor::shares_storage(const Tensor& other) const {
   return checked("shares_storage").impl_->storage == other.checked("shares_storage").impl_->storage;
 }
 uint32_t Tensor::version() const { return checked("version").impl_->storage->version.load(); }
-void* Tensor::raw_data() const { return address(checked("raw_data")); }
+void* Tensor::raw_data() const {
+  shows(checked("raw_data"));
+  return address(*this);
+}
 
 void* Tensor::data(DType as) const {
   require(checked("data").dtype() == as, ErrorKind::dtype, "data", "asked for ", as, " of a tensor of ", dtype());
-  reads(*this);
+  shows(*this);
   return address(*this);
 }
 
@@ -69,7 +72,7 @@ size_t Tensor::count_for_host(size_t bytes_each) const {
 }
 
 Tensor Tensor::detach() const {
-  checked("detach");
+  gives_view(checked("detach"));
   return alias(*this, impl_->layout);
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/checked_arithmetic.h"
 #include "core/room.h"
+#include "core/watch.h"
 #include "graph/record.h"
 #include "ops/check.h"
 #include "ops/part.h"
@@ -31,6 +32,7 @@ std::optional<Layout> place_in_base(const Tensor& x, Layout seen) {
 template <class F, class Rule> Tensor make_view(const char* op, const Tensor& x, F f, Rule rule) {
   const std::optional<Layout> seen = f(layout(x));
   if (!seen) return {};
+  gives_view(x);
   Tensor y = alias(x, *seen);
   if (!grad_enabled()) {
     mark_unrecorded(y.impl(), x);

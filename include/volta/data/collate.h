@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <vector>
 
+#include <volta/aggregate_fields.h>
 #include <volta/create.h>
 #include <volta/data/dataset.h>
-#include <volta/nn/aggregate_fields.h>
 
 namespace volta::data {
 
@@ -18,7 +18,7 @@ namespace detail {
 // Stacks tensors of one shape and dtype; where they differ the Error names both items.
 Tensor stack_items(std::span<const Tensor> tensors, std::span<const int64_t> items);
 
-template <class T> constexpr size_t fields = nn::reflect::count_fields<T>();
+template <class T> constexpr size_t fields = reflect::count_fields<T>();
 template <class T> constexpr bool is_struct() {
   if constexpr (std::is_aggregate_v<T> && std::is_class_v<T>) return fields<T> > 0 && fields<T> <= 32;
   else return false;
@@ -26,14 +26,14 @@ template <class T> constexpr bool is_struct() {
 template <class... T> constexpr bool all_tensors(std::type_identity<std::tuple<T&...>>) {
   return (std::is_same_v<T, Tensor> && ...);
 }
-template <class T> using Fields = decltype(nn::reflect::tie_fields<fields<T>>(std::declval<T&>()));
+template <class T> using Fields = decltype(reflect::tie_fields<fields<T>>(std::declval<T&>()));
 
 template <class T> auto collate(std::vector<T>& items, std::span<const int64_t> indices);
 
 template <size_t I, class T> auto collate_part(std::vector<T>& items, std::span<const int64_t> indices) {
   const auto part = [](T & item) -> auto& {
     if constexpr (is_tuple<T>) return std::get<I>(item);
-    else return std::get<I>(nn::reflect::tie_fields<fields<T>>(item));
+    else return std::get<I>(reflect::tie_fields<fields<T>>(item));
   };
   std::vector<std::remove_reference_t<decltype(part(items[0]))>> column;
   column.reserve(items.size());

@@ -119,7 +119,7 @@ template <class B> void move_batch(B& batch, const BatchPlace& place) {
     if constexpr (!std::is_same_v<B, std::string>)
       for (auto& part : batch) move_batch(part, place);
   } else if constexpr (is_struct<B>()) {
-    std::apply([&](auto&... parts) { (move_batch(parts, place), ...); }, nn::reflect::tie_fields<fields<B>>(batch));
+    std::apply([&](auto&... parts) { (move_batch(parts, place), ...); }, reflect::tie_fields<fields<B>>(batch));
   }
 }
 

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <volta/aggregate_fields.h>
 #include <volta/given.h>
-#include <volta/nn/aggregate_fields.h>
 #include <volta/nn/parameter.h>
 
 namespace volta {
@@ -22,6 +22,8 @@ class GradScaler;
 namespace volta::nn {
 
 namespace reflect {
+using namespace volta::reflect;
+
 // The first tensor that a result holds: a tensor, a pair, tuple, list or struct of them; null where there is none.
 template <class T> Tensor* first_tensor(T& x) {
   [[maybe_unused]] const auto first_of = [](auto&... parts) {

@@ -9,7 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include <volta/nn/aggregate_fields.h>
 #include <volta/nn/layer.h>
 #include <volta/nn/names.h>
 

@@ -7,9 +7,11 @@
 #include "backend/cpu/conv/stage.h"
 #include "backend/cpu/copy/move.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/elementwise/tables.h"
 #include "backend/cpu/gemm/plan.h"
 #include "backend/cpu/parallel_rows.h"
 #include "backend/cpu/scratch.h"
+#include "backend/fused_ops.h"
 #include "core/storage.h"
 
 namespace volta::cpu {
@@ -293,8 +295,27 @@ template <class T> struct Convolver {
         for (int64_t i = 0; i < part.m; ++i)
           std::fill_n(part.c + i * part.c_step, part.pixels, part.bias ? part.bias[i] : T(0));
       }
+      if (straight || !call.added.data)
+        for (int64_t i = 0; i < part.m; ++i) finish(part.c + i * part.c_step, part.pixels);
       if (!straight) put(part, target, pass, box, b, group * rows + some.begin);
     });
+    if (straight || !call.added.data) return;
+    const int64_t n = call.y.layout->numel(), grain = int64_t(1) << 14;
+    run_parts(divide_up(n, grain), serial, [&](int64_t part) {
+      finish(static_cast<T*>(call.y.data) + part * grain, std::min(grain, n - part * grain));
+    });
+  }
+
+  // What is done to results: to a stretch of y, or of one that becomes one.
+  void finish(T* values, int64_t n) const {
+    const auto apply = [&](int op, const void* other) {
+      const void* operands[] = {values, other};
+      elementwise_rows(op, 0)->by_dtype[size_t(dtype_of<T>())](n, values, operands, 0);
+    };
+    if (call.added.data)
+      apply(index_of<point::Add>(ElementwiseOps{}),
+            static_cast<const T*>(call.added.data) + (values - static_cast<T*>(call.y.data)));
+    if (call.activation != Fused::none) apply(op_of(call.activation), nullptr);
   }
 
   // Gradients of a box's outputs as rows that are contiguous along the pixels; in whole tiles, with zeros.

@@ -2,25 +2,26 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/elementwise/tables.h"
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/fused_ops.h"
 
 namespace volta::cpu {
 namespace {
 
-template <class Op, class T> void activate(T* values, int64_t n) {
+template <Fused activation, class T> void activate(T* values, int64_t n) {
   const void* in[] = {values};
-  elementwise_rows(index_of<Op>(ElementwiseOps{}), 0)->by_dtype[size_t(dtype_of<T>())](n, values, in, 0);
+  elementwise_rows(op_of(activation), 0)->by_dtype[size_t(dtype_of<T>())](n, values, in, 0);
 }
 
 Epilogue epilogue_of(const MatmulCall& call) {
   Epilogue e = {call.bias.data, 1, Activation(call.activation)};
   if (e.bias) e.bias_stride = call.bias.layout->strides[call.bias.layout->rank() - 1];
-  const auto by_row = [&]<class Op>(Op) { e.row_f32 = &activate<Op, float>, e.row_f64 = &activate<Op, double>; };
+  const auto by_row = [&]<Fused a>() { e.row_f32 = &activate<a, float>, e.row_f64 = &activate<a, double>; };
   switch (call.activation) {
-    case Fused::gelu: by_row(point::Gelu{}); break;
-    case Fused::gelu_tanh: by_row(point::GeluTanh{}); break;
-    case Fused::silu: by_row(point::Silu{}); break;
-    case Fused::tanh: by_row(point::Tanh{}); break;
-    case Fused::sigmoid: by_row(point::Sigmoid{}); break;
+    case Fused::gelu: by_row.operator()<Fused::gelu>(); break;
+    case Fused::gelu_tanh: by_row.operator()<Fused::gelu_tanh>(); break;
+    case Fused::silu: by_row.operator()<Fused::silu>(); break;
+    case Fused::tanh: by_row.operator()<Fused::tanh>(); break;
+    case Fused::sigmoid: by_row.operator()<Fused::sigmoid>(); break;
     case Fused::none:
     case Fused::relu: break;
   }

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace volta::nn::reflect {
+namespace volta::reflect {
 
 // Converts to whatever a field of T is initialised with.
 template <class T> struct Anything {
@@ -132,4 +132,4 @@ template <size_t N, class T> constexpr auto tie_fields(T& x) {
   else if constexpr (n == 32) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, v, w, y, z, A, B, C, D, E, F, G, H); }  // clang-format on
 }
 
-}  // namespace volta::nn::reflect
+}  // namespace volta::reflect
