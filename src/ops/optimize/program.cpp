@@ -54,7 +54,7 @@ void drop_unread(Trace& trace) {
     each_operand(trace.calls[i], [&](Arg& a, bool reads, bool) {
       if (reads) wanted.insert(&trace.at(a));
     });
-    kept.push_back(std::move(trace.calls[i]));
+    kept.push_back(trace.calls[i]);
   }
   std::reverse(kept.begin(), kept.end());
   trace.calls = std::move(kept);

@@ -90,7 +90,7 @@ class Recorder final : public MemoryWatch {
     run(own(), call);
     if (known) return;
     keep(call);
-    trace_.calls.push_back(std::move(call));
+    trace_.calls.push_back(call);
   }
 
  private:
@@ -120,7 +120,7 @@ class Recorder final : public MemoryWatch {
     const Layout* bytes = trace_.keep(Layout::contiguous({from->bytes}));
     void* const data = from->data;
     trace_.add(Trace::Kind::constant, std::move(from));
-    trace_.calls.push_back(CopyCall{{to, bytes, u8, {}}, {data, bytes, u8, {}}});
+    trace_.calls.emplace_back(CopyCall{{to, bytes, u8, {}}, {data, bytes, u8, {}}});
   }
 
   // What the op's own variables hold.
@@ -227,8 +227,8 @@ class RecordingBackend final : public Backend {
   bool fuses_inputs(const RecurrentCall& c) const override { return own().fuses_inputs(c); }
 
  private:
-  static void take(Call call) {
-    if (Recorder* r = Recorder::current) r->take(std::move(call));
+  static void take(const Call& call) {
+    if (Recorder* r = Recorder::current) r->take(call);
     else run(own(), call);
   }
   static void refuse_random() {
@@ -294,7 +294,8 @@ Trace record(std::vector<Tensor> inputs, const Function& f) {
     refuse("the model uses ", devices.devices[0], "; this is for the CPU, on a GPU capture() does it");
   inputs.clear();
   // Who else holds such memory is the model, for its next call.
-  for (auto& [begin, memory] : trace.memories) {
+  for (const auto& made : trace.memories) {
+    const Trace::Memory& memory = made.second;
     const auto holds = [&](const Tensor& y) { return y.defined() && y.impl().storage == memory.storage; };
     const auto known_of = 1 + std::count_if(trace.outputs.begin(), trace.outputs.end(), holds);
     if (!memory.known && int64_t(memory.storage->refs.load()) > known_of)

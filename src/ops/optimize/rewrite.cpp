@@ -37,7 +37,7 @@ class Rewriter {
     }
     std::vector<Call> left;
     for (size_t i = 0; i < t_.calls.size(); ++i)
-      if (!gone_[i]) left.push_back(std::move(t_.calls[i]));
+      if (!gone_[i]) left.push_back(t_.calls[i]);
     t_.calls = std::move(left);
   }
 
