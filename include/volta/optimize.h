@@ -14,7 +14,7 @@
 namespace volta {
 namespace detail {
 
-using TensorFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+using ModelFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
 // The programs of a model, one for each kind of inputs.
 class Programs {
@@ -23,7 +23,7 @@ class Programs {
   ~Programs();
   Programs(Programs&&) noexcept;
   Programs& operator=(Programs&&) noexcept;
-  std::vector<Tensor> run(std::span<const Tensor> inputs, const TensorFunction& model) const;
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const ModelFunction& model) const;
   int64_t working_bytes() const;
 
  private:

@@ -39,7 +39,7 @@ Programs::~Programs() = default;
 Programs::Programs(Programs&&) noexcept = default;
 Programs& Programs::operator=(Programs&&) noexcept = default;
 
-std::vector<Tensor> Programs::run(std::span<const Tensor> inputs, const TensorFunction& model) const {
+std::vector<Tensor> Programs::run(std::span<const Tensor> inputs, const ModelFunction& model) const {
   require(state_ != nullptr, ErrorKind::argument, op, "the optimized model was moved from");
   check(inputs);
   if (program::is_recording()) return model(inputs);  // as a part of another
