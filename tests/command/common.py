@@ -21,6 +21,7 @@ if len(sys.argv) < 3:
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 DATA = os.path.abspath(sys.argv.pop(1))
 ENVIRONMENT = {**os.environ, "VOLTA_DATA": DATA, "VOLTA_NUM_THREADS": "2"}
+SANITIZED = bool({"TSAN_OPTIONS", "UBSAN_OPTIONS"} & set(os.environ))  # the test presets set them
 if "TSAN_OPTIONS" in os.environ:
     ENVIRONMENT["TSAN_OPTIONS"] += f" suppressions={pathlib.Path(__file__).resolve().parent / 'tsan.supp'}"
 SKIPPED = 77  # the status that ctest knows as skipped
