@@ -202,6 +202,8 @@ TEST_F(Optimize, MemoryHoldsWhatItHeldBeforeTheInputsCame) {
         return y;
       },
       x);
+  const Tensor chosen = tensor({1.f, 0, 1, 1});
+  expect_same([&](const Tensor& t) { return (chosen > 0).nonzero().squeeze(1).add_(t.argmax(0)); }, x);
   expect_same([](const Tensor& t) { return cat({ones({2}), t, t * 2, arange(3).to(f32)}, 0); }, x);
   expect_same([](const Tensor& t) { return where(t > 0, t, full({4}, 5.f)).cumsum(0) / linspace(1, 2, 4); }, x);
   expect_same(

@@ -189,10 +189,7 @@ class RecordingBackend final : public Backend {
 
   // What a program does not know.
   void random(const RandomCall& c) override { refuse_random(), own().random(c); }
-  void positions(const PositionsCall& c) override {
-    if (Recorder* r = Recorder::current) r->asked(c.mask.data);
-    own().positions(c);
-  }
+  void positions(const PositionsCall& c) override { own().positions(c); }
   void softmax_backward(const SoftmaxBackwardCall& c) override { refuse_training(), own().softmax_backward(c); }
   void pool_backward(const PoolBackwardCall& c) override { refuse_training(), own().pool_backward(c); }
   void norm_backward(const NormBackwardCall& c) override { refuse_training(), own().norm_backward(c); }
@@ -222,7 +219,8 @@ class RecordingBackend final : public Backend {
   bool offers(const CrossEntropyCall& c) const override { return !Recorder::current && own().offers(c); }
   bool offers(const DropoutCall& c) const override { return own().offers(c); }
   bool offers(const UpdateCall& c) const override { return own().offers(c); }
-  bool offers(const PositionsCall& c) const override { return own().offers(c); }
+  // It says nothing of the memory that it writes; the composed form does.
+  bool offers(const PositionsCall& c) const override { return !Recorder::current && own().offers(c); }
   ConvAlgorithm algorithm(const ConvCall& c) const override { return own().algorithm(c); }
   bool fuses_inputs(const RecurrentCall& c) const override { return own().fuses_inputs(c); }
 
