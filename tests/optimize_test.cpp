@@ -178,6 +178,48 @@ TEST_F(Optimize, SumsAreTakenOnlyWhereTheyMayBe) {
   expect_same([&](const Tensor& t) { return a(t).transpose(2, 3) + t; }, x);
 }
 
+// What a product is joined with may lie in any way.
+TEST_F(Optimize, JoinedOperandsOfEveryLayout) {
+  const Tensor weights = randn({6, 10});
+  const std::vector<Tensor> biases = {randn({5}),
+                                      randn({1}).expand({5}),
+                                      randn({10}).slice(0, 0, 10, 2),
+                                      randn({10}).slice(0, 9, 4, -1),
+                                      randn({5}, {.dtype = f64}),
+                                      randn({1, 5}),
+                                      randn({5, 3}).select(1, 1),
+                                      randn({})};
+  for (const Tensor& w :
+       {weights.slice(1, 0, 5), weights.slice(1, 0, 10, 2), randn({5, 6}).t(), randn({6, 1}).expand({6, 5})})
+    for (const Tensor& bias : biases)
+      for (const Shape& shape : {Shape{4, 6}, Shape{0, 6}, Shape{2, 3, 6}})
+        expect_same([&](const Tensor& t) { return relu(t.matmul(w) + bias); }, normal(shape));
+
+  const Tensor images = randn({2, 8, 6, 6});
+  const std::vector<Tensor> sums = {images.slice(1, 0, 4),
+                                    images.slice(1, 0, 8, 2),
+                                    randn({2, 4, 6, 6}).transpose(2, 3),
+                                    randn({4, 1, 1}).expand({2, 4, 6, 6}),
+                                    images.slice(1, 7, 3, -1),
+                                    randn({2, 4, 6, 6}, {.dtype = f64}),
+                                    randn({6}),
+                                    randn({})};
+  for (const Tensor& w :
+       {randn({4, 3, 3, 3}), randn({3, 4, 3, 3}).transpose(0, 1), randn({4, 1, 3, 3}).expand({4, 3, 3, 3})})
+    for (const Tensor& other : sums) {
+      const auto model = [&](const Tensor& t) { return relu(conv2d(t, w, {}, {.padding = 1}) + other); };
+      expect_same(model, normal({2, 3, 6, 6}));
+    }
+  const Tensor w = randn({4, 3, 3, 3}), rows = randn({4, 4});
+  for (const Tensor& part : {rows.select(1, 2), randn({1}).expand({4}), rows.reshape({16}).slice(0, 15, 3, -3)}) {
+    const auto model = [&](const Tensor& t) {
+      return batch_norm(conv2d(t, w, {}, {.padding = 1}), part, part.square() + 0.5, part, part);
+    };
+    expect_same(model, normal({2, 3, 6, 6}), 1e-5);
+    expect_same(model, normal({0, 3, 6, 6}));
+  }
+}
+
 TEST_F(Optimize, MemoryHoldsWhatItHeldBeforeTheInputsCame) {
   const auto x = normal({4});
   expect_same(
