@@ -210,6 +210,7 @@ class RecordingBackend final : public Backend {
   }
   bool repeats_bits() const override { return own().repeats_bits(); }
   bool takes_channels_last() const override { return own().takes_channels_last(); }
+  void aside(const std::function<void()>& f) override { own().aside(f); }
   bool offers(const ElementwiseOp& c) const override { return own().offers(c); }
   bool offers(const ConvCall& c) const override { return own().offers(c); }
   bool offers(const PoolCall& c) const override { return own().offers(c); }
