@@ -64,8 +64,10 @@ std::optional<int64_t> regular_step(const std::vector<int64_t>& places) {
 // Working memory that several threads share.
 template <class T> class Values {
  public:
-  explicit Values(int64_t n) : memory_(host_storage(n * int64_t(sizeof(T)), "convolve")) {}
-  T* data() const { return static_cast<T*>(memory_->data); }
+  explicit Values(int64_t n) {
+    if (n > 0) memory_ = host_storage(n * int64_t(sizeof(T)), "convolve");
+  }
+  T* data() const { return memory_ ? static_cast<T*>(memory_->data) : nullptr; }
 
  private:
   IntrusivePtr<Storage> memory_;

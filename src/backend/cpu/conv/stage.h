@@ -38,20 +38,22 @@ struct Image {
 
 template <class T> constexpr int64_t lanes = 16 / int64_t(sizeof(T));
 
-// Copies one vector of values that lie `step` (0, 1 or 2) elements apart.
-template <int step, class T> void move_vector(T* to, const T* from) {
+// One vector of values that lie `step` (0, 1 or 2) elements apart.
+template <int step, class T> auto vector_from(const T* from) {
   using Vector [[gnu::vector_size(16)]] = T;
-  if constexpr (step == 1) return void(std::memcpy(to, from, 16));
   if constexpr (step == 0) {
-    const Vector same = Vector{} + *from;
-    return void(std::memcpy(to, &same, 16));
+    const Vector first = {*from};
+    if constexpr (lanes<T> == 4) return __builtin_shufflevector(first, first, 0, 0, 0, 0);
+    else return __builtin_shufflevector(first, first, 0, 0);
   }
   Vector a, b;
   std::memcpy(&a, from, 16);
-  std::memcpy(&b, from + lanes<T> - 1, 16);
-  if constexpr (lanes<T> == 4) a = __builtin_shufflevector(a, b, 0, 2, 5, 7);
-  else a = __builtin_shufflevector(a, b, 0, 3);
-  std::memcpy(to, &a, 16);
+  if constexpr (step == 2) {
+    std::memcpy(&b, from + lanes<T> - 1, 16);
+    if constexpr (lanes<T> == 4) a = __builtin_shufflevector(a, b, 0, 2, 5, 7);
+    else a = __builtin_shufflevector(a, b, 0, 3);
+  }
+  return a;
 }
 
 // As copy_row, where T is one of the dtypes. Most rows are too short for calls; the last of their vectors overlaps.
@@ -63,8 +65,13 @@ template <class T> inline void move_row(int64_t n, char* out, int64_t out_stride
   T* row = reinterpret_cast<T*>(out);
   const int64_t last = n - lanes<T>;
   const auto by_vectors = [&]<int step>(std::integral_constant<int, step>) {
-    for (int64_t i = 0; i < last; i += lanes<T>) move_vector<step>(row + i, values + step * i);
-    move_vector<step>(row + last, values + step * last);
+    auto value = vector_from<step>(values);
+    for (int64_t i = 0; i < last; i += lanes<T>) {
+      if constexpr (step > 0) value = vector_from<step>(values + step * i);
+      std::memcpy(row + i, &value, 16);
+    }
+    if constexpr (step > 0) value = vector_from<step>(values + step * last);
+    std::memcpy(row + last, &value, 16);
   };
   if (last < 0 || out_stride != size || in_stride < 0 || in_stride > 2 * size)
     for (; n > 0; --n, out += out_stride, in += in_stride) std::memcpy(out, in, size);

@@ -16,17 +16,14 @@ template <class T> struct RowTile {
   int64_t i, place, to, n;  // first row; where the pixels lie in the image and in c; how many of a line
 };
 
-// A tile's sums where lines end within a vector.
-template <class T>
-[[gnu::noinline]] void store_some(const RowTile<T>& t, const T* sums, int rows, int vectors, bool down) {
-  for (int r = 0; r < rows; ++r) {
-    T* c = t.part->c + (t.i + r) * t.part->c_step + t.to;
-    for (int v = 0; v < vectors; ++v, sums += lanes<T>) {
-      const int64_t n = down ? t.n : t.n - v * lanes<T>;
-      T* to = c + v * (down ? t.part->row : lanes<T>);
-      for (int64_t l = 0; l < smaller(n, lanes<T>); ++l) to[l] = sums[l];
-    }
+// The first n of a vector's values, n < lanes: by halves, since the parts of a line end are the same for all lines.
+template <class T, int half = lanes<T> / 2>
+[[gnu::always_inline]] inline void store_first(T* to, const T* values, int64_t n) {
+  if (n & half) {
+    __builtin_memcpy(to, values, half * sizeof(T));
+    to += half, values += half;
   }
+  if constexpr (half > 1) store_first<T, half / 2>(to, values, n);
 }
 
 // A tile is `vectors` wide; or, if down, a vector wide and so many lines high: a single line's few sums would be waited for.
@@ -54,16 +51,20 @@ template <class T, int rows, int vectors, bool down = false> void sum_taps(const
       for (int v = 0; v < vectors; ++v) sums[r][v] += x[v] * w;
     }
   }
-  if (t.n != (down ? 1 : vectors) * lanes<T>) {
-    T all[rows * vectors * lanes<T>];
-    __builtin_memcpy(all, sums, sizeof all);
-    return store_some<T>(t, all, rows, vectors, down);
-  }
+  const int64_t whole = down ? (t.n == lanes<T> ? vectors : 0) : t.n / lanes<T>, rest = t.n % lanes<T>;
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
     T* c = part.c + (t.i + r) * part.c_step + t.to;
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) store<T>(c + v * (down ? part.row : lanes<T>), sums[r][v]);
+    for (int v = 0; v < vectors; ++v, c += down ? part.row : lanes<T>) {
+      if (v < whole) {
+        store<T>(c, sums[r][v]);
+      } else {
+        T values[lanes<T>];
+        store<T>(values, sums[r][v]);
+        store_first<T>(c, values, rest);
+      }
+    }
   }
 }
 
