@@ -82,6 +82,7 @@ template <class T> struct PanelProduct {
   T* c;
   int64_t c_step;
   bool add;
+  const T* row_bias = nullptr;  // added to each row's sums, if it is there
 };
 
 template <Isa> const GemmTable& gemm_table();

@@ -13,15 +13,15 @@ struct Run {
 
 // Walks the pixels of a part in runs.
 template <class T> struct Pixels {
-  const ConvPart<T>& part;
+  const ConvPart<T>* part;
   int64_t column, row, plane;
   Pixels(const ConvPart<T>& p, int64_t j)
-      : part(p), column(j % p.row), row(j / p.row % p.rows), plane(j / p.row / p.rows) {}
+      : part(&p), column(j % p.row), row(j / p.row % p.rows), plane(j / p.row / p.rows) {}
   Run next(int64_t most) {
-    const Run run = {smaller(most, part.row - column), plane * part.plane_step + row * part.row_step + column};
+    const Run run = {smaller(most, part->row - column), plane * part->plane_step + row * part->row_step + column};
     column += run.n;
-    if (column == part.row) column = 0, ++row;
-    if (row == part.rows) row = 0, ++plane;
+    if (column == part->row) column = 0, ++row;
+    if (row == part->rows) row = 0, ++plane;
     return run;
   }
 };
@@ -31,39 +31,56 @@ template <class T> [[gnu::always_inline]] inline void copy_run(T* to, const T* f
   for (int64_t i = 0; i < n; i += lanes<T>) store<T>(to + i, load(from + i));
 }
 
-template <class T, int vectors> void copy_whole(T* to, const T* image, const int64_t* offsets, int64_t k) {
-  for (int64_t p = 0; p < k; ++p, to += vectors * lanes<T>) {
-    const T* from = image + offsets[p];
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) store<T>(to + v * lanes<T>, load(from + v * lanes<T>));
+// Vectors to copy from an image to a panel, in this order: the last of a run may go beyond it, into what comes after.
+struct Copies {
+  static constexpr int64_t most = 12;
+  int64_t count = 0, to[most], from[most];
+};
+template <class T, int count>
+void copy_listed(T* to, const T* image, const int64_t* offsets, int64_t k, int64_t tile, const Copies& list) {
+  int64_t at[count], from[count];
+  for (int c = 0; c < count; ++c) at[c] = list.to[c], from[c] = list.from[c];
+  for (int64_t p = 0; p < k; ++p, to += tile) {
+    const T* const row = image + offsets[p];
+#pragma GCC unroll 12
+    for (int c = 0; c < count; ++c) store<T>(to + at[c], load(row + from[c]));
+  }
+}
+template <class T, int count = 1>
+void copy_any(T* to, const T* image, const int64_t* offsets, int64_t k, int64_t tile, const Copies& list) {
+  if (list.count == count) copy_listed<T, count>(to, image, offsets, k, tile, list);
+  else if constexpr (count < Copies::most) copy_any<T, count + 1>(to, image, offsets, k, tile, list);
+}
+
+// Pixels [j, j + n) of k rows of patches, `tile` from one row to the next. Images and what is written have room for a vector
+// after their end.
+template <class T> void copy_patches(const ConvPart<T>& part, T* to, int64_t j, int64_t n, int64_t tile,
+                                     const int64_t* offsets, int64_t k) {
+  Copies list;
+  Pixels<T> pixels(part, j);
+  for (int64_t done = 0; done < n;) {
+    const Run run = pixels.next(n - done);
+    for (int64_t x = 0; x < run.n && list.count <= Copies::most; x += lanes<T>, ++list.count)
+      if (list.count < Copies::most) list.to[list.count] = done + x, list.from[list.count] = run.place + x;
+    done += run.n;
+  }
+  if (list.count <= Copies::most) return copy_any<T>(to, part.image, offsets, k, tile, list);
+  for (int64_t p = 0; p < k; ++p, to += tile) {
+    const T* const row = part.image + offsets[p];
+    pixels = Pixels<T>(part, j);
+    for (int64_t done = 0; done < n;) {
+      const Run run = pixels.next(n - done);
+      copy_run(to + done, row + run.place, run.n);
+      done += run.n;
+    }
   }
 }
 
-// Patches as the right operand: a tile of pixels, along the depth. Images and panels have room for a vector after their end.
+// Patches as the right operand: a tile of pixels, along the depth.
 template <class T>
 PanelView<T> patches(const void* self, T* buffer, int64_t j, int64_t n, int64_t tile, int64_t p, int64_t k) {
   const ConvPart<T>& part = *static_cast<const ConvPart<T>*>(self);
-  const int64_t* offsets = part.offsets + p;
-  Run runs[sizes<T>.vectors * lanes<T>];
-  int64_t count = 0;
-  Pixels<T> pixels(part, j);
-  for (int64_t i = 0; i < n; ++count) {
-    runs[count] = pixels.next(n - i);
-    i += runs[count].n;
-  }
-  if (count == 1 && n == tile) {
-    const T* image = part.image + runs[0].place;
-    if (tile == lanes<T>) copy_whole<T, 1>(buffer, image, offsets, k);
-    else if (tile == 2 * lanes<T>) copy_whole<T, 2>(buffer, image, offsets, k);
-    else if (tile == 3 * lanes<T>) copy_whole<T, 3>(buffer, image, offsets, k);
-    else copy_whole<T, 4>(buffer, image, offsets, k);
-    return {buffer, 1, tile};
-  }
-  for (int64_t d = 0; d < k; ++d) {
-    T* to = buffer + d * tile;
-    const T* from = part.image + offsets[d];
-    for (int64_t r = 0, i = 0; r < count; i += runs[r++].n) copy_run(to + i, from + runs[r].place, runs[r].n);
-  }
+  copy_patches(part, buffer, j, n, tile, part.offsets + p, k);
   return {buffer, 1, tile};
 }
 
@@ -154,10 +171,6 @@ template <class T> void gather(const ConvPart<T>& part, int64_t first, int64_t c
 }
 
 template <class T> void correlate(const ConvPart<T>& part) {
-  for (int64_t i = 0; i < part.m && part.bias; ++i) {
-    const T value = part.bias[i];
-    for (int64_t j = 0; j < part.pixels; ++j) part.c[i * part.c_step + j] = value;
-  }
   const ConvRows<T> rows = contiguous_rows(part);
   const bool in_place = part.pixels <= few_pixels && rows.regular == 1;
   const MatrixOperand<T, !by_lane> weights = {rows.data, rows.step, rows.regular.value_or(0), in_place};
@@ -166,7 +179,7 @@ template <class T> void correlate(const ConvPart<T>& part) {
                                           part.gathered ? gathered_step(part) : part.regular.value_or(0),
                                           part.m <= few_rows};
   const PanelOperand<T> b = part.gathered || part.regular ? operand(pixels) : PanelOperand<T>{&part, patches<T>};
-  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, part.bias != nullptr});
+  multiply_panels(PanelProduct<T>{part.m, part.pixels, part.depth, a, b, part.c, part.c_step, false, part.bias});
 }
 
 // Weights of a single tap, exchanged: where many parts pack them, a copy in order is cheaper.

@@ -103,7 +103,12 @@ template <class S> void part(const Gemm& p, const Rectangle& r, Range depth, voi
 
 template <class T> void multiply_erased(const PanelProduct<T>& p) {
   const ErasedOperand<T> a{p.a}, b{p.b};
-  Multiplication(a, b, p.c, p.c_step).run(p.m, p.n, p.k, p.add, [](Range, Range) {});
+  Multiplication(a, b, p.c, p.c_step).run(p.m, p.n, p.k, p.add, [&](Range rows, Range columns) {
+    for (int64_t i = rows.begin; p.row_bias && i < rows.begin + rows.size; ++i) {
+      T* const row = p.c + i * p.c_step + columns.begin;
+      for (int64_t j = 0; j < columns.size; ++j) row[j] += p.row_bias[i];
+    }
+  });
 }
 
 template <class S> constexpr GemmKernels kernels() {
