@@ -110,6 +110,65 @@ TEST_F(Optimize, ConvolutionsTakeWhatFollowsThem) {
       }
 }
 
+// Weights are kept as the kernels read them: by blocks of rows for few pixels, transformed for Winograd.
+TEST_F(Optimize, WeightsOfConvolutionsAreKept) {
+  struct Case {
+    Shape x, w;
+    ConvOptions options;
+  };
+  const Case cases[] = {{{1, 64, 7, 7}, {96, 64, 3, 3}, {.padding = 1}},
+                        {{1, 70, 7, 7}, {37, 70, 3, 3}, {.padding = 1}},
+                        {{1, 33, 9, 11}, {5, 33, 3, 3}, {.stride = 2, .padding = 1}},
+                        {{1, 130, 14, 14}, {64, 130, 1, 1}, {}},
+                        {{1, 130, 14, 14}, {64, 130, 1, 1}, {.stride = 2}},
+                        {{3, 40, 16, 16}, {80, 40, 1, 1}, {}},
+                        {{3, 96, 4, 4}, {64, 96, 3, 3}, {.padding = 1}},
+                        {{8, 128, 4, 4}, {100, 128, 3, 3}, {.padding = 1}},
+                        {{9, 128, 7, 7}, {64, 128, 3, 3}, {.padding = 1}},
+                        {{2, 48, 13, 17}, {66, 24, 3, 3}, {.padding = 2, .dilation = 2, .groups = 2}},
+                        {{1, 16, 1, 1}, {32, 16, 1, 1}, {}},
+                        {{1, 16, 3, 300}, {32, 16, 2, 5}, {}},
+                        {{1, 40, 256}, {70, 40, 5}, {.padding = 2}},
+                        {{1, 40, 257}, {70, 40, 1}, {}},
+                        {{1, 20, 5, 6, 7}, {40, 20, 3, 3, 3}, {.padding = 1}},
+                        {{1, 8, 40, 36}, {40, 8, 3, 3}, {.padding = 1}},
+                        {{2, 160, 12, 12}, {200, 160, 3, 3}, {.padding = 1}},
+                        {{1, 300, 12, 12}, {300, 300, 3, 3}, {.padding = 1}}};
+  const auto conv = [](const Tensor& x, const Tensor& w, const Tensor& b, const ConvOptions& o) {
+    return x.dim() == 3 ? conv1d(x, w, b, o) : x.dim() == 4 ? conv2d(x, w, b, o) : conv3d(x, w, b, o);
+  };
+  const int threads = get_num_threads();
+  for (const Case& c : cases) {
+    for (const ConvAlgorithm algorithm : {ConvAlgorithm::automatic, ConvAlgorithm::implicit_gemm,
+                                          ConvAlgorithm::winograd, ConvAlgorithm::direct, ConvAlgorithm::im2col}) {
+      for (const DType dtype : {f32, f64, bf16}) {
+        ConvOptions options = c.options;
+        options.algorithm = algorithm;
+        const Tensor x = randn(c.x, {.dtype = dtype}), w = randn(c.w, {.dtype = dtype}),
+                     b = randn({c.w[0]}, {.dtype = dtype}), more = randn(c.w, {.dtype = dtype});
+        const auto fast = optimize([=](const Tensor& t) { return conv(t, w, b, options).relu(); });
+        const auto plain = optimize([=](const Tensor& t) { return conv(t, more, {}, options) + 0.5; });
+        options.algorithm = ConvAlgorithm::direct;
+        const Tensor expected = conv(x, w, b, options).relu(), other = conv(x, more, {}, options) + 0.5;
+        const double tolerance = dtype == bf16 ? 1e-2 : dtype == f32 ? 2e-5 : 1e-13;
+        Tensor first;
+        for (const int n : {1, 2, 5}) {
+          set_num_threads(n);
+          const Tensor y = fast(x);
+          EXPECT_LE(error_of(y, expected), tolerance) << c.x << c.w << name(algorithm) << dtype << n;
+          EXPECT_LE(error_of(plain(x), other), tolerance) << c.x << c.w << name(algorithm) << dtype << n;
+          // An input that lies otherwise, and is staged.
+          EXPECT_TRUE(equal(fast(x.transpose(-1, 1).contiguous().transpose(-1, 1)), y))
+              << c.x << c.w << name(algorithm);
+          if (n == 1) first = y;
+          EXPECT_TRUE(equal(y, first)) << c.x << c.w << name(algorithm) << dtype << n;
+        }
+        set_num_threads(threads);
+      }
+    }
+  }
+}
+
 TEST_F(Optimize, ConvolutionsOfOtherKindsStay) {
   nn::Conv1d one(4, 6, 3);
   nn::Conv3d three(2, 4, 3, {.stride = 2, .padding = 1});

@@ -194,6 +194,9 @@ class Backend {
   // Whether its loop had better multiply the inputs too.
   virtual bool fuses_inputs(const RecurrentCall&) const { return false; }
   virtual void conv(const ConvCall&) {}
+  // For a forward call that is made often with the same weights: these in the form that suits it best, and the algorithm that
+  // takes them so. Or nothing, if that is the form they have.
+  virtual IntrusivePtr<Storage> keep(ConvCall&) { return {}; }
   virtual void pool(const PoolCall&) {}
   virtual void pool_backward(const PoolBackwardCall&) {}
   virtual void norm(const NormCall&) {}

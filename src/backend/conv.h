@@ -40,6 +40,7 @@ struct ConvCall {
   // lies as y does.
   Arg added = {};
   Fused activation = Fused::none;
+  Arg kept = {};  // what the device's keep() made of w, which then has no data; `algorithm` is the one it is for
 };
 
 }  // namespace volta

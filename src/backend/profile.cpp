@@ -139,6 +139,7 @@ class ProfilingBackend final : public Backend {
   bool offers(const PositionsCall& c) const override { return own().offers(c); }
   ConvAlgorithm algorithm(const ConvCall& c) const override { return own().algorithm(c); }
   bool fuses_inputs(const RecurrentCall& c) const override { return own().fuses_inputs(c); }
+  IntrusivePtr<Storage> keep(ConvCall& c) override { return own().keep(c); }
   void conv(const ConvCall& c) override {
     timed(named(c), [&] { own().conv(c); });
   }

@@ -46,6 +46,7 @@ class CpuBackend final : public Backend {
   ConvAlgorithm algorithm(const ConvCall& call) const override { return cpu::chosen_algorithm(call); }
   bool fuses_inputs(const RecurrentCall& call) const override { return cpu::fuses_inputs(call); }
   void conv(const ConvCall& call) override { cpu::conv(call); }
+  IntrusivePtr<Storage> keep(ConvCall& call) override { return cpu::keep_weights(call); }
   void pool(const PoolCall& call) override { cpu::pool(call); }
   void pool_backward(const PoolBackwardCall& call) override { cpu::pool_backward(call); }
   void norm(const NormCall& call) override { cpu::norm(call); }

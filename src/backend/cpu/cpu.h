@@ -20,6 +20,7 @@ void iota(const Arg& out, Scalar start, Scalar step);
 void fill_random(const RandomCall& call);
 void matmul(const MatmulCall& call);
 void conv(const ConvCall& call);
+IntrusivePtr<Storage> keep_weights(ConvCall& call);
 ConvAlgorithm chosen_algorithm(const ConvCall& call);  // x and w need only their dtype
 bool offers_pool(const PoolCall& call);
 void pool(const PoolCall& call);

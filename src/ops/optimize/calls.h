@@ -50,7 +50,7 @@ template <class F> class Operands {
     for (Arg* a : {&c.x, &c.w, &c.y})
       if (a == written[size_t(c.piece)]) writes(*a);
       else reads(*a);
-    reads(c.bias, c.added);
+    reads(c.bias, c.added, c.kept);
   }
   void of(PoolCall& c) { writes(c.out, c.indices), reads(c.in); }
   void of(NormCall& c) {

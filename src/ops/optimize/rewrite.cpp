@@ -35,6 +35,9 @@ class Rewriter {
         while (plain && follows(i, product->out, [&](size_t j) { return joins(*product, j); })) look();
       }
     }
+    for (size_t i = 0; i < t_.calls.size(); ++i)
+      if (auto* conv = std::get_if<ConvCall>(&t_.calls[i]); conv && !gone_[i] && conv->piece == ConvPiece::forward)
+        keep(*conv);
     std::vector<Call> left;
     for (size_t i = 0; i < t_.calls.size(); ++i)
       if (!gone_[i]) left.push_back(t_.calls[i]);
@@ -132,6 +135,16 @@ class Rewriter {
     const Arg &same = call.in[first ? 0 : 1], &other = call.in[first ? 1 : 0];
     if (same.data != y.data || !whole(same, y) || other.data == y.data || !other.data || !other.layout) return nullptr;
     return &other;
+  }
+
+  // Constant weights of a convolution, in the form that the device likes best.
+  void keep(ConvCall& conv) {
+    if (!constant(conv.w) || conv.w.layout->numel() == 0 || conv.y.layout->numel() == 0) return;
+    if (const IntrusivePtr<Storage> weights = backend(Device()).keep(conv)) {
+      const int64_t values = weights->bytes / size_of(conv.w.dtype);
+      conv.kept = t_.keep(from_storage(weights, Layout::contiguous({values}), conv.w.dtype));
+      conv.w.data = nullptr;
+    }
   }
 
   Tensor tensor(const Arg& a) {

@@ -216,6 +216,30 @@ template <class T> struct Convolver {
     return {boxes, items, unit, slices_of(rows, items, unit, again)};
   }
 
+  // Calls f(group, first row, rows) on all threads for the weights of all groups.
+  template <class F> void each_prepared(int64_t rows, const F& f) const {
+    run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {
+      const int64_t first = part / g.groups * least_rows;
+      f(part % g.groups, first, std::min(least_rows, rows - first));
+    });
+  }
+  // The weights as the kernels keep them.
+  IntrusivePtr<Storage> keep() const {
+    const Pass pass = passes_of(g, call.piece)[0];
+    const int64_t depth = in * pass.taps(),
+                  each = kernels.kept && depth > 0 ? kernels.kept(out, depth, pass.outputs()) : 0;
+    if (each == 0) return {};
+    const IntrusivePtr<Storage> kept = host_storage(each * g.groups * int64_t(sizeof(T)), "convolve");
+    const std::vector<int64_t> places = places_of(pass, in);
+    const int64_t row = in * g.taps();
+    each_prepared(out, [&](int64_t group, int64_t first, int64_t count) {
+      const ConvRows<T> weights = {static_cast<const T*>(call.w.data) + group * out * row, row, places.data(),
+                                   regular_step(places)};
+      kernels.keep(out, depth, weights, static_cast<T*>(kept->data) + group * each, first, count);
+    });
+    return kept;
+  }
+
   // forward and input: rows channels of the target from `channels` of the source.
   void correlate(const Pass& pass, const Image& source, const Image& target, const T* w, const T* bias,
                  int64_t channels, int64_t rows) const {
@@ -223,10 +247,13 @@ template <class T> struct Convolver {
     const std::vector<int64_t> places = places_of(pass, channels);
     const int64_t row = forward() ? in * g.taps() : g.taps();
     const std::optional<int64_t> regular = regular_step(places);
+    const bool kept = call.kept.data != nullptr;
     const auto weights = [&](int64_t group, int64_t first) {
-      return ConvRows<T>{w + group * out * in * g.taps() + first * row, row, places.data(), regular};
+      const T* const from = kept ? nullptr : w + group * out * in * g.taps() + first * row;
+      return ConvRows<T>{from, row, places.data(), regular};
     };
     const auto prepared_for = [&](int64_t parts) {
+      if (kept) return kernels.kept(rows, depth, pass.outputs());
       return kernels.prepared && depth > 0 ? kernels.prepared(rows, depth, weights(0, 0), parts) : 0;
     };
     Cut cut = cut_of(pass, channels, rows, least_rows, kernels.tile > 1 ? 40 : 8);
@@ -247,12 +274,11 @@ template <class T> struct Convolver {
     const Staged staged = staged_of(pass, boxes.largest(pass), kernels.tile);
     const std::vector<int64_t> offsets = offsets_of(pass, staged, channels);
     const int64_t prepared = prepared_for(items);
-    const Values<T> room(prepared * g.groups), inputs(gathered * items);
-    if (prepared > 0)
-      run_parts(g.groups * divide_up(rows, least_rows), serial, [&](int64_t part) {
-        const int64_t group = part % g.groups, first = part / g.groups * least_rows;
-        kernels.prepare(rows, depth, weights(group, 0), room.data() + group * prepared, first,
-                        std::min(least_rows, rows - first));
+    const Values<T> room(kept ? 0 : prepared * g.groups), inputs(gathered * items);
+    const T* const all_prepared = kept ? static_cast<const T*>(call.kept.data) : room.data();
+    if (prepared > 0 && !kept)
+      each_prepared(rows, [&](int64_t group, int64_t first, int64_t count) {
+        kernels.prepare(rows, depth, weights(group, 0), room.data() + group * prepared, first, count);
       });
     if (gathered > 0) {
       const int64_t pieces = std::min(divide_up(channels, gathered_rows), divide_up(2 * threads(), items));
@@ -282,7 +308,8 @@ template <class T> struct Convolver {
       part.depth = depth, part.taps = pass.taps(), part.all_channels = channels, part.first_channel = 0;
       part.m = some.size;
       part.a = weights(group, some.begin);
-      part.prepared = prepared > 0 ? room.data() + group * prepared : nullptr;
+      part.prepared = prepared > 0 ? all_prepared + group * prepared : nullptr;
+      part.kept = kept;
       part.gathered = gathered > 0 ? inputs.data() + item * gathered : nullptr;
       part.all_rows = rows;
       part.first_row = some.begin;
@@ -534,7 +561,7 @@ template <class T> struct Convolver {
     }
     const int64_t rows = forward() ? g.out_channels : g.in_channels;
     const Values<T> wide = widened(), bias(call.bias.data && !native() ? rows : 0);
-    const T* w = native() ? static_cast<const T*>(call.w.data) : wide.data();
+    const T* w = native() ? static_cast<const T*>(call.w.data) : wide.data();  // none, if they are kept
     const T* b = static_cast<const T*>(call.bias.data);
     if (b && !native()) {
       cast_row(dtype_of<T>(), dtype)(rows, bias.data(), call.bias.data);
@@ -552,6 +579,13 @@ template <class T> struct Convolver {
 };
 
 }  // namespace
+
+IntrusivePtr<Storage> keep_weights(ConvCall& call) {
+  if (call.w.dtype != f32 && call.w.dtype != f64) return {};
+  call.algorithm = chosen_algorithm(call);
+  return call.w.dtype == f64 ? Convolver<double>(call, call.algorithm).keep()
+                             : Convolver<float>(call, call.algorithm).keep();
+}
 
 void conv(const ConvCall& call) {
   const ConvAlgorithm algorithm = chosen_algorithm(call);

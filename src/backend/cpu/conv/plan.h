@@ -85,7 +85,8 @@ template <class T> struct ConvPart {
   int64_t m;
   ConvRows<T> a;                        // m rows of weights along the depth, or of gradients along the pixels
   int64_t all_rows, first_row;          // of the group, of which this part has m from first_row on
-  const T* prepared;                    // what prepare() made of all its weights, or null
+  const T* prepared;                    // what prepare() made of all its weights, or keep() did, or null
+  bool kept;                            // that keep() did, and `a` has no data
   const T* gathered;                    // what gather() made of the box, and there is no image; or null
   const T* gradients;                   // what gather_gradients() made of it, and `a` is not set; or null
   int64_t all_channels, first_channel;  // of the group, of which the depth has some: what was gathered is of all
@@ -106,6 +107,9 @@ template <class T> struct ConvKernels {
   // The weights [m x depth] in a form of its own, for so many parts: how many values, and the values of some rows.
   int64_t (*prepared)(int64_t m, int64_t depth, const ConvRows<T>& weights, int64_t parts) = nullptr;
   void (*prepare)(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) = nullptr;
+  // Likewise for weights that are kept for many calls, of so many pixels each.
+  int64_t (*kept)(int64_t m, int64_t depth, int64_t pixels) = nullptr;
+  void (*keep)(int64_t m, int64_t depth, const ConvRows<T>& weights, T* to, int64_t first, int64_t count) = nullptr;
   // The image of a box in a form of its own, for slices of rows to share: how many values, and those of some channels, which
   // alone the part's image holds.
   int64_t (*gathered)(const ConvPart<T>& part) = nullptr;

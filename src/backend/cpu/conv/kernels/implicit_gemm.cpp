@@ -2,6 +2,8 @@
 // exists as a whole.
 #include "backend/cpu/conv/plan.h"
 #include "backend/cpu/gemm/kernels/panels.h"
+#include "backend/cpu/gemm/kernels/tiles.h"
+#include "backend/cpu/scratch.h"
 
 namespace volta::cpu::VOLTA_ISA {
 namespace {
@@ -170,7 +172,90 @@ template <class T> void gather(const ConvPart<T>& part, int64_t first, int64_t c
   }
 }
 
+// Weights that are kept are the right operand, by blocks of rows along the depth: rows make up the vectors, of which no lane is
+// idle however few pixels there are, and no call packs them.
+constexpr int64_t kept_rows = least_rows, kept_depth = 128, kept_pixels = 64;
+template <class T> int64_t kept(int64_t m, int64_t depth, int64_t pixels) {
+  constexpr int64_t most_pixels = 256;  // of more, the image fills vectors as well and weights are packed for all
+  return pixels <= most_pixels ? ceil_div(m, kept_rows) * kept_rows * depth : 0;
+}
+template <class T> void keep(int64_t m, int64_t depth, const ConvRows<T>& a, T* to, int64_t first, int64_t count) {
+  to += first * depth;
+  for (int64_t i = first; i < first + count; i += kept_rows) {
+    for (int64_t p = 0; p < depth; ++p, to += kept_rows) {
+      const int64_t place = a.regular ? p * *a.regular : a.places[p];
+      for (int64_t r = 0; r < kept_rows; ++r) to[r] = i + r < m ? a.data[(i + r) * a.step + place] : T(0);
+    }
+  }
+}
+
+// c[r][j] = sums[j][r] + bias[r] of `rows` rows and n pixels.
+template <class T> void put_transposed(const T* sums, int64_t rows, int64_t n, const T* bias, T* c, int64_t c_step) {
+  constexpr int q = square<T>;
+  for (int64_t r = 0; r < rows; r += q) {
+    if (rows < q || n < q) {
+      for (int64_t i = r; i < smaller(r + q, rows); ++i)
+        for (int64_t j = 0; j < n; ++j) c[i * c_step + j] = sums[j * kept_rows + i] + (bias ? bias[i] : T(0));
+      continue;
+    }
+    const int64_t i = smaller(r, rows - q);  // the last of squares overlap
+    const Some<T, q> more = bias ? load_some<q>(bias + i) : Some<T, q>{};
+    for (int64_t at = 0; at < n; at += q) {
+      const int64_t j = smaller(at, n - q);
+      Some<T, q> values[q];
+#pragma GCC unroll 8
+      for (int l = 0; l < q; ++l) values[l] = load_some<q>(sums + (j + l) * kept_rows + i) + more;
+      store_square<T>(values, c + i * c_step + j, c_step);
+    }
+  }
+}
+
+// sums[n x kept_rows] (+)= the transpose of k rows of patches times a block of weights, in tiles of nearly equal height.
+template <class T> void multiply_kept(int64_t n, int64_t k, View<T> patches, const T* weights, T* sums, bool add) {
+  each_tile<T>(kept_rows, [&](int64_t at, int64_t width) {
+    const int64_t vectors = width / lanes<T>, tiles = ceil_div(n, sizes<T>.rows(vectors));
+    const auto kernels = kernel_table<T>.kernels[vectors - 1];
+    for (int64_t t = 0, j = 0, height; t < tiles; ++t, j += height) {
+      height = n / tiles + (t < n % tiles);
+      kernels[height - 1]({k,
+                           {patches.data + j, 1, patches.depth_step},
+                           {weights + at, 1, kept_rows},
+                           sums + j * kept_rows + at,
+                           kept_rows,
+                           width,
+                           add});
+    }
+  });
+}
+
+// The same by kept weights, for some pixels at a time.
+template <class T> void correlate_kept(const ConvPart<T>& part) {
+  const int64_t most = smaller(kept_pixels, part.pixels), blocks = ceil_div(part.m, kept_rows);
+  const int64_t tile = most * kept_rows, room = kept_depth * most + lanes<T>;
+  T* const sums = static_cast<T*>(scratch(Scratch::columns, size_t(blocks * tile + room) * sizeof(T)));
+  T* const panel = sums + blocks * tile;
+  const T* const weights = part.prepared + part.first_row * part.depth;
+  for (int64_t j = 0; j < part.pixels; j += most) {
+    const int64_t n = smaller(most, part.pixels - j);
+    for (int64_t p = 0, k; p < part.depth; p += k) {
+      k = smaller(kept_depth, part.depth - p);
+      View<T> rows = {panel, 1, most};
+      if (part.gathered) rows = {part.gathered + p * gathered_step(part) + j, 1, gathered_step(part)};
+      else if (part.regular) rows = {part.image + p * *part.regular + j, 1, *part.regular};
+      else copy_patches(part, panel, j, n, most, part.offsets + p, k);
+      for (int64_t b = 0; b < blocks; ++b)
+        multiply_kept(n, k, rows, weights + (b * part.depth + p) * kept_rows, sums + b * tile, p > 0);
+    }
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t i = b * kept_rows;
+      put_transposed(sums + b * tile, smaller(kept_rows, part.m - i), n, part.bias ? part.bias + i : nullptr,
+                     part.c + i * part.c_step + j, part.c_step);
+    }
+  }
+}
+
 template <class T> void correlate(const ConvPart<T>& part) {
+  if (part.kept) return correlate_kept(part);
   const ConvRows<T> rows = contiguous_rows(part);
   const bool in_place = part.pixels <= few_pixels && rows.regular == 1;
   const MatrixOperand<T, !by_lane> weights = {rows.data, rows.step, rows.regular.value_or(0), in_place};
@@ -201,7 +286,8 @@ template <class T> void weight_gradient(const ConvPart<T>& part) {
 }
 
 template <class T> ConvKernels<T> kernels() {
-  return {correlate<T>, weight_gradient<T>, 1, true, 1 << 19, prepared<T>, copy_rows<T>, gathered<T>, gather<T>};
+  return {correlate<T>, weight_gradient<T>, 1,        true, 1 << 19, prepared<T>, copy_rows<T>, kept<T>,
+          keep<T>,      gathered<T>,        gather<T>};
 }
 
 }  // namespace

@@ -109,11 +109,18 @@ void correlate(const ConvPart<float>& part) {
   });
 }
 
+int64_t transformed(int64_t rows, int64_t depth) {
+  const int64_t channels = depth / taps;
+  return ceil_div(rows, block_rows) * ceil_div(channels, block_channels) * products * Block::step_of(channels);
+}
 // Transformed weights are shared by many parts where they are few enough to stay in the caches.
 int64_t prepared(int64_t rows, int64_t depth, const ConvRows<float>&, int64_t parts) {
   constexpr int64_t few_weights = 16384, many_parts = 4;
-  const int64_t channels = depth / taps, blocks = ceil_div(rows, block_rows) * ceil_div(channels, block_channels);
-  return parts >= many_parts && rows * channels <= few_weights ? blocks * products * Block::step_of(channels) : 0;
+  return parts >= many_parts && rows * (depth / taps) <= few_weights ? transformed(rows, depth) : 0;
+}
+int64_t kept(int64_t rows, int64_t depth, int64_t) {
+  constexpr int64_t most_weights = 65536;  // more are transformed in less time than four times their bytes take to come
+  return rows * (depth / taps) <= most_weights ? transformed(rows, depth) : 0;
 }
 
 void prepare(int64_t, int64_t depth, const ConvRows<float>& a, float* to, int64_t first, int64_t count) {
@@ -220,7 +227,18 @@ void weight_gradient(const ConvPart<float>& part) {
 namespace volta::cpu {
 template <> ConvKernels<float> conv_winograd<Isa::VOLTA_ISA>() {
   using namespace VOLTA_ISA;
-  return {correlate,          weight_gradient,      tile, false, 1 << 19, prepared, prepare, gathered, gather,
-          gathered_gradients, gather_some_gradients};
+  return {correlate,
+          weight_gradient,
+          tile,
+          false,
+          1 << 19,
+          prepared,
+          prepare,
+          kept,
+          prepare,
+          gathered,
+          gather,
+          gathered_gradients,
+          gather_some_gradients};
 }
 }  // namespace volta::cpu
