@@ -7,6 +7,7 @@
 
 #include "samples.h"
 #include "toy_device.h"
+#include "why.h"
 
 namespace volta::test {
 namespace {
@@ -170,6 +171,31 @@ TEST(ErrorsText, NameOpShapesAndRule) {
   expect_says(text([&] { randint(5, 5, {2}); }), {"randint"});
   expect_says(text([&] { multinomial(tensor({-1.0, 2.0}), 1); }), {"multinomial"});
   expect_says(text([&] { tensor({{1, 2}, {3}}); }), {"tensor"});
+}
+
+// Ops that would give or pass through a thirteenth axis say so in their own name.
+TEST(ErrorsText, NameTheOpThatRunsOutOfAxes) {
+  const Tensor x = ones(Shape::filled(12, 1)), i = zeros({2, 2, 2}, {i64});
+  const std::vector<Tensor> many(13, arange(2));
+  Shape pairs = x.shape();
+  pairs[11] = 2;
+  EXPECT_TRUE(says(
+      [&] {
+        (void)einsum("abcdefghijkl,mn->abcdefghijklmn", {x, ones({1, 1})});
+      },
+      "einsum: more than 12"));
+  EXPECT_TRUE(says([&] { (void)meshgrid(many); }, "meshgrid: more than 12"));
+  EXPECT_TRUE(says([&] { (void)tensor({{{{{{{{{{{{{{1}}}}}}}}}}}}}}); }, "tensor: more than 12"));
+  EXPECT_TRUE(says([&] { (void)x[{newaxis}]; }, "index: more than 12"));
+  EXPECT_TRUE(says([&] { (void)x[{i, i}]; }, "index: more than 12"));
+  EXPECT_TRUE(says([&] { (void)index_put(x, {i, i}, 1.0); }, "index_put: more than 12"));
+  EXPECT_TRUE(says([&] { (void)index_put(x, {i, i}, 1.0, true); }, "index_put: more than 12"));
+  EXPECT_TRUE(says([&] { (void)index_put(x, {tensor({5})}, 1.0, true); }, "index_put: index 5 is out of range"));
+  EXPECT_TRUE(says([&] { (void)bilinear(x, x, ones({2, 1, 1})); }, "bilinear: more than 12"));
+  EXPECT_TRUE(
+      says([&] { (void)rotary_positions(ones(pairs), {.interleaved = true}); }, "rotary_positions: more than 12"));
+  EXPECT_TRUE(says([&] { (void)scaled_dot_product_attention(ones(pairs).movedim(-1, -3), x, x, {.enable_gqa = true}); },
+                   "scaled_dot_product_attention: more than 12"));
 }
 
 TEST(ErrorsText, InPlaceFailuresLeaveTheTargetAlone) {

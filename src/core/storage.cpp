@@ -160,8 +160,9 @@ ThreadCache* thread_cache() noexcept {
 }
 
 void* from_system(size_t bytes) noexcept {
-  if (bytes < 2 * huge_page) return std::aligned_alloc(64, bytes);
-  void* block = std::aligned_alloc(huge_page, (bytes + huge_page - 1) / huge_page * huge_page);
+  const auto aligned = [=](size_t to) { return std::aligned_alloc(to, (bytes + to - 1) / to * to); };
+  if (bytes < 2 * huge_page) return aligned(64);
+  void* block = aligned(huge_page);
   if (block) madvise(block, bytes, MADV_HUGEPAGE);
   return block;
 }

@@ -102,7 +102,7 @@ Tensor dropout_factors(const Attention& a, DType dtype) {
   return ge(u, a.dropout).to(dtype) * (a.dropout < 1 ? 1 / (1 - a.dropout) : 0);
 }
 
-Tensor composed(const Attention& a) {
+Tensor products(const Attention& a) {
   const DType wide = compute_type(a);
   const bool grouped = a.group > 1;
   const Tensor k = grouped ? a.k.unsqueeze(-3) : a.k, v = grouped ? a.v.unsqueeze(-3) : a.v;
@@ -117,6 +117,9 @@ Tensor composed(const Attention& a) {
   if (a.dropout > 0) w = w * by_group(dropout_factors(a, wide), a.group);
   const Tensor y = matmul(w, v.to(wide)).to(a.q.dtype());
   return grouped ? y.flatten(-4, -3) : y;
+}
+Tensor composed(const Attention& a) {
+  return blamed_on(op, [&] { return products(a); });
 }
 
 AttentionCall call_of(const Attention& a, const Layout& mask) {

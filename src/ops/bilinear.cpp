@@ -20,7 +20,8 @@ Tensor Plain::bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, c
   for (const Tensor& t : {b, weight, bias})
     if (t.defined()) common_device(a, t, op);
   // First a with every W_o, then the inner product with b.
-  const Tensor half = linear(a, weight.transpose(1, 2).reshape({sw[0] * sw[2], sw[1]})).unflatten(-1, {sw[0], sw[2]});
+  const Tensor wide = linear(a, weight.transpose(1, 2).reshape({sw[0] * sw[2], sw[1]}));
+  const Tensor half = blamed_on(op, [&] { return wide.unflatten(-1, {sw[0], sw[2]}); });
   const Tensor y = matmul(half, b.unsqueeze(-1)).squeeze(-1);
   return bias.defined() ? y + bias : y;
 }

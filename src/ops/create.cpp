@@ -147,7 +147,7 @@ void collect(const Data& data, int depth, Shape& shape, std::vector<Scalar>& num
   }
   check(known || numbers.empty(), "a list stands among numbers");
   const auto n = int64_t(data.list().size());
-  if (!known) shape.push_back(n);
+  if (!known) blamed_on("tensor", [&] { shape.push_back(n); });
   check(n == shape[depth], "a list has ", n, " elements");
   for (const Data& d : data.list()) collect(d, depth + 1, shape, numbers);
 }
@@ -366,7 +366,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const Choice<MeshI
     require(x.dim() <= 1, ErrorKind::shape, op, "needs vectors, got shape ", x);
     require(x.dtype() == axes[0].dtype(), ErrorKind::dtype, op, "all must have one dtype, got ", axes[0].dtype(),
             " and ", x.dtype());
-    sizes.push_back(x.numel());
+    blamed_on(op, [&] { sizes.push_back(x.numel()); });
   }
   checked_numel(sizes, op);
   std::vector<Tensor> grids;

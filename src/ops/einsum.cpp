@@ -197,8 +197,9 @@ Tensor Plain::einsum(const std::string& text, const std::vector<Tensor>& operand
   const std::string output =
       equation.output(arrow == std::string::npos ? implicit_output(left) : compact.substr(arrow + 2));
   while (terms.size() > 1) {
-    const auto [i, j] = cheapest(terms, output, equation.sizes);
-    terms[i] = contract(terms[i], terms[j], needed(terms, i, j, output));
+    const std::pair pair = cheapest(terms, output, equation.sizes);
+    const size_t i = pair.first, j = pair.second;
+    terms[i] = blamed_on(op, [&] { return contract(terms[i], terms[j], needed(terms, i, j, output)); });
     terms.erase(terms.begin() + ptrdiff_t(j));
   }
   return permuted(reduced(terms[0], "", output), output).to(dtype);

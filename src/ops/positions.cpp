@@ -39,7 +39,8 @@ Tensor rotary_positions(const Tensor& x, const RotaryOptions& o) {
   const Tensor a = angles(op, o.offset, x.size(-2), x.size(-1), o.base, x.device());
   const Tensor c = cos(a).to(x.dtype()), s = sin(a).to(x.dtype());
   if (o.interleaved) {
-    const Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2}), p = pairs.select(-1, 0), q = pairs.select(-1, 1);
+    const Tensor pairs = blamed_on(op, [&] { return x.unflatten(-1, Shape{x.size(-1) / 2, 2}); });
+    const Tensor p = pairs.select(-1, 0), q = pairs.select(-1, 1);
     return stack({p * c - q * s, q * c + p * s}, -1).flatten(-2);
   }
   const auto halves = x.chunk(2, -1);

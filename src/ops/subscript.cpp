@@ -105,7 +105,7 @@ Subscripts make_plan(Tensor view, const std::vector<Advanced>& list) {
   return p;
 }
 
-Subscripts parse(const Tensor& x, std::span<const Index> indices) {
+Subscripts parsed(const Tensor& x, std::span<const Index> indices) {
   const Shape& shape = x.checked(op).shape();
   int named = 0, ellipses = 0;
   for (const Index& i : indices) {
@@ -144,6 +144,10 @@ Subscripts parse(const Tensor& x, std::span<const Index> indices) {
     from += consumed(i);
   }
   return make_plan(std::move(view), list);
+}
+
+Subscripts parse(const Tensor& x, std::span<const Index> indices) {
+  return blamed_on(op, [&] { return parsed(x, indices); });
 }
 
 Tensor flattened(const Subscripts& p) {
@@ -214,6 +218,17 @@ void assign(const Tensor& base, std::span<const Index> indices, const Operand& v
   if (v.numel() > 0 || any_needs_grad(v)) write(p, v);  // an empty selection gives v zeros as its gradient
 }
 
+void add_at(const Tensor& base, std::span<const Index> indices, const Operand& value) {
+  Subscripts p = parse(base, indices);
+  if (!p.index.defined()) {
+    p.view.add_(fitted(value, p.view, p.view.shape()));
+    return;
+  }
+  require_writable(p.view, op);
+  const Tensor v = fitted(value, p.view, p.result);
+  if (v.numel() > 0 || any_needs_grad(v)) write(p, v, Combine::add);
+}
+
 // x[i] += v and its kin: what was read, combined with v, must fit where it came from.
 Tensor fitting(const Tensor& result, const Tensor& old) {
   require_fitting(result.dtype(), old.dtype(), op);
@@ -260,18 +275,7 @@ Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Operand& va
   require_writable(checked("index_put_"), "index_put_");
   std::vector<Index> list;
   for (const Tensor& i : indices) list.push_back(i.defined() ? Index(i) : Index(volta::slice()));
-  if (!accumulate) {
-    blamed_on("index_put_", [&] { assign(*this, list, values); });
-    return *this;
-  }
-  Subscripts p = parse(*this, list);
-  if (!p.index.defined()) {
-    p.view.add_(fitted(values, p.view, p.view.shape()));
-    return *this;
-  }
-  require_writable(p.view, "index_put_");
-  const Tensor v = fitted(values, p.view, p.result);
-  if (v.numel() > 0 || any_needs_grad(v)) write(p, v, Combine::add);
+  blamed_on("index_put_", [&] { accumulate ? add_at(*this, list, values) : assign(*this, list, values); });
   return *this;
 }
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Operand& values, bool accumulate) {

@@ -1,5 +1,6 @@
 # Installs Volta (static or shared) into a scratch prefix, then configures, builds and runs the consumer project against it.
-# The build under test serves its own kind; the other kind is built beside it, mostly out of the compiler cache.
+# The build under test serves its own kind; the other kind is built beside it with its settings, so mostly out of the compiler
+# cache.
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -17,6 +18,7 @@ if(wanted STREQUAL shared_build)
 else()
   set(library ${scratch})
   run(${CMAKE_COMMAND} -S ${source} -B ${library} ${common} -D BUILD_SHARED_LIBS=${wanted} -D VOLTA_CUDA=${cuda}
+      -D VOLTA_ISA_LEVELS=${levels} -D VOLTA_QUICK_BUILD=${quick}
       -D VOLTA_BUILD_TESTS=OFF -D VOLTA_BUILD_EXAMPLES=OFF -D VOLTA_BUILD_APPS=OFF -D VOLTA_BUILD_BENCH=OFF)
   execute_process(COMMAND ${source}/tools/jobs OUTPUT_VARIABLE jobs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   run(${CMAKE_COMMAND} --build ${library} --parallel ${jobs})
