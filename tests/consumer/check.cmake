@@ -17,8 +17,10 @@ if(wanted STREQUAL shared_build)
   set(library ${build})
 else()
   set(library ${scratch})
-  run(${CMAKE_COMMAND} -S ${source} -B ${library} ${common} -D BUILD_SHARED_LIBS=${wanted} -D VOLTA_CUDA=${cuda}
-      -D VOLTA_ISA_LEVELS=${levels} -D VOLTA_QUICK_BUILD=${quick}
+  string(REPLACE "," ";" levels "${levels}")
+  file(WRITE ${scratch}/levels.cmake "set(VOLTA_ISA_LEVELS \"${levels}\" CACHE STRING \"\")\n")
+  run(${CMAKE_COMMAND} -C ${scratch}/levels.cmake -S ${source} -B ${library} ${common}
+      -D BUILD_SHARED_LIBS=${wanted} -D VOLTA_CUDA=${cuda} -D VOLTA_QUICK_BUILD=${quick}
       -D VOLTA_BUILD_TESTS=OFF -D VOLTA_BUILD_EXAMPLES=OFF -D VOLTA_BUILD_APPS=OFF -D VOLTA_BUILD_BENCH=OFF)
   execute_process(COMMAND ${source}/tools/jobs OUTPUT_VARIABLE jobs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   run(${CMAKE_COMMAND} --build ${library} --parallel ${jobs})
