@@ -240,7 +240,7 @@ TEST(IoSafetensors, OnlyShardsAreReplaced) {
   std::string map;
   for (const std::string& name : others) {
     write_file(dir / name, "my work");
-    map += (map.empty() ? "" : ",") + ("\"" + name + "\":\"" + name + "\"");
+    map.append(map.empty() ? "\"" : ",\"").append(name).append("\":\"").append(name).append("\"");
   }
   write_file(dir / "model.safetensors.index.json", "{\"weight_map\":{" + map + "}}");
   write_safetensors_sharded(dir.path(), {{"a", zeros({1})}});
