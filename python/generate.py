@@ -85,6 +85,7 @@ NAMES = {
     "vander": {"x": "x", "n": "N"},
     "scaled_dot_product_attention": {"q": "query", "k": "key", "v": "value"},
     "split": {"split_size": "split_size_or_sections", "sizes": "split_size_or_sections"},
+    "slice_scatter": {"begin": "start"},
     "tensor_split": {"sections": "indices_or_sections", "indices": "indices_or_sections"},
     "reshape": {"shape": "shape"},
     "expand": {"shape": "size"},
@@ -140,7 +141,7 @@ FORMS = [
 # Ops that take the dtype of their result, too.
 WITH_DTYPE = {"sum", "nansum", "mean", "nanmean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "softmin"}
 WRITTEN = {"WarmupLR"}  # in Python, and in the stub's template
-SPREAD = {"block_diag", "cartesian_prod", "einsum", "meshgrid"}  # take tensors one by one, too
+SPREAD = {"block_diag", "broadcast_tensors", "cartesian_prod", "einsum", "meshgrid"}  # take tensors one by one, too
 # Functions that Python wraps: their stubs are those of the wrappers.
 REPLACED = set(
     """tensordot unique std var normal clip div divide true_divide round diff nonzero argsort bucketize searchsorted cdist logit

@@ -271,6 +271,8 @@ TEST(CaptureErrors, NameTheOp) {
         {"repeat_interleave", [&] { repeat_interleave(x, whole); }},
         {"bincount", [&] { bincount(whole); }},
         {"histogram", [&] { histogram(x, 3); }},
+        {"histc", [&] { histc(x, 3); }},
+        {"is_nonzero", [&] { (void)is_nonzero(x.sum()); }},
         {"one_hot", [&] { one_hot(whole); }},
         {"multinomial", [&] { multinomial(x, 2); }},
         {"bernoulli", [&] { bernoulli(x); }},

@@ -268,6 +268,35 @@ TEST(ErrorsExtremes, ErrorsNameTheOpThatWasCalled) {
   EXPECT_EQ(op_of([&] { return zeros({1}).expand({huge}).tensor_split(huge); }), "tensor_split");
   EXPECT_EQ(op_of([&] { return ones({}).tensor_split(1); }), "tensor_split");
   EXPECT_EQ(op_of([&] { return ones({}).tensor_split({1}); }), "tensor_split");
+  for (const auto& [name, f] : std::map<std::string, std::vector<Tensor> (*)(const Tensor&, const Ints&)>{
+           {"hsplit", hsplit}, {"vsplit", vsplit}, {"dsplit", dsplit}})
+    EXPECT_EQ(op_of([&, split = f] { return split(ones({}), {1}); }), name);
+  EXPECT_EQ(op_of([&] { return hsplit(ones({}), 1); }), "hsplit");
+  EXPECT_EQ(op_of([&] { return vsplit(ones({3}), 1); }), "vsplit");
+  EXPECT_EQ(op_of([&] { return dsplit(ones({3, 3}), 1); }), "dsplit");
+  EXPECT_EQ(op_of([&] { return hsplit(ones({1}).expand({huge}), huge); }), "hsplit");
+  EXPECT_EQ(op_of([&] { return broadcast_tensors({ones({2}), ones({3})}); }), "broadcast_tensors");
+  EXPECT_EQ(op_of([&] { return reshape_as(ones({2}), ones({3})); }), "reshape_as");
+  EXPECT_EQ(op_of([&] { return diagflat(many); }), "diagflat");
+  EXPECT_EQ(op_of([&] { return diagflat(v, INT64_MAX); }), "diagflat");
+  EXPECT_EQ(op_of([&] { return select_scatter(many, v, 0, 0); }), "select_scatter");
+  EXPECT_EQ(op_of([&] { return select_scatter(ones({}), v, 0, 0); }), "select_scatter");
+  EXPECT_EQ(op_of([&] { return slice_scatter(v, v, 0, 0, {}, 0); }), "slice_scatter");
+  EXPECT_EQ(op_of([&] { return diagonal_scatter(v, v); }), "diagonal_scatter");
+  EXPECT_EQ(op_of([&] { return channel_shuffle(ones({2, 3, 4}), 2); }), "channel_shuffle");
+  EXPECT_EQ(op_of([&] { return index_reduce(v, 0, tensor({99}), ones({1}), "sum"); }), "index_reduce");
+  EXPECT_EQ(op_of([&] { return mode(many); }), "mode");
+  EXPECT_EQ(op_of([&] { return mode(zeros({2, 0})); }), "mode");
+  EXPECT_EQ(op_of([&] { return msort(many); }), "msort");
+  EXPECT_EQ(op_of([&] { return histc(v, INT64_MAX); }), "histc");
+  EXPECT_EQ(op_of([&] { return unravel_index(tensor({6}), {2, 3}); }), "unravel_index");
+  EXPECT_EQ(op_of([&] { return unravel_index(tensor({0}), {huge, huge}); }), "unravel_index");
+  EXPECT_EQ(op_of([&] { return float_power(many, many); }), "float_power");
+  EXPECT_EQ(op_of([&] { return isposinf(many); }), "isposinf");
+  EXPECT_EQ(op_of([&] { return isneginf(many.to(f32)); }), "isneginf");
+  EXPECT_EQ(op_of([&] { return inner(ones({2, 3}), ones({2})); }), "inner");
+  EXPECT_EQ(op_of([&] { return renorm(many.reshape({huge, 1}), 2, 0, 1); }), "renorm");
+  EXPECT_EQ(op_of([&] { return renorm(v, 2, 0, 1); }), "renorm");
   EXPECT_EQ(op_of([&] { return ones({}).split(Ints{1, 0}); }), "split");
   EXPECT_EQ(op_of([&] { return ones({}).split(1); }), "split");
   EXPECT_EQ(op_of([&] { return fliplr(ones({3})); }), "fliplr");
@@ -317,14 +346,15 @@ TEST(ShapeFresh, RepeatAndTileCopy) {
 // Every op of samples.cpp, also of tensors of one element: a result that is no view shares nothing with its inputs.
 TEST(ShapeFresh, ResultsOwnTheirMemory) {
   const std::set<std::string> views = {
-      "reshape",    "view",          "view_as",    "permute",       "transpose",       "t",
-      "mT",         "movedim",       "expand",     "expand_as",     "broadcast_to",    "squeeze",
-      "unsqueeze",  "flatten",       "unflatten",  "narrow",        "slice",           "select",
-      "flip",       "diagonal",      "unfold",     "moveaxis",      "swapaxes",        "swapdims",
-      "atleast_1d", "atleast_2d",    "atleast_3d", "tensor_split",  "fliplr",          "flipud",
-      "as_strided", "split",         "chunk",      "unbind",        "contiguous",      "to",
-      "type_as",    "meshgrid",      "dropout",    "alpha_dropout", "feature_dropout", "einsum",
-      "index",      "unpad_sequence"};
+      "reshape",    "view",           "view_as",    "permute",       "transpose",       "t",
+      "mT",         "movedim",        "expand",     "expand_as",     "broadcast_to",    "squeeze",
+      "unsqueeze",  "flatten",        "unflatten",  "narrow",        "slice",           "select",
+      "flip",       "diagonal",       "unfold",     "moveaxis",      "swapaxes",        "swapdims",
+      "atleast_1d", "atleast_2d",     "atleast_3d", "tensor_split",  "fliplr",          "flipud",
+      "as_strided", "split",          "chunk",      "unbind",        "contiguous",      "to",
+      "type_as",    "meshgrid",       "dropout",    "alpha_dropout", "feature_dropout", "einsum",
+      "index",      "unpad_sequence", "hsplit",     "vsplit",        "dsplit",          "broadcast_tensors",
+      "ravel",      "reshape_as"};
   for (const Sample& s : samples()) {
     if (views.contains(s.op)) continue;
     for (const int kind : {0, 1, 2}) {

@@ -375,6 +375,7 @@ const std::set<std::string>& kinks() {
         "abs amax amin aminmax cdist cdist_3 ceil clamp_above clamp_below clamp_max clamp_min copysign corrcoef "
         "cummax cummin dist dist_3 elu "
         "floor floor_divide fmax fmin heaviside kthvalue leaky_relu linear_relu masked_fill max_all max_axis max_other "
+        "mode msort "
         "maximum median_all median_axis min_all min_axis min_other minimum nanmedian_all nanmedian_axis nanquantile "
         "pdist quantile_higher quantile_linear quantile_lower quantile_midpoint quantile_nearest relu relu6 "
         "remainder selu sign sort sort_descending std std_mean threshold topk topk_smallest where clip "

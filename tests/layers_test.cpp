@@ -99,6 +99,7 @@ Table simple() {
       {"ConstantPad1d/plain", make([] { return nn::ConstantPad1d({2, 1}, 0.5); })},
       {"ReflectionPad3d/plain", make([] { return nn::ReflectionPad3d(1); })},
       {"PixelShuffle/plain", make([] { return nn::PixelShuffle(2); })},
+      {"ChannelShuffle/plain", make([] { return nn::ChannelShuffle(2); })},
       {"PixelUnshuffle/plain", make([] { return nn::PixelUnshuffle(2); })},
       {"Embedding/plain", make([] { return nn::Embedding(7, 4); })},
       {"Embedding/padding", make([] { return nn::Embedding(7, 4, {.padding_idx = 2}); })},

@@ -5,6 +5,8 @@
 
 #include <volta/volta.h>
 
+#include "dense.h"
+
 namespace volta::test {
 namespace {
 
@@ -302,6 +304,125 @@ TEST(Names, CovarianceWithWeightsAndAnyCorrection) {
   const double total = 7, mean = (1 + 4 + 12 + 8) / total, divisor = total - (1 + 4 + 9 + 1) / total * 3;
   const double sum = (w * (x - mean).square()).sum().item<double>();
   EXPECT_NEAR(cov(x, {.correction = 3, .aweights = w}).item<double>(), sum / divisor, 1e-12);
+}
+
+TEST(Names, PiecesOfRowsColumnsAndDepth) {
+  const Tensor x = f64_range({4, 6, 2});
+  EXPECT_EQ(hsplit(x, 3)[1].shape(), (Shape{4, 2, 2}));
+  EXPECT_EQ(x.hsplit({1, 3}).size(), 3u);
+  EXPECT_TRUE(equal(vsplit(x, 2)[1], x.narrow(0, 2, 2)));
+  EXPECT_TRUE(equal(dsplit(x, {1})[1], x.narrow(2, 1, 1)));
+  EXPECT_TRUE(equal(hsplit(f64_range({6}), 2)[1], f64_range({6}).narrow(0, 3, 3)));
+  EXPECT_TRUE(hsplit(x, 2)[0].shares_storage(x));
+  expect_error(Error::Kind::argument, "hsplit", {"[4, 6, 2]", "4 equal"}, [&] { return hsplit(x, 4); });
+  expect_error(Error::Kind::argument, "vsplit", {"0 equal"}, [&] { return vsplit(x, 0); });
+  EXPECT_TRUE(broadcast_tensors({}).empty());
+  EXPECT_EQ(broadcast_tensors({ones({3, 1}), ones({4}), ones({})})[2].shape(), (Shape{3, 4}));
+}
+
+TEST(Names, PartsPutIntoCopies) {
+  Tensor x = f64_range({3, 4});
+  const Tensor y = x.select_scatter(ones({4}, {.dtype = f64}) * 9, 0, -1);
+  EXPECT_EQ(y[2].sum().item<double>(), 36);
+  EXPECT_EQ(x[2][3].item<double>(), 11) << "the tensor itself stays";
+  EXPECT_FALSE(y.shares_storage(x));
+  // The source need not be of the dtype, nor the tensor dense.
+  EXPECT_EQ(ones({1}, {.dtype = i32}).expand({3}).slice_scatter(tensor({2.9}), 0, 1, 2).to_vector<int>(),
+            (std::vector<int>{1, 2, 1}));
+  EXPECT_TRUE(equal(zeros({3, 3}).diagonal_scatter(ones({3})), eye(3)));
+  x.requires_grad_();
+  const Tensor row = ones({4}, {.dtype = f64}).requires_grad_();
+  const Tensor z = x.select_scatter(row, 0, 1).square().sum();
+  const auto g = grad({z}, {x, row});
+  EXPECT_EQ(g[0][1].abs().sum().item<double>(), 0) << "what was replaced has no part in the result";
+  EXPECT_TRUE(equal(g[0][2], x[2].detach() * 2));
+  EXPECT_TRUE(equal(g[1], row.detach() * 2));
+  expect_error(Error::Kind::shape, "slice_scatter", {"[3]", "[2, 4]"},
+               [&] { return x.slice_scatter(ones({3}), 0, 1); });
+  expect_error(Error::Kind::shape, "diagonal_scatter", {}, [&] { return x.diagonal_scatter(ones({1})); });
+}
+
+TEST(Names, TheMostFrequentValue) {
+  const auto [v, i] = mode(tensor({{3, 1, 3, 1, 2}, {5, 4, 4, 5, 5}}), 1);
+  EXPECT_EQ(v.to_vector<int64_t>(), (std::vector<int64_t>{1, 5}));
+  EXPECT_EQ(i.to_vector<int64_t>(), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(mode(tensor({true, false, true})).values.item<bool>(), true);
+  EXPECT_EQ(mode(tensor({NAN, 2.0, NAN, NAN, 2.0})).values.item<double>(), 2) << "no NaN equals another";
+  EXPECT_EQ(mode(tensor({0.0, -0.0, 1.0})).values.item<double>(), 0) << "zeros of both signs are one value";
+  EXPECT_EQ(mode(tensor(7)).indices.item<int64_t>(), 0);
+  EXPECT_EQ(mode(zeros({0, 3}), 1, true).values.shape(), (Shape{0, 1}));
+  const Tensor x = tensor({1.0, 2.0, 2.0}).requires_grad_();
+  EXPECT_EQ(grad(mode(x).values, x).to_vector<double>(), (std::vector<double>{0, 0, 1}));
+}
+
+TEST(Names, PlacesOfFlattenedTensors) {
+  const Tensor x = f64_range({2, 3, 4});
+  const auto places = unravel_index(argmax(x), x.shape());
+  ASSERT_EQ(places.size(), 3u);
+  EXPECT_EQ(places[0].item<int64_t>(), 1);
+  EXPECT_EQ(places[2].item<int64_t>(), 3);
+  EXPECT_EQ(unravel_index(tensor({5, 0}, {.dtype = u8}), {2, 3})[1].to_vector<int64_t>(), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(unravel_index(zeros({0}, {.dtype = i64}), {0, 3})[0].numel(), 0);
+  expect_error(Error::Kind::index, "unravel_index", {"-1"}, [] { return unravel_index(tensor({-1}), {2, 3}); });
+  expect_error(Error::Kind::dtype, "unravel_index", {}, [] { return unravel_index(tensor({1.0}), {2, 3}); });
+}
+
+TEST(Names, SlicesHeldToANorm) {
+  const Tensor x = tensor({{3.0, 4.0}, {0.3, 0.4}, {0.0, 0.0}});
+  const Tensor y = renorm(x, 2, 0, 1);
+  EXPECT_NEAR(y[0].norm().item<double>(), 1, 1e-6);
+  EXPECT_TRUE(equal(y[1], x[1]) && equal(y[2], x[2])) << "shorter ones stay as they are";
+  EXPECT_TRUE(
+      gradcheck([](const Tensor& t) { return renorm(t, 2, 1, 0.5); }, (f64_range({3, 2}) + 0.1).requires_grad_()));
+  expect_error(Error::Kind::argument, "renorm", {"p", "0"}, [&] { return renorm(x, 0, 0, 1); });
+  expect_error(Error::Kind::argument, "renorm", {"maxnorm"}, [&] { return renorm(x, 2, 0, -1); });
+  expect_error(Error::Kind::argument, "renorm", {"maxnorm"}, [&] { return renorm(x, 2, 0, NAN); });
+  expect_error(Error::Kind::dtype, "renorm", {}, [&] { return renorm(x.to(i64), 2, 0, 1); });
+}
+
+TEST(Names, CountsInEqualBins) {
+  const Tensor x = tensor({0.0, 0.5, 1.0, 1.5, 2.0, 9.0});
+  EXPECT_EQ(histc(x, 2, 0, 2).to_vector<double>(), (std::vector<double>{2, 3}));
+  EXPECT_EQ(histc(x, 3).to_vector<double>(), (std::vector<double>{5, 0, 1}));
+  EXPECT_EQ(histc(full({4}, 3.0), 4).to_vector<double>(), (std::vector<double>{0, 0, 4, 0}));
+  EXPECT_EQ(histc(zeros({0}), 3).to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  expect_error(Error::Kind::argument, "histc", {"finite"}, [] { return histc(tensor({1.0, INFINITY})); });
+  expect_error(Error::Kind::argument, "histc", {}, [&] { return histc(x, 3, 2, 1); });
+  expect_error(Error::Kind::dtype, "histc", {}, [&] { return histc(x.to(i64)); });
+}
+
+TEST(Names, PowersInDoublesAndInfinities) {
+  EXPECT_EQ(float_power(tensor({2, 3}), 0.5).dtype(), f64);
+  EXPECT_EQ(float_power(2, tensor({3, -1})).to_vector<double>(), (std::vector<double>{8, 0.5}));
+  expect_error(Error::Kind::argument, "float_power", {"tensor"}, [] { return float_power(2, 3); });
+  const Tensor x = tensor({INFINITY, -INFINITY, NAN, 1.0});
+  EXPECT_EQ(isposinf(x).to_vector<bool>(), (std::vector<bool>{true, false, false, false}));
+  EXPECT_EQ(isneginf(x.to(f16)).to_vector<bool>(), (std::vector<bool>{false, true, false, false}));
+  EXPECT_FALSE(isposinf(tensor({1, 2})).any().item<bool>());
+  EXPECT_TRUE(is_nonzero(tensor({{NAN}})));
+  EXPECT_FALSE(zeros({}).is_nonzero());
+  EXPECT_THROW((void)is_nonzero(ones({2})), Error);
+  EXPECT_EQ(inner(tensor(3), tensor({1, 2})).to_vector<int64_t>(), (std::vector<int64_t>{3, 6}));
+  EXPECT_THROW((void)inner(tensor(true), tensor(true)), Error);
+}
+
+TEST(Names, IndexReduceInPlace) {
+  Tensor x = f64_range({3, 2});
+  const Tensor i = tensor({0, 0}), v = tensor({{5.0, 1.0}, {7.0, -3.0}}, {.dtype = f64});
+  EXPECT_EQ(x.index_reduce(0, i, v, "mean", false)[0].to_vector<double>(), (std::vector<double>{6, -1}));
+  EXPECT_EQ(x.index_reduce(0, i, v, "amax")[0].to_vector<double>(), (std::vector<double>{7, 1}));
+  x.index_reduce_(0, i, v, "prod");
+  EXPECT_EQ(x[0].to_vector<double>(), (std::vector<double>{0, -3}));
+  Tensor one = tensor(2.0);
+  one.index_reduce_(0, tensor(0), tensor(5.0), "sum");
+  EXPECT_EQ(one.item<double>(), 7);
+  expect_error(Error::Kind::index, "index_reduce_", {"3"}, [&] {
+    x.index_reduce_(0, tensor({3}), ones({1, 2}, {.dtype = f64}), "sum");
+  });
+  expect_error(Error::Kind::argument, "index_reduce", {"median", "prod"},
+               [&] { return x.index_reduce(0, i, v, "median"); });
+  expect_error(Error::Kind::dtype, "index_reduce", {}, [&] { return x.index_reduce(0, i, v.to(f32), "sum"); });
+  expect_error(Error::Kind::shape, "index_reduce", {}, [&] { return x.index_reduce(0, i, v.narrow(0, 0, 1), "sum"); });
 }
 
 }  // namespace

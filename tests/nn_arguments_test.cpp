@@ -238,6 +238,7 @@ TEST(NnArguments, Layers) {
       {"RMSNorm", "size", none, 2, whole([](int64_t n) { nn::RMSNorm layer(n); })},
       {"PReLU", "num_parameters", none, 2, whole([](int64_t n) { nn::PReLU layer(n); })},
       {"PixelShuffle", "upscale_factor", none, 2, whole([](int64_t n) { nn::PixelShuffle layer(n); })},
+      {"ChannelShuffle", "groups", none, 2, whole([](int64_t n) { nn::ChannelShuffle layer(n); })},
       {"PixelUnshuffle", "downscale_factor", none, 2, whole([](int64_t n) { nn::PixelUnshuffle layer(n); })},
       {"LocalResponseNorm", "size", none, 2, whole([](int64_t n) { nn::LocalResponseNorm layer(n); })},
       {"MultiheadAttention", "num_heads", none, 2, whole([](int64_t n) { nn::MultiheadAttention layer(4, n); })},

@@ -353,6 +353,7 @@ const std::map<std::string, std::string>& left_out() {
       {"clip", "clamp under its other name"},
       {"embedding_bag", "compared in layers_test.cpp"},
       {"deg2rad", "see pointwise_test.cpp"},
+      {"is_nonzero", "see names_test.cpp"},
       {"logmeanexp", "no name of PyTorch's; see reduce_test.cpp"},
       {"xlogy", "see pointwise_test.cpp"},
       {"type_as", "asked about as to"},

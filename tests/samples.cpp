@@ -134,6 +134,7 @@ void add_reductions(std::vector<Sample>& list) {
     });
   list.push_back(one("median", "median all", {matrix}, [](const Tensors& x) { return x[0].median(); }));
   list.push_back(one("median", "median axis", {matrix}, [](const Tensors& x) { return x[0].median(1).values; }));
+  list.push_back(one("mode", "mode", {matrix}, [](const Tensors& x) { return x[0].mode().values; }));
   const auto with_nan = [](const Tensor& t) {
     return t.defined() && is_floating(t.dtype()) ? where(t.detach() > 1.5, double(NAN), t) : t;
   };
@@ -191,6 +192,7 @@ void add_reductions(std::vector<Sample>& list) {
   list.push_back(one("log_softmax", "log_softmax last", {cube}, [](const Tensors& x) { return x[0].log_softmax(-1); }));
   list.push_back(
       one("log_softmax", "log_softmax middle", {cube}, [](const Tensors& x) { return x[0].log_softmax(1); }));
+  list.push_back(one("renorm", "renorm", {cube}, [](const Tensors& x) { return x[0].renorm(3, 1, 1.5); }));
   list.push_back(one("cumsum", "cumsum", {cube}, [](const Tensors& x) { return x[0].cumsum(1); }));
   list.push_back(one("cumprod", "cumprod", {cube}, [](const Tensors& x) { return x[0].cumprod(1); }));
   list.push_back(one("cummax", "cummax", {matrix}, [](const Tensors& x) { return x[0].cummax(1).values; }));
@@ -235,6 +237,8 @@ void add_linear(std::vector<Sample>& list) {
     });
   list.push_back(
       one("linear", "linear without bias", {a, {{5, 4}}}, [](const Tensors& x) { return linear(x[0], x[1]); }));
+  list.push_back(one("inner", "inner", {{{2, 3, 4}}, {{5, 4}}}, [](const Tensors& x) { return x[0].inner(x[1]); }));
+  list.push_back(one("inner", "inner 0-d", {{{2, 3}}, {{}}}, [](const Tensors& x) { return inner(x[0], x[1]); }));
   list.push_back(one("tensordot", "tensordot axes", {{{2, 3, 4}}, {{4, 3, 2}}}, [](const Tensors& x) {
     return tensordot(x[0], x[1], {1, 2}, {1, 0});
   }));
@@ -250,150 +254,6 @@ void add_linear(std::vector<Sample>& list) {
   list.push_back(one("einsum", "einsum trace", {{{3, 3}}}, [](const Tensors& x) { return einsum("ii->", x[0]); }));
   list.push_back(one("einsum", "einsum ellipsis", {{{2, 3, 4}}, b},
                      [](const Tensors& x) { return einsum("...ij,jk->...ik", x[0], x[1]); }));
-}
-
-Tensor flat(const Tensor& x) { return x.defined() ? x.contiguous() : x; }
-
-void add_views(std::vector<Sample>& list) {
-  const Input cube{{3, 4, 2}}, matrix{{4, 6}};
-  list.push_back(one("reshape", "reshape", {cube}, [](const Tensors& x) { return x[0].reshape({4, -1}); }));
-  list.push_back(one("reshape", "reshape of transposed", {cube}, [](const Tensors& x) {
-    return (x[0].defined() && x[0].dim() > 1 ? x[0].transpose(0, 1) : x[0]).reshape({-1, 3});
-  }));
-  list.push_back(one("view", "view", {cube}, [](const Tensors& x) { return flat(x[0]).view({12, 2}); }));
-  list.push_back(one("permute", "permute", {cube}, [](const Tensors& x) { return x[0].permute({2, 0, 1}); }));
-  list.push_back(one("transpose", "transpose", {cube}, [](const Tensors& x) { return x[0].transpose(0, -1); }));
-  list.push_back(one("t", "t", {matrix}, [](const Tensors& x) { return x[0].t(); }));
-  list.push_back(one("mT", "mT", {cube}, [](const Tensors& x) { return x[0].mT(); }));
-  list.push_back(one("movedim", "movedim", {cube}, [](const Tensors& x) { return x[0].movedim(0, -1); }));
-  list.push_back(one("moveaxis", "moveaxis", {cube}, [](const Tensors& x) { return x[0].moveaxis(0, -1); }));
-  list.push_back(one("swapaxes", "swapaxes", {cube}, [](const Tensors& x) { return x[0].swapaxes(0, -1); }));
-  list.push_back(one("swapdims", "swapdims", {cube}, [](const Tensors& x) { return x[0].swapdims(0, -1); }));
-  list.push_back(one("atleast_1d", "atleast_1d", {{{}}}, [](const Tensors& x) { return atleast_1d(x[0]); }));
-  list.push_back(one("atleast_2d", "atleast_2d", {{{3}}}, [](const Tensors& x) { return atleast_2d(x[0]); }));
-  list.push_back(one("atleast_3d", "atleast_3d", {matrix}, [](const Tensors& x) { return atleast_3d(x[0]); }));
-  list.push_back({
-      "tensor_split",
-      "tensor_split",
-      [](const Tensors& x) { return x[0].tensor_split(4, 1); },
-      {matrix},
-  });
-  list.push_back({
-      "tensor_split",
-      "tensor_split places",
-      [](const Tensors& x) {
-        return x[0].tensor_split(std::vector<int64_t>{1, 3}, 1);
-      },
-      {matrix},
-  });
-  list.push_back(one("fliplr", "fliplr", {matrix}, [](const Tensors& x) { return x[0].fliplr(); }));
-  list.push_back(one("flipud", "flipud", {matrix}, [](const Tensors& x) { return x[0].flipud(); }));
-  list.push_back(one("expand", "expand", {{{3, 1}}}, [](const Tensors& x) { return x[0].expand({2, -1, 4}); }));
-  list.push_back(one("expand_as", "expand_as", {{{3, 1}}}, [](const Tensors& x) {
-    return x[0].expand_as(zeros({3, 4}));
-  }));
-  list.push_back(one("broadcast_to", "broadcast_to", {{{1, 3}}}, [](const Tensors& x) {
-    return x[0].broadcast_to({4, 3});
-  }));
-  list.push_back(one("squeeze", "squeeze", {{{3, 1, 2}}}, [](const Tensors& x) { return x[0].squeeze(1); }));
-  list.push_back(one("unsqueeze", "unsqueeze", {matrix}, [](const Tensors& x) { return x[0].unsqueeze(-1); }));
-  list.push_back(one("flatten", "flatten", {cube}, [](const Tensors& x) { return x[0].flatten(1); }));
-  list.push_back(one("unflatten", "unflatten", {matrix}, [](const Tensors& x) { return x[0].unflatten(1, {2, -1}); }));
-  list.push_back(one("narrow", "narrow", {matrix}, [](const Tensors& x) { return x[0].narrow(1, 2, 3); }));
-  list.push_back(one("slice", "slice", {matrix}, [](const Tensors& x) { return x[0].slice(1, 1, {}, 2); }));
-  list.push_back(one("slice", "slice backwards", {matrix}, [](const Tensors& x) { return x[0].slice(1, {}, {}, -2); }));
-  list.push_back(one("select", "select", {cube}, [](const Tensors& x) { return x[0].select(1, -1); }));
-  list.push_back(one("view_as", "view_as", {cube}, [](const Tensors& x) { return flat(x[0]).view_as(zeros({6, 4})); }));
-  list.push_back(one("type_as", "type_as", {cube}, [](const Tensors& x) { return x[0].type_as(x[0]); }));
-  list.push_back(one("clip", "clip", {cube}, [](const Tensors& x) { return x[0].clip(0, 1); }));
-  list.push_back(one("flip", "flip", {cube}, [](const Tensors& x) { return x[0].flip({0, 2}); }));
-  list.push_back(one("diagonal", "diagonal", {cube}, [](const Tensors& x) { return x[0].diagonal(1, 1, 0); }));
-  list.push_back(one("unfold", "unfold", {matrix}, [](const Tensors& x) { return x[0].unfold(1, 3, 2); }));
-  list.push_back(one("as_strided", "as_strided", {matrix}, [](const Tensors& x) {
-    return flat(x[0]).as_strided({3, 3}, {2, 3}, {});
-  }));
-  list.push_back({
-      "split",
-      "split size",
-      [](const Tensors& x) { return x[0].split(4, 1); },
-      {matrix},
-  });
-  list.push_back({
-      "split",
-      "split sizes",
-      [](const Tensors& x) {
-        return x[0].split(std::vector<int64_t>{1, 3}, 0);
-      },
-      {matrix},
-  });
-  list.push_back({
-      "chunk",
-      "chunk",
-      [](const Tensors& x) { return x[0].chunk(3, 1); },
-      {matrix},
-  });
-  list.push_back({
-      "unbind",
-      "unbind",
-      [](const Tensors& x) { return x[0].unbind(1); },
-      {cube},
-  });
-}
-
-void add_shapes(std::vector<Sample>& list) {
-  const Input cube{{3, 4, 2}}, matrix{{4, 6}};
-  list.push_back(one("contiguous", "contiguous", {matrix}, [](const Tensors& x) {
-    return (x[0].defined() && x[0].dim() == 2 ? x[0].t() : x[0]).contiguous();
-  }));
-  list.push_back(one("clone", "clone", {matrix}, [](const Tensors& x) { return x[0].clone(); }));
-  list.push_back(one("to", "to dtype", {matrix}, [](const Tensors& x) { return x[0].to(f64).to(x[0].dtype()); }));
-  list.push_back(one("cat", "cat", {matrix, {{2, 6}}}, [](const Tensors& x) { return cat({x[0], x[1], x[0]}, 0); }));
-  list.push_back(one("stack", "stack", {matrix, matrix}, [](const Tensors& x) { return stack({x[0], x[1]}, 1); }));
-  list.push_back(one("vstack", "vstack", {matrix, {{6}}}, [](const Tensors& x) { return vstack({x[0], x[1]}); }));
-  list.push_back(one("hstack", "hstack", {matrix, {{4, 2}}}, [](const Tensors& x) { return hstack({x[0], x[1]}); }));
-  list.push_back(one("dstack", "dstack", {matrix, matrix}, [](const Tensors& x) { return dstack({x[0], x[1]}); }));
-  list.push_back(one("column_stack", "column_stack", {matrix, {{4}}}, [](const Tensors& x) {
-    return column_stack({x[0], x[1]});
-  }));
-  list.push_back(one("block_diag", "block_diag", {matrix, {{2}}, {{}}}, [](const Tensors& x) {
-    return block_diag({x[0], x[1], x[2]});
-  }));
-  list.push_back(one("cartesian_prod", "cartesian_prod", {{{3}}, {{2}}}, [](const Tensors& x) {
-    return cartesian_prod({x[0], x[1]});
-  }));
-  list.push_back(one("combinations", "combinations", {{{4}}}, [](const Tensors& x) { return combinations(x[0], 2); }));
-  for (int k : {1, 2, 3})
-    list.push_back({
-        "rot90",
-        "rot90 " + std::to_string(k),
-        [k](const Tensors& x) {
-          return Tensors{x[0].rot90(k, {2, 0})};
-        },
-        {cube},
-    });
-  list.push_back(one("diag_embed", "diag_embed", {matrix}, [](const Tensors& x) { return x[0].diag_embed(-1, 2, 0); }));
-  list.push_back(one("roll", "roll", {matrix}, [](const Tensors& x) { return x[0].roll({1, -2}, {0, 1}); }));
-  list.push_back(one("roll", "roll flat", {matrix}, [](const Tensors& x) { return x[0].roll(3); }));
-  list.push_back(one("tile", "tile", {matrix}, [](const Tensors& x) { return x[0].tile({2, 1, 2}); }));
-  list.push_back(one("repeat", "repeat", {matrix}, [](const Tensors& x) { return x[0].repeat({2, 3}); }));
-  list.push_back(one("repeat_interleave", "repeat_interleave", {matrix},
-                     [](const Tensors& x) { return x[0].repeat_interleave(2, 1); }));
-  list.push_back(one("repeat_interleave", "repeat_interleave own", {matrix}, [](const Tensors& x) {
-    return x[0].repeat_interleave(beside(x[0], tensor({1, 0, 3, 2})), 0);
-  }));
-  for (const char* mode : {"constant", "reflect", "replicate", "circular"})
-    list.push_back({
-        "pad",
-        std::string("pad ") + mode,
-        [mode](const Tensors& x) {
-          return Tensors{x[0].pad({1, 2, 2, 1}, {.mode = mode})};
-        },
-        {{{2, 4, 5}}},
-    });
-  list.push_back(one("tril", "tril", {matrix}, [](const Tensors& x) { return x[0].tril(1); }));
-  list.push_back(one("triu", "triu", {cube}, [](const Tensors& x) { return x[0].triu(-1); }));
-  list.push_back(one("diag", "diag of vector", {{{3}}}, [](const Tensors& x) { return x[0].diag(1); }));
-  list.push_back(one("diag", "diag of matrix", {matrix}, [](const Tensors& x) { return x[0].diag(-1); }));
 }
 
 void add_indices(std::vector<Sample>& list) {
@@ -425,6 +285,17 @@ void add_indices(std::vector<Sample>& list) {
   list.push_back(one("index_copy", "index_copy", {matrix, {{2, 5}}}, [](const Tensors& x) {
     return x[0].index_copy(0, beside(x[0], tensor({2, 0})), x[1]);
   }));
+  for (const char* how : {"sum", "prod", "mean", "amax", "amin"})
+    list.push_back({
+        "index_reduce",
+        std::string("index_reduce ") + how,
+        [how](const Tensors& x) {
+          return Tensors{x[0].index_reduce(1, beside(x[0], tensor({2, 0, 2})), x[1], how)};
+        },
+        {matrix, {{4, 3}, 0.5, 2}},
+        true,
+        std::string(how) == "mean" ? Takes::numeric : Takes::by_group,
+    });
   list.push_back(one("index_fill", "index_fill", {matrix, {{}}}, [](const Tensors& x) {
     return x[0].index_fill(1, beside(x[0], tensor({2, -1})), x[1]);
   }));
@@ -446,7 +317,7 @@ void add_indices(std::vector<Sample>& list) {
     Tensor y = x[0] * 2;
     y.index_add_(0, i, rows, 0.5).index_copy_(0, i, rows * y.narrow(0, 1, 2).clone()).index_fill_(1, i, 0.5);
     y.scatter_(0, i.unsqueeze(1), rows.narrow(1, 0, 1)).scatter_add_(1, as_index(x[1], 5), x[1]);
-    y.scatter_reduce_(1, as_index(x[0], 5), x[1] * x[1] + 1, "prod");
+    y.scatter_reduce_(1, as_index(x[0], 5), x[1] * x[1] + 1, "prod").index_reduce_(0, i, rows, "amax");
     y.masked_scatter_(beside(x[0], eye(4, 5, {.dtype = boolean})), x[1]).index_put_({i}, rows, true);
     return y * x[0];
   }));
@@ -473,6 +344,7 @@ void add_indices(std::vector<Sample>& list) {
                      [](const Tensors& x) { return embedding(x[0], x[1]); }));
   list.push_back(one("sort", "sort", {matrix}, [](const Tensors& x) { return x[0].sort(0).values; }));
   list.push_back(one("sort", "sort descending", {matrix}, [](const Tensors& x) { return x[0].sort(1, true).values; }));
+  list.push_back(one("msort", "msort", {matrix}, [](const Tensors& x) { return x[0].msort(); }));
   list.push_back(one("argsort", "argsort", {matrix}, [](const Tensors& x) { return x[0].argsort(1); }));
   list.push_back(one("topk", "topk", {matrix}, [](const Tensors& x) { return x[0].topk(2).values; }));
   list.push_back(
@@ -490,6 +362,15 @@ void add_indices(std::vector<Sample>& list) {
   list.push_back(one("histogram", "histogram", {matrix}, [](const Tensors& x) {
     return x[0].histogram(4, std::pair{-2.0, 2.0}).counts;
   }));
+  list.push_back(one("histc", "histc", {matrix}, [](const Tensors& x) { return x[0].histc(4, -2, 2); }));
+  list.push_back({
+      "unravel_index",
+      "unravel_index",
+      [](const Tensors& x) {
+        return unravel_index(x[0], {2, 3, 4});
+      },
+      {integers({5}, 24)},
+  });
   list.push_back(
       one("polygamma", "polygamma", {{{3, 4}, 0.6, 4}}, [](const Tensors& x) { return polygamma(3, x[0]); }));
   list.push_back(
@@ -503,6 +384,15 @@ void add_indices(std::vector<Sample>& list) {
   list.push_back(one("clamp", "clamp above", {matrix, {{5}}}, [](const Tensors& x) { return x[0].clamp(x[1]); }));
   list.push_back(
       one("clamp", "clamp below", {matrix, {{5}}}, [](const Tensors& x) { return x[0].clamp({.max = x[1]}); }));
+  list.push_back({"float_power",
+                  "float_power",
+                  [](const Tensors& x) { return Tensors{x[0].float_power(x[1])}; },
+                  {{{4, 5}, 0.3, 2}, {{5}}},
+                  false});  // never a half
+  list.push_back(one("isposinf", "isposinf", {matrix}, [](const Tensors& x) { return x[0].isposinf(); }));
+  list.push_back(one("isneginf", "isneginf", {matrix}, [](const Tensors& x) { return x[0].isneginf(); }));
+  list.push_back(
+      one("is_nonzero", "is_nonzero", {{{1, 1}}}, [](const Tensors& x) { return full({}, x[0].is_nonzero()); }));
   list.push_back(one("nan_to_num", "nan_to_num", {matrix}, [](const Tensors& x) { return x[0].nan_to_num(); }));
   list.push_back(
       one("isclose", "isclose", {matrix, same}, [](const Tensors& x) { return x[0].isclose(x[1], {.atol = 1}); }));

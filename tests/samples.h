@@ -47,6 +47,9 @@ inline Tensor beside(const Tensor& x, const Tensor& t) {
   return t.to(x.device()).to(is_floating(t.dtype()) && is_floating(x.dtype()) ? x.dtype() : t.dtype());
 }
 
+// Views, copies, what joins and splits.
+void add_views(std::vector<Sample>& list);
+void add_shapes(std::vector<Sample>& list);
 // Convolution, pooling, norms, attention, resampling, embeddings, recurrence, sequences.
 void add_layers(std::vector<Sample>& list);
 void add_losses(std::vector<Sample>& list);

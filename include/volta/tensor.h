@@ -304,6 +304,12 @@ class Tensor {
                          bool include_self = true) && {
     return std::move(scatter_reduce_(dim, index, src, reduce, include_self));
   }
+  Tensor& index_reduce_(int64_t dim, const Tensor& index, const Tensor& source, const Choice<ScatterReduce>& reduce,
+                        bool include_self = true) &;
+  Tensor index_reduce_(int64_t dim, const Tensor& index, const Tensor& source, const Choice<ScatterReduce>& reduce,
+                       bool include_self = true) && {
+    return std::move(index_reduce_(dim, index, source, reduce, include_self));
+  }
   Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1) &;
   Tensor index_add_(int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1) && {
     return std::move(index_add_(dim, index, source, alpha));

@@ -5,7 +5,7 @@ from ._volta import *  # noqa: F403
 from ._volta import Tensor, bool, dtype  # noqa: F401
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from . import _tensor_names, _torch_forms
-from ._tensor import as_tensor, asarray, broadcast_tensors, histc, is_tensor, load, save, tensordot, unique  # noqa: F401
+from ._tensor import as_tensor, asarray, is_tensor, load, save, tensordot, unique  # noqa: F401
 
 for _module in (_tensor_names, _torch_forms):
     _module.define()

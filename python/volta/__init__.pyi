@@ -20,8 +20,6 @@ from ._grad_mode import no_grad as no_grad
 from ._grad_mode import set_grad_enabled as set_grad_enabled
 from ._tensor import as_tensor as as_tensor
 from ._tensor import asarray as asarray
-from ._tensor import broadcast_tensors as broadcast_tensors
-from ._tensor import histc as histc
 from ._tensor import is_tensor as is_tensor
 from ._tensor import load as load
 from ._tensor import save as save

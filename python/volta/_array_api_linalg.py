@@ -12,7 +12,7 @@ from ._array_api_more import _accumulated, matmul, matrix_transpose, tensordot, 
 from ._array_api_more import max as _max
 from ._array_api_more import min as _min
 from ._array_api_more import sum as _sum
-from ._tensor import broadcast_tensors as _broadcast_tensors
+from ._volta import broadcast_tensors as _broadcast_tensors
 from ._volta import float64, int64
 
 __all__ = [

@@ -43,15 +43,6 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return given[0] if len(given) == 1 else tuple(given)
 
 
-def histc(input, bins=100, min=0, max=0):
-    """How many elements lie in each of equal bins between min and max; between the extremes where these are equal."""
-    if min == max and input.numel() > 0:
-        min, max = input.amin().item(), input.amax().item()
-    if min == max:
-        min, max = min - 1, max + 1
-    return _volta.histogram(input, bins, (min, max)).counts.to(input.dtype)
-
-
 def tensordot(a, b, dims=2):
     """Contraction of the last with the first axes, or of the paired axes of two lists."""
     if isinstance(dims, Tensor):
@@ -59,14 +50,6 @@ def tensordot(a, b, dims=2):
     return (
         _volta.tensordot(a, b, dims) if isinstance(dims, int) else _volta.tensordot(a, b, list(dims[0]), list(dims[1]))
     )
-
-
-def broadcast_tensors(*tensors):
-    """Tensors expanded to the shape that all broadcast to."""
-    from .array_api import broadcast_shapes
-
-    shape = broadcast_shapes(*(x.shape for x in tensors))
-    return tuple(x.expand(shape) for x in tensors)
 
 
 def save(obj, f):
@@ -251,7 +234,6 @@ Tensor.cuda = lambda self, device=0, non_blocking=False: self.to(
     f"cuda:{device}" if isinstance(device, int) else device
 )
 Tensor.unique = unique
-Tensor.histc = histc
 Tensor.data = property(Tensor.detach, _volta._set_data)
 Tensor.__array_priority__ = 1000
 for _method, _name in {

@@ -56,21 +56,9 @@ def detach(input):
     return input.detach()
 
 
-def is_nonzero(input):
-    """Whether the one element is not 0."""
-    if input.numel() != 1:
-        raise RuntimeError(f"is_nonzero(): one element is wanted, not {input.numel()}")
-    return bool(input)
-
-
 def is_complex(input):
     """False: there are no complex dtypes."""
     return False
-
-
-def ravel(input):
-    """All elements along one axis."""
-    return input.flatten()
 
 
 def sgn(input):
@@ -81,27 +69,6 @@ def sgn(input):
 def fix(input):
     """Without the fraction."""
     return _volta.trunc(input)
-
-
-def isneginf(input):
-    return _volta.isinf(input) & (input < 0)
-
-
-def isposinf(input):
-    return _volta.isinf(input) & (input > 0)
-
-
-def float_power(input, exponent):
-    """A power in float64."""
-    wide = [x.to(_volta.float64) if isinstance(x, Tensor) else float(x) for x in (input, exponent)]
-    return _volta.pow(*wide)
-
-
-def inner(input, other):
-    """Sums of products over the last axes."""
-    if input.ndim == 0 or other.ndim == 0:
-        return input * other
-    return _volta.tensordot(input, other, [input.ndim - 1], [other.ndim - 1])
 
 
 def vdot(input, other):
@@ -194,9 +161,9 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     _volta._set_print_options(*(own if n is None else n for n, own in zip(given, profiles[profile])))
 
 
-FUNCTIONS = """std var normal is_floating_point numel detach is_nonzero is_complex ravel sgn fix isneginf isposinf float_power inner vdot
+FUNCTIONS = """std var normal is_floating_point numel detach is_complex sgn fix vdot
 ger split_with_sizes broadcast_shapes scalar_tensor get_rng_state set_rng_state manual_seed set_printoptions""".split()
-_METHODS = """std var is_nonzero is_complex ravel sgn fix isneginf isposinf float_power inner vdot ger split_with_sizes""".split()
+_METHODS = """std var is_complex sgn fix vdot ger split_with_sizes""".split()
 _OF_FUNCTIONS = "prelu multinomial bernoulli".split()
 
 
@@ -273,7 +240,6 @@ def define():
     Tensor.type = _type
     Tensor.new_tensor = _new_tensor
     Tensor.random_ = _random
-    Tensor.reshape_as = lambda self, other: self.reshape(other.shape)
     Tensor.where = lambda self, condition, other: _volta.where(condition, self, other)
     Tensor.real = property(lambda self: self)
     Tensor.conj = lambda self: self

@@ -17,7 +17,7 @@ inline constexpr const char* cast_words[] = {"as given", "half", "f32", "widest 
 // clang-format off
 inline constexpr std::string_view low_ops[] = {
     "matmul", "mm", "mv", "bmm", "addmm", "addmv", "addr", "addbmm", "baddbmm", "linear", "bilinear", "tensordot",
-    "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu",
+    "einsum", "inner", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu",
     "scaled_dot_product_attention", "rnn_tanh", "rnn_relu", "gru", "lstm", "rnn_tanh_cell", "rnn_relu_cell", "gru_cell",
     "lstm_cell"};
 inline constexpr std::string_view wide_ops[] = {
@@ -32,7 +32,7 @@ inline constexpr std::string_view wide_ops[] = {
     // Places in a picture.
     "affine_grid",
     // Batch and instance norm are not here: they compute in f32 whatever they are given.
-    "layer_norm", "rms_norm", "group_norm", "local_response_norm", "normalize", "cosine_similarity",
+    "layer_norm", "rms_norm", "group_norm", "local_response_norm", "normalize", "renorm", "cosine_similarity",
     "pairwise_distance",
     // Losses.
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss", "multi_margin_loss",
@@ -42,7 +42,7 @@ inline constexpr std::string_view wide_ops[] = {
     "triplet_margin_with_distance_loss", "ctc_loss"};
 inline constexpr std::string_view widest_ops[] = {
     // What takes several tensors and refuses to mix dtypes.
-    "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "masked_scatter", "cartesian_prod",
+    "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_reduce", "masked_scatter", "cartesian_prod",
     "grid_sample", "embedding_bag", "pad_sequence", "pack_sequence"};
 // clang-format on
 

@@ -245,6 +245,17 @@ Tensor Plain::tensordot(const Tensor& x, const Tensor& other, int64_t dims) {
   return tensordot(x, other, last, first);
 }
 
+Tensor Plain::inner(const Tensor& x, const Tensor& other) {
+  const char* op = "inner";
+  common_device(x, other, op);
+  return blamed_on(op, [&] {
+    if (x.dim() > 0 && other.dim() > 0) return tensordot(x, other, {x.dim() - 1}, {other.dim() - 1});
+    const Operand operands[] = {x, other};
+    product_dtype(operands, op);
+    return x * other;
+  });
+}
+
 Tensor outer(const Tensor& x, const Tensor& other) {
   const char* op = "outer";
   common_device(x, other, op);

@@ -522,6 +522,27 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
   return where(isnan(x), nan, finite);
 }
 
+Tensor float_power(const Operand& x, const Operand& exponent) {
+  const char* op = "float_power";
+  require(x.tensor || exponent.tensor, ErrorKind::argument, op, "needs a tensor");
+  return blamed_on(op, [&] {
+    const auto wide = [&](const Operand& o) { return o.tensor ? o.tensor->checked(op).to(f64) : Tensor(); };
+    const Tensor a = wide(x), b = wide(exponent);
+    return pow(x.tensor ? Operand(a) : x, exponent.tensor ? Operand(b) : exponent);
+  });
+}
+
+namespace {
+Tensor is_infinite(const Tensor& x, double infinity, const char* op) {
+  const bool finite = !is_floating(x.checked(op).dtype());
+  return blamed_on(op, [&] { return finite ? zeros(x.shape(), {boolean, x.device()}) : x == infinity; });
+}
+}  // namespace
+Tensor isposinf(const Tensor& x) { return is_infinite(x, INFINITY, "isposinf"); }
+Tensor isneginf(const Tensor& x) { return is_infinite(x, -INFINITY, "isneginf"); }
+
+bool is_nonzero(const Tensor& x) { return read_for<bool>("is_nonzero", x); }
+
 Tensor isclose(const Tensor& x, const Tensor& other, const CloseOptions& options) {
   const char* op = "isclose";
   require(options.rtol >= 0 && options.atol >= 0, ErrorKind::argument, op, "rtol and atol must not be negative");

@@ -7,7 +7,6 @@
 #include <volta/ops.h>
 #include <volta/plain.h>
 
-#include "core/checked_arithmetic.h"
 #include "graph/record.h"
 #include "math/elementwise.h"
 #include "ops/elementwise.h"
@@ -368,18 +367,16 @@ Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src
 }
 
 namespace {
-Tensor reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
-               const Choice<ScatterReduce>& reduce, bool include_self, const char* op) {
+Tensor reduced(const ScatterPlace& at, const Tensor& x, const Tensor& values, const Choice<ScatterReduce>& reduce,
+               bool include_self) {
   constexpr Combine ways[] = {Combine::add, Combine::multiply, Combine::add, Combine::max, Combine::min};
-  const ScatterReduce asked = reduce.of(op, "reduce");
+  const ScatterReduce asked = reduce.of(at.op, "reduce");
   const Combine how = ways[size_t(asked)];
-  const ScatterPlace at = within(x, dim, index, op);
-  const Tensor values = source_for(at, x, src);
-  require(x.dtype() != boolean || asked != ScatterReduce::mean, ErrorKind::dtype, op,
+  require(x.dtype() != boolean || asked != ScatterReduce::mean, ErrorKind::dtype, at.op,
           "mean is not defined for booleans");
   // The sum of halves need not fit into one.
   if (asked == ScatterReduce::mean && is_half(x.dtype()))
-    return reduced(x.to(f32), dim, index, src.to(f32), reduce, include_self, op).to(x.dtype());
+    return reduced(at, x.to(f32), values.to(f32), reduce, include_self).to(x.dtype());
   const auto start = [&](const Tensor& from, Scalar value) {
     return include_self ? from : at.combine(Combine::set, from, at.repeated(value, from));
   };
@@ -389,17 +386,42 @@ Tensor reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
   const Tensor count = at.combine(Combine::add, once, at.repeated(1, once)).clamp_min(1).to(x.dtype());
   return is_floating(x.dtype()) ? y / count : floor_divide(y, count);
 }
+
+Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                       const Choice<ScatterReduce>& reduce, bool include_self, const char* op) {
+  const ScatterPlace at = within(x, dim, index, op);
+  return reduced(at, x, source_for(at, x, src), reduce, include_self);
+}
+
+Tensor index_reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                     const Choice<ScatterReduce>& reduce, bool include_self, const char* op) {
+  const Change c = slices_change(Combine::set, x, dim, index, source, op);
+  return reduced(c.at, c.fits(x) ? x : x.reshape({1}), c.values, reduce, include_self).reshape(x.shape());
+}
 }  // namespace
 
 Tensor Plain::scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                              const Choice<ScatterReduce>& reduce, bool include_self) {
-  return reduced(x, dim, index, src, reduce, include_self, "scatter_reduce");
+  return scatter_reduced(x, dim, index, src, reduce, include_self, "scatter_reduce");
 }
 Tensor& Tensor::scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src,
                                 const Choice<ScatterReduce>& reduce, bool include_self) & {
   const char* op = "scatter_reduce_";
   require_writable(checked(op), op);
-  return copy_(reduced(any_needs_grad(*this, src) ? clone() : *this, dim, index, src, reduce, include_self, op));
+  return copy_(
+      scatter_reduced(any_needs_grad(*this, src) ? clone() : *this, dim, index, src, reduce, include_self, op));
+}
+
+Tensor Plain::index_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                           const Choice<ScatterReduce>& reduce, bool include_self) {
+  return index_reduced(x, dim, index, source, reduce, include_self, "index_reduce");
+}
+Tensor& Tensor::index_reduce_(int64_t dim, const Tensor& index, const Tensor& source,
+                              const Choice<ScatterReduce>& reduce, bool include_self) & {
+  const char* op = "index_reduce_";
+  require_writable(checked(op), op);
+  return copy_(
+      index_reduced(any_needs_grad(*this, source) ? clone() : *this, dim, index, source, reduce, include_self, op));
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
@@ -529,40 +551,6 @@ Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) & {
   require(broadcast_shapes(shape(), mask.checked(op).shape(), op) == shape(), ErrorKind::shape, op, "a mask of shape ",
           mask, " does not broadcast to shape ", *this);
   return copy_(mask_scattered(*this, mask, source, op));
-}
-
-Tensor argwhere(const Tensor& x) {
-  return blamed_on("argwhere", [&] { return nonzero(x); });
-}
-
-Tensor nonzero(const Tensor& x) {
-  const NoGrad off;
-  Tensor rest = true_positions("nonzero", x.checked("nonzero").dtype() == boolean ? x : x != 0);
-  const Tensor out = allocate({rest.numel(), x.dim()}, i64, x.device(), "nonzero");
-  for (int axis = int(x.dim()) - 1; axis >= 0; --axis) {
-    const int64_t size = std::max<int64_t>(1, x.shape()[axis]);
-    out.select(1, axis).copy_(axis == 0 ? rest : remainder(rest, size));
-    if (axis > 0) rest = floor_divide(rest, size);
-  }
-  return out;
-}
-
-std::vector<Tensor> where(const Tensor& condition) {
-  condition.checked("where");
-  return blamed_on("where", [&] { return nonzero(atleast_1d(condition)).unbind(1); });
-}
-
-Tensor one_hot(const Tensor& x, int64_t num_classes) {
-  const char* op = "one_hot";
-  const NoGrad off;
-  const Tensor classes = as_index(x, op);
-  require(num_classes >= -1, ErrorKind::argument, op, "num_classes is -1 or not negative, got ", num_classes);
-  require(num_classes >= 0 || x.numel() > 0, ErrorKind::argument, op,
-          "an empty tensor does not say how many classes there are; give num_classes");
-  const int64_t n = num_classes < 0 ? (Checked(read_for<int64_t>(op, amax(classes))) + 1).value(op) : num_classes;
-  check_indices(classes, n, int(x.dim()), op);
-  blamed_on(op, [&] { checked_numel(joined(x.shape(), {n}), op); });
-  return blamed_on(op, [&] { return (classes.unsqueeze(-1) == counting(n, x)).to(i64); });
 }
 
 }  // namespace volta

@@ -179,6 +179,21 @@ Tensor Plain::normalize(const Tensor& x, double p, int64_t dim, double eps) {
   if (is_half(x.dtype())) return normalize(x.to(f32), p, dim, eps).to(x.dtype());
   return x / clamp_min(blamed_on("normalize", [&] { return norm(x, p, dim, true); }), eps);
 }
+Tensor Plain::renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {
+  const char* op = "renorm";
+  const int axis = axis_of(x, dim, op, 2);
+  require_floating(x, op);
+  require(p > 0, ErrorKind::argument, op, "p must be positive, got ", p);
+  not_negative(maxnorm, op, "maxnorm");
+  if (is_half(x.dtype())) return renorm(x.to(f32), p, axis, maxnorm).to(x.dtype());
+  Shape others;
+  for (int i = 0; i < x.dim(); ++i)
+    if (i != axis) others.push_back(i);
+  return blamed_on(op, [&] {
+    const Tensor length = norm(x, p, others, true);
+    return x * where(length > maxnorm, maxnorm / (length + 1e-7), 1);
+  });
+}
 Tensor Plain::cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   not_negative(eps, "cosine_similarity", "eps");
   const DType dtype = promote(a.checked("cosine_similarity").dtype(), b.checked("cosine_similarity").dtype());

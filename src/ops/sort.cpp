@@ -104,6 +104,10 @@ ValuesIndices sort(const Tensor& x, int64_t dim, bool descending, bool) {
   return sorted_part("sort", x, axis, descending, 0, size_along(x, axis));
 }
 
+Tensor msort(const Tensor& x) {
+  return blamed_on("msort", [&] { return volta::sort(x, 0).values; });
+}
+
 Tensor argsort(const Tensor& x, int64_t dim, bool descending) {
   const int axis = axis_of(x, dim, "argsort");
   const Tensor indices = allocate(x.shape(), i64, x.device(), "argsort");
@@ -222,6 +226,18 @@ HistogramResult histogram(const Tensor& x, int64_t bins, std::optional<std::pair
   const Tensor inside = logical_and(values >= low, values <= high);
   const Tensor place = where(inside, bin.clamp(0, bins - 1), bins);
   return {counted(op, place, {}, ends).narrow(0, 0, bins).to(dtype), edges.to(dtype)};
+}
+
+Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
+  const char* op = "histc";
+  require_floating(x, op);
+  refuse_grad(op, {x});
+  if (min == max && x.numel() > 0) {
+    const NoGrad off;
+    min = read_for<double>(op, amin(x)), max = read_for<double>(op, amax(x));
+  }
+  if (min == max) --min, ++max;
+  return blamed_on(op, [&] { return histogram(x, bins, std::pair(min, max)).counts; });
 }
 
 }  // namespace volta

@@ -36,6 +36,31 @@ int64_t combination_count(int64_t n, int64_t r, const char* op) {
   return count;
 }
 
+std::vector<Tensor> equal_pieces(const Tensor& x, int64_t sections, int axis, const char* op) {
+  require(sections > 0 && x.size(axis) % sections == 0, ErrorKind::argument, op, "axis ", axis, " of shape ", x,
+          " does not split into ", sections, " equal pieces");
+  return blamed_on(op, [&] { return tensor_split(x, sections, axis); });
+}
+std::vector<Tensor> pieces_between(const Tensor& x, const Ints& indices, int axis, const char* op) {
+  return blamed_on(op, [&] { return tensor_split(x, indices, axis); });
+}
+int column_axis(const Tensor& x) { return axis_of(x, x.checked("hsplit").dim() == 1 ? 0 : 1, "hsplit", 1); }
+int row_axis(const Tensor& x) { return axis_of(x, 0, "vsplit", 2); }
+int third_axis(const Tensor& x) { return axis_of(x, 2, "dsplit", 3); }
+
+// A copy of x whose part is the source.
+template <class Part> Tensor replaced(const Tensor& x, const Tensor& source, const char* op, Part part) {
+  common_device(x.checked(op), source.checked(op), op);
+  return blamed_on(op, [&] {
+    const Tensor y = x.clone();
+    Tensor place = part(y);
+    require(source.shape() == place.shape(), ErrorKind::shape, op, "a source of shape ", source,
+            " does not fit a part of shape ", place);
+    place.copy_(source);
+    return y;
+  });
+}
+
 }  // namespace
 
 Tensor atleast_1d(const Tensor& x) { return x.checked("atleast_1d").dim() == 0 ? x.reshape({1}) : x; }
@@ -197,6 +222,51 @@ std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices, int64_t d
     pieces.push_back(slice(x, axis, from, {}));
     return pieces;
   });
+}
+
+std::vector<Tensor> hsplit(const Tensor& x, int64_t sections) {
+  return equal_pieces(x, sections, column_axis(x), "hsplit");
+}
+std::vector<Tensor> hsplit(const Tensor& x, const Ints& indices) {
+  return pieces_between(x, indices, column_axis(x), "hsplit");
+}
+std::vector<Tensor> vsplit(const Tensor& x, int64_t sections) {
+  return equal_pieces(x, sections, row_axis(x), "vsplit");
+}
+std::vector<Tensor> vsplit(const Tensor& x, const Ints& indices) {
+  return pieces_between(x, indices, row_axis(x), "vsplit");
+}
+std::vector<Tensor> dsplit(const Tensor& x, int64_t sections) {
+  return equal_pieces(x, sections, third_axis(x), "dsplit");
+}
+std::vector<Tensor> dsplit(const Tensor& x, const Ints& indices) {
+  return pieces_between(x, indices, third_axis(x), "dsplit");
+}
+
+std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
+  const char* op = "broadcast_tensors";
+  Shape shape;
+  for (const Tensor& x : tensors) shape = broadcast_shapes(shape, x.checked(op).shape(), op);
+  return blamed_on(op, [&] {
+    std::vector<Tensor> wide;
+    for (const Tensor& x : tensors) wide.push_back(x.expand(shape));
+    return wide;
+  });
+}
+
+Tensor diagflat(const Tensor& x, int64_t offset) {
+  return blamed_on("diagflat", [&] { return diag(x.checked("diagflat").reshape({x.numel()}), offset); });
+}
+
+Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
+  return replaced(x, src, "select_scatter", [&](const Tensor& y) { return y.select(dim, index); });
+}
+Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> begin,
+                     std::optional<int64_t> end, int64_t step) {
+  return replaced(x, src, "slice_scatter", [&](const Tensor& y) { return y.slice(dim, begin, end, step); });
+}
+Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+  return replaced(x, src, "diagonal_scatter", [&](const Tensor& y) { return y.diagonal(offset, dim1, dim2); });
 }
 
 }  // namespace volta

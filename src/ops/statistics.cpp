@@ -160,6 +160,26 @@ ValuesIndices nanmedian(const Tensor& x, int64_t dim, bool keepdim) {
   return {reshape(gather(sorted, axis, place), r.to), reshape(gather(order, axis, place), r.to)};
 }
 
+ValuesIndices mode(const Tensor& x, int64_t dim, bool keepdim) {
+  const char* op = "mode";
+  const int axis = axis_of(x, dim, op);
+  const Reduction r(x, axis, keepdim, op);
+  require(r.count > 0 || r.kept.numel() == 0, ErrorKind::shape, op, "no result over zero elements, for shape ", x);
+  if (r.kept.numel() == 0 || x.dim() == 0) return blamed_on(op, [&] { return median(x, dim, keepdim); });
+  const Tensor index = unrecorded([&] {
+    const auto [sorted, order] = blamed_on(op, [&] { return sort(x, axis); });
+    const int64_t n = x.size(axis);
+    const Tensor place = spread_index(counting(n, x), x.shape(), axis);
+    // Where the run of equal neighbours that each element belongs to begins; the longest is seen first at its end.
+    Tensor begins = place.clone();
+    const Tensor same = sorted.narrow(axis, 1, n - 1) == sorted.narrow(axis, 0, n - 1);
+    begins.narrow(axis, 1, n - 1).masked_fill_(same, 0);
+    const Tensor length = place - cummax(begins, axis).values;
+    return gather(order, axis, argmax(length, axis, true));
+  });
+  return {reshape(gather(x, axis, index), r.to), reshape(index, r.to)};
+}
+
 MinMax aminmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   const char* op = "aminmax";
   const Axes axes = dim ? Axes(axis_of(x, *dim, op)) : Axes();

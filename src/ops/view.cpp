@@ -100,6 +100,15 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   return y.defined() ? y : reshaped("reshape", x.contiguous(), target);
 }
 
+Tensor reshape_as(const Tensor& x, const Tensor& other) {
+  const Shape& shape = other.checked("reshape_as").shape();
+  return blamed_on("reshape_as", [&] { return x.reshape(shape); });
+}
+
+Tensor ravel(const Tensor& x) {
+  return blamed_on("ravel", [&] { return x.checked("ravel").reshape({x.numel()}); });
+}
+
 namespace {
 
 Tensor viewed(const char* op, const Tensor& x, const Shape& shape) {

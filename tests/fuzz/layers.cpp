@@ -346,6 +346,7 @@ void add_activations(std::vector<Call>& calls) {
     return nn::Unflatten(a, s.sizes());
   });
   add("PixelShuffle", [](Source& s) { return nn::PixelShuffle(s.size()); });
+  add("ChannelShuffle", [](Source& s) { return nn::ChannelShuffle(s.size()); });
   add("PixelUnshuffle", [](Source& s) { return nn::PixelUnshuffle(s.size()); });
   add("ReflectionPad2d", [](Source& s) { return nn::ReflectionPad2d(s.few(-1)); });
   add("ReplicationPad2d", [](Source& s) { return nn::ReplicationPad2d(s.few(-1)); });

@@ -32,6 +32,53 @@ inline void add_stacks(Calls& calls) {
   };
 }
 
+template <class Split> auto pieces(Split split) {
+  return [split](const Given& g, const Args& a) {
+    return a.has("sections") ? split(g.x[0], a.whole("sections", 1)) : split(g.x[0], Ints(a.list("indices")));
+  };
+}
+
+inline void add_pieces_and_parts(Calls& calls) {
+  calls["hsplit"] = pieces([](const Tensor& x, const auto& at) { return hsplit(x, at); });
+  calls["vsplit"] = pieces([](const Tensor& x, const auto& at) { return vsplit(x, at); });
+  calls["dsplit"] = pieces([](const Tensor& x, const auto& at) { return dsplit(x, at); });
+  calls["broadcast_tensors"] = [](const Given& g, const Args&) { return broadcast_tensors(g.x); };
+  calls["ravel"] = [](const Given& g, const Args&) { return Tensors{g.x[0].ravel()}; };
+  calls["reshape_as"] = [](const Given& g, const Args&) { return Tensors{g.x[0].reshape_as(g.x[1])}; };
+  calls["diagflat"] = [](const Given& g, const Args& a) { return Tensors{g.x[0].diagflat(a.whole("offset", 0))}; };
+  calls["select_scatter"] = [](const Given& g, const Args& a) {
+    return Tensors{g.x[0].select_scatter(g.x[1], a.whole("dim", 0), a.whole("index", 0))};
+  };
+  calls["slice_scatter"] = [](const Given& g, const Args& a) {
+    return Tensors{
+        g.x[0].slice_scatter(g.x[1], a.whole("dim", 0), a.maybe("begin"), a.maybe("end"), a.whole("step", 1))};
+  };
+  calls["diagonal_scatter"] = [](const Given& g, const Args& a) {
+    return Tensors{g.x[0].diagonal_scatter(g.x[1], a.whole("offset", 0), a.whole("dim1", 0), a.whole("dim2", 1))};
+  };
+}
+
+inline void add_order_and_products(Calls& calls) {
+  calls["mode"] = [](const Given& g, const Args& a) {
+    return Tensors{g.x[0].mode(a.whole("dim", -1), a.flag("keepdim")).values};
+  };
+  calls["msort"] = [](const Given& g, const Args&) { return Tensors{g.x[0].msort()}; };
+  calls["histc"] = [](const Given& g, const Args& a) {
+    return Tensors{g.x[0].histc(a.whole("bins", 100), a.number("min", 0), a.number("max", 0))};
+  };
+  calls["unravel_index"] = [](const Given& g, const Args& a) { return unravel_index(g.x[0], a.list("shape")); };
+  calls["float_power"] = [](const Given& g, const Args&) { return Tensors{g.x[0].float_power(g.x[1])}; };
+  calls["isposinf"] = [](const Given& g, const Args&) { return Tensors{g.x[0].isposinf()}; };
+  calls["isneginf"] = [](const Given& g, const Args&) { return Tensors{g.x[0].isneginf()}; };
+  calls["inner"] = [](const Given& g, const Args&) { return Tensors{g.x[0].inner(g.x[1])}; };
+  calls["renorm"] = [](const Given& g, const Args& a) {
+    return Tensors{g.x[0].renorm(a.number("p", 2), a.whole("dim", 0), a.number("maxnorm", 1))};
+  };
+  calls["index_reduce"] = [](const Given& g, const Args& a) {
+    return Tensors{g.x[0].index_reduce(a.whole("dim", 0), g.x[1], g.x[2], a.text("reduce"), a.flag("include_self"))};
+  };
+}
+
 inline void add_statistics(Calls& calls) {
   const auto shares = [](const Given& g, const Args& a) {
     std::vector<double> values;
@@ -105,6 +152,8 @@ inline void add_further(Calls& calls) {
   add_stacks(calls);
   add_statistics(calls);
   add_products(calls);
+  add_pieces_and_parts(calls);
+  add_order_and_products(calls);
   calls["index_copy"] = [](const Given& g, const Args& a) {
     return Tensors{g.x[0].index_copy(a.whole("dim", 0), g.x[1], g.x[2])};
   };

@@ -155,6 +155,68 @@ def writes(q, Of):
         q.call("unique", f, [pairs], {"dim": dim}, few, gradients=False)
 
 
+def pieces_and_parts(q, Of):
+    cube = Of(4, 6, 2)
+    for op, f in (("hsplit", torch.hsplit), ("vsplit", torch.vsplit), ("dsplit", torch.dsplit)):
+        q.call(op, lambda x: f(x, 2), [cube], {"sections": 2}, ALL, "bits")
+        for at in ((1,), (1, 3), (2, 1), (-1, 9)):
+            q.call(op, lambda x: f(x, at), [cube], {"indices": at}, ["f32"], "bits")
+    q.call("hsplit", lambda x: torch.hsplit(x, 3), [Of(6)], {"sections": 3}, ["f32"], "bits")
+    q.call("broadcast_tensors", lambda a, b: torch.broadcast_tensors(a, b), [Of(3, 1), Of(4)], {}, ALL, "bits")
+    for shape in ((), (3,), (2, 3, 2), (0, 3)):
+        q.call("ravel", torch.ravel, [Of(*shape)], {}, ALL if shape == (3,) else ["f32"], "bits")
+    q.call("reshape_as", lambda a, b: a.reshape_as(b), [Of(2, 6), Of(3, 4)], {}, ALL, "bits")
+    for offset in (0, 2, -1):
+        q.call("diagflat", lambda x: torch.diagflat(x, offset), [Of(2, 2)], {"offset": offset}, ALL, "bits")
+    for dim, index, size in ((0, 1, 4), (1, -1, 3), (-2, 0, 4)):
+        one = {"dim": dim, "index": index}
+        q.call("select_scatter", lambda x, v: x.select_scatter(v, dim, index), [Of(3, 4), Of(size)], one, ALL, "bits")
+    for dim, begin, end, step, shape in ((0, 1, 3, 1, (2, 5)), (1, 0, 5, 2, (4, 3)), (1, -2, 9, 1, (4, 2))):
+        one = {"dim": dim, "begin": begin, "end": end, "step": step}
+        f = lambda x, v: x.slice_scatter(v, dim, begin, end, step)
+        q.call("slice_scatter", f, [Of(4, 5), Of(*shape)], one, ALL, "bits")
+    for offset, a, b, shape in ((0, 0, 1, (3,)), (1, 0, 1, (3,)), (-2, 1, 0, (2,))):
+        one = {"offset": offset, "dim1": a, "dim2": b}
+        f = lambda x, v: x.diagonal_scatter(v, offset, a, b)
+        q.call("diagonal_scatter", f, [Of(3, 4), Of(*shape)], one, ALL, "bits")
+
+
+def further(q, Of):
+    few = [t for t in ALL if t not in ("u16", "u32", "u64")]
+    numbers = [t for t in few if t != "bool"]
+    for keep in (False, True):
+        one = {"dim": 1, "keepdim": keep}
+        q.call("mode", lambda x: torch.mode(x, 1, keep).values, [Of(4, 9, whole=(0, 3), limits=False)], one, few)
+        q.call("mode", lambda x: torch.mode(x, 1, keep).values, [Of(make=awkward)], one, FLOATS, gradients=False)
+    ties = Of(5, 8, low=0.0, high=0.0, whole=(0, 1))
+    q.call("mode", lambda x: torch.mode(x, 0).values, [ties], {"dim": 0}, ["f32", "i32"], gradients=False)
+    q.call("msort", torch.msort, [Of(make=distinct)], {}, numbers)
+    for low, high in ((-1.0, 1.0), (0.0, 0.0), (0.25, 0.5)):
+        one = {"bins": 7, "min": low, "max": high}
+        f = lambda x: torch.histc(x, 7, low, high)
+        q.call("histc", f, [Of(40)], one, ["f32", "f64"], gradients=False)
+    places = [Fixed(torch.tensor(v)) for v in ([0, 5, 23, 7], [[1, 2], [3, 4]], 11)]
+    for i in places:
+        q.call("unravel_index", lambda i: torch.unravel_index(i, (2, 3, 4)), [i], {"shape": (2, 3, 4)}, ["f32"], gradients=False)
+    positive = Of(3, 4, low=0.3, high=2.0, whole=(1, 5), limits=False)
+    q.call("float_power", torch.float_power, [positive, Of(4, whole=(0, 3), limits=False)], {}, few)
+    for op, f in (("isposinf", torch.isposinf), ("isneginf", torch.isneginf)):
+        q.call(op, f, [Of(make=awkward)], {}, FLOATS, gradients=False)
+        q.call(op, f, [Of(3, 4)], {}, ["i32", "bool", "u8"], gradients=False)
+    wide = FLOATS + ["i32", "i64", "u8"]
+    for first, second in ((Of(4), Of(4)), (Of(2, 3, 4), Of(5, 4)), (Of(2, 3), Of()), (Of(), Of())):
+        q.call("inner", torch.inner, [first, second], {}, wide)
+    for p, dim, most in ((2.0, 0, 1.5), (1.0, 1, 2.0), (3.0, -1, 1.0), (2.0, 0, 100.0)):
+        one = {"p": p, "dim": dim, "maxnorm": most}
+        q.call("renorm", lambda x: torch.renorm(x, p, dim, most), [Of(3, 4, 2)], one, ["f32", "f64"])
+    i = Fixed(torch.tensor([2, 0, 2]))
+    for how in ("prod", "mean", "amax", "amin"):
+        for own in (True, False):
+            one = {"dim": 0, "reduce": how, "include_self": own}
+            f = lambda x, i, v: x.index_reduce(0, i, v, how, include_self=own)
+            q.call("index_reduce", f, [Of(4, 3), i, Of(3, 3)], one, FLOATS + ["i32", "i64"])
+
+
 def calls(q):
     from functions import Of
 
@@ -162,3 +224,5 @@ def calls(q):
     statistics(q, Of)
     products(q, Of)
     writes(q, Of)
+    pieces_and_parts(q, Of)
+    further(q, Of)

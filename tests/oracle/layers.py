@@ -62,6 +62,7 @@ def simple():
     yield "ConstantPad1d/plain", nn.ConstantPad1d((2, 1), 0.5), [normal(2, 3, 4)]
     yield "ReflectionPad3d/plain", nn.ReflectionPad3d(1), [normal(1, 2, 3, 3, 4)]
     yield "PixelShuffle/plain", nn.PixelShuffle(2), [normal(2, 8, 2, 3)]
+    yield "ChannelShuffle/plain", nn.ChannelShuffle(2), [normal(2, 4, 3, 2)]
     yield "PixelUnshuffle/plain", nn.PixelUnshuffle(2), [normal(2, 2, 4, 6)]
     yield "Embedding/plain", nn.Embedding(7, 4), [ids(7, 3, 5)]
     yield "Embedding/padding", nn.Embedding(7, 4, padding_idx=2), [ids(7, 3, 5)]

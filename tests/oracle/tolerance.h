@@ -49,7 +49,8 @@ inline bool is_exact(const std::string& op) {
       "scatter index_select take take_along_dim masked_fill masked_select embedding outer kron "
       "nanmedian aminmax moveaxis swapaxes swapdims atleast_1d atleast_2d atleast_3d tensor_split fliplr flipud "
       "vstack hstack dstack column_stack block_diag cartesian_prod combinations rot90 diag_embed index_copy "
-      "index_fill masked_scatter unique_consecutive");
+      "index_fill masked_scatter unique_consecutive hsplit vsplit dsplit broadcast_tensors ravel reshape_as diagflat "
+      "select_scatter slice_scatter diagonal_scatter mode msort histc unravel_index isposinf isneginf");
   return names.contains(op);
 }
 

@@ -229,6 +229,7 @@ void add_activations(List& list) {
     return rrelu(x[0], 0.2, 0.20001, true);
   });
   add("pixel_shuffle", "", {{{2, 8, 3, 2}}}, [](auto& x) { return pixel_shuffle(x[0], 2); });
+  add("channel_shuffle", "", {{{2, 6, 3}}}, [](auto& x) { return channel_shuffle(x[0], 3); });
   add("pixel_unshuffle", "", {{{3, 4, 6}}}, [](auto& x) { return pixel_unshuffle(x[0], 2); });
   add("gelu", "tanh", {image}, [](auto& x) { return gelu(x[0], {.approximate = "tanh"}); });
   add("gumbel_softmax", "", {image}, [](auto& x) {

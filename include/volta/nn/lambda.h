@@ -29,6 +29,7 @@ class Lambda : public Layer {
 struct Identity : Lambda { Identity(); };
 struct Flatten : Lambda { explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1); };  // all but the batch into one axis
 struct Unflatten : Lambda { Unflatten(int64_t dim, const Shape& sizes); };  // nn::Unflatten(1, {3, 32, 32})
+struct ChannelShuffle : Lambda { explicit ChannelShuffle(Int groups); };
 struct PixelShuffle : Lambda { explicit PixelShuffle(Int upscale_factor); };
 struct PixelUnshuffle : Lambda { explicit PixelUnshuffle(Int downscale_factor); };
 // clang-format on

@@ -219,12 +219,4 @@ def interpolate(
 upsample = interpolate
 
 
-def channel_shuffle(input, groups):
-    """Channels of the groups in turns."""
-    n, c, *rest = input.shape
-    if c % groups:
-        raise ValueError(f"channel_shuffle(): {groups} groups do not divide {c} channels")
-    return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(input.shape)
-
-
 __all__ = sorted(name for name, value in globals().items() if callable(value) and not name.startswith("_"))
