@@ -182,15 +182,19 @@ NO_GRADIENT_AT = {
 NO_VALUE_AT = {"polygamma2": torch.isinf, "trigamma": lambda x: x.abs() > 1e300}
 
 
+DTYPES = {"Floating": ALL, "Numeric": FLOATS + INTEGERS, "AnyType": ALL, "Integral": INTEGERS + ["bool"]}
+
+
 def declared():
-    """(name, domain) of every op in the headers."""
+    """(name, domain) of every pointwise op in the headers."""
     found = []
     for header in sorted(glob.glob(os.path.join(ROOT, "src", "math", "*.h"))):
         with open(header) as f:
             text = f.read()
         for domain, name in re.findall(r"struct \w+\s+: Op<(\w+), \"(\w+)\"", text):
-            if name != "polygamma":  # by its order: digamma, trigamma and polygamma2
-                found.append((name, "Floating" if domain == "Long" else domain))
+            domain = "Floating" if domain == "Long" else domain
+            if domain in DTYPES and name != "polygamma":  # by its order: digamma, trigamma and polygamma2
+                found.append((name, domain))
     return found
 
 
@@ -239,10 +243,6 @@ def arity(name):
         "clamp_max",
     }
     return 2 if name in two else 1
-
-
-def dtypes(domain):
-    return {"Floating": ALL, "Numeric": FLOATS + INTEGERS, "AnyType": ALL, "Integral": INTEGERS + ["bool"]}[domain]
 
 
 def in_numpy(name, operands, dtype):
@@ -393,6 +393,6 @@ def several(q):
 
 def write(writer):
     for name, domain in declared():
-        for dtype in dtypes(domain):
+        for dtype in DTYPES[domain]:
             q = Ask(writer, name, domain, dtype)
             unary(q) if arity(name) == 1 else several(q)
