@@ -191,6 +191,8 @@ TEST(ErrorsText, NameTheOpThatRunsOutOfAxes) {
   EXPECT_TRUE(says([&] { (void)index_put(x, {i, i}, 1.0); }, "index_put: more than 12"));
   EXPECT_TRUE(says([&] { (void)index_put(x, {i, i}, 1.0, true); }, "index_put: more than 12"));
   EXPECT_TRUE(says([&] { (void)index_put(x, {tensor({5})}, 1.0, true); }, "index_put: index 5 is out of range"));
+  EXPECT_TRUE(says([&] { (void)channel_shuffle(x, 1); }, "channel_shuffle: more than 12"));
+  EXPECT_TRUE(says([&] { (void)inner(x, x); }, "inner: more than 12"));
   EXPECT_TRUE(says([&] { (void)bilinear(x, x, ones({2, 1, 1})); }, "bilinear: more than 12"));
   EXPECT_TRUE(
       says([&] { (void)rotary_positions(ones(pairs), {.interleaved = true}); }, "rotary_positions: more than 12"));

@@ -70,8 +70,9 @@ Tensor channel_shuffle(const Tensor& x, Int groups) {
   const int64_t g = groups;
   const bool fits = x.checked(op).dim() > 2 && g > 0 && x.size(1) % g == 0;
   require(fits, ErrorKind::shape, op, "an input of shape ", x, " has no channels that fall into ", g, " groups");
-  const Shape dealt = spliced(x.shape(), 1, 1, {g, x.size(1) / g});
-  return blamed_on(op, [&] { return x.reshape(dealt).transpose(1, 2).reshape(x.shape()); });
+  return blamed_on(op, [&] {
+    return x.reshape(spliced(x.shape(), 1, 1, {g, x.size(1) / g})).transpose(1, 2).reshape(x.shape());
+  });
 }
 Tensor pixel_shuffle(const Tensor& x, Int factor) {
   const int64_t r = factor;
