@@ -413,6 +413,10 @@ TEST(Names, IndexReduceInPlace) {
   EXPECT_EQ(x.index_reduce(0, i, v, "amax")[0].to_vector<double>(), (std::vector<double>{7, 1}));
   x.index_reduce_(0, i, v, "prod");
   EXPECT_EQ(x[0].to_vector<double>(), (std::vector<double>{0, -3}));
+  const Tensor none = zeros({0}, {.dtype = i64});
+  for (const char* how : {"sum", "prod", "mean", "amax", "amin"})
+    EXPECT_TRUE(equal(x.index_reduce(0, none, v.narrow(0, 0, 0), how, false), x)) << how;
+  EXPECT_EQ(zeros({0, 2}).index_reduce(0, none, zeros({0, 2}), "mean").shape(), (Shape{0, 2}));
   Tensor one = tensor(2.0);
   one.index_reduce_(0, tensor(0), tensor(5.0), "sum");
   EXPECT_EQ(one.item<double>(), 7);

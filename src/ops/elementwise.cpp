@@ -534,8 +534,8 @@ Tensor float_power(const Operand& x, const Operand& exponent) {
 
 namespace {
 Tensor is_infinite(const Tensor& x, double infinity, const char* op) {
-  const bool finite = !is_floating(x.checked(op).dtype());
-  return blamed_on(op, [&] { return finite ? zeros(x.shape(), {boolean, x.device()}) : x == infinity; });
+  const bool holds_it = is_floating(x.checked(op).dtype());
+  return blamed_on(op, [&] { return holds_it ? x == infinity : zeros(x.shape(), {boolean, x.device()}); });
 }
 }  // namespace
 Tensor isposinf(const Tensor& x) { return is_infinite(x, INFINITY, "isposinf"); }

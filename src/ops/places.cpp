@@ -1,4 +1,6 @@
 // Where elements stand: indices of what is not 0, of places in a flattened tensor, and classes as places.
+#include <algorithm>
+
 #include <volta/ops.h>
 
 #include "core/checked_arithmetic.h"

@@ -170,7 +170,7 @@ ValuesIndices mode(const Tensor& x, int64_t dim, bool keepdim) {
     const auto [sorted, order] = blamed_on(op, [&] { return sort(x, axis); });
     const int64_t n = x.size(axis);
     const Tensor place = spread_index(counting(n, x), x.shape(), axis);
-    // Where the run of equal neighbours that each element belongs to begins; the longest is seen first at its end.
+    // The place where each element's run of equal neighbours begins. Lengths grow along a run: the largest one ends it.
     Tensor begins = place.clone();
     const Tensor same = sorted.narrow(axis, 1, n - 1) == sorted.narrow(axis, 0, n - 1);
     begins.narrow(axis, 1, n - 1).masked_fill_(same, 0);
